@@ -34,6 +34,7 @@ IMAGE ?=
 RUN ?=
 RUNS ?=
 DO ?= models
+PICTURES ?=
 # Where this is set, each of the many processes of a test or demonstration would compile Airflow and Google's clients.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -222,6 +223,10 @@ test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on
 test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLineage provider and look at its events (3 min)
 	@$(UV) pip check --quiet --python $(VENV)/lineage/bin/python
 	@$(AIRFLOW_PY) -m pytest -m long tests/operators/airflow/test_lineage_events.py
+
+.PHONY: test-browser
+test-browser: setup ## Click through the Models page in Chromium, with a real Airflow: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw)
+	@PICTURES='$(PICTURES)' $(AIRFLOW_PY) -m pytest -m long -s tests/e2e/test_models_page.py
 
 .PHONY: test-long
 test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready ## Run the tests that take minutes

@@ -112,7 +112,7 @@ def run(day: int, **changes: Any) -> ShownRun:
         "mode": "live",
         "ended": True,
         "outcome": "promote" if gain > 0.006 else "reject",
-        "words": "Rejected: auc 0.728 is no surer than the champion's 0.731.",
+        "words": f"auc {0.72 + gain:.3f} is {'' if gain > 0.006 else 'not '}surely over the champion's 0.720.",
         "deployed": gain > 0.006,
         "version_id": str(40 - day),
         "version_name": version_name(40 - day),
@@ -142,7 +142,7 @@ def watch(hour: int, **changes: Any) -> WatchRow:
         "severity": "warning" if drifted > 0.3 else "info",
         "because": "skew" if acts else "hysteresis" if drifted > 0.3 else "no_signal",
         "cause": "skew:carrier" if drifted > 0.3 else None,
-        "words": "Retraining: carrier drifted over its limit." if acts else "Nothing is to be done.",
+        "words": _words(acts, drifted),
         "requests": 400 + hour,
         "signals": (
             *(_skew(name, drifted if place == 0 else 0.02 * place, hour) for place, name in enumerate(FEATURES)),
@@ -152,6 +152,14 @@ def watch(hour: int, **changes: Any) -> WatchRow:
         ),
     }
     return WatchRow(**{**values, **changes})
+
+
+def _words(acts: bool, drifted: float) -> str:
+    if acts:
+        return f"Retraining: carrier is {drifted:.2f} from the training data (limit 0.3), in 2 of 3 windows."
+    if drifted > 0.3:
+        return f"Warning: carrier is {drifted:.2f} from the training data (limit 0.3); a retraining is under way."
+    return "Nothing is over its limit."
 
 
 def _skew(name: str, value: float, hour: int) -> ShownSignal:
@@ -175,12 +183,12 @@ def one_model(row: ModelSummary | None = None, **changes: Any) -> ModelOverview:
         ShownVersion(
             version_id=str(number),
             version_name=version_name(number),
-            run_key=None,
-            as_of=NOW - (40 - number) * DAY,
-            aliases=("champion",) if number == 12 else ("previous",) if number == 11 else (),
-            percent={12: 100, 11: 0}.get(number),
+            run_key=run(40 - number).run_key,
+            as_of=run(40 - number).as_of,
+            aliases=("champion",) if number == 39 else ("previous",) if number == 38 else (),
+            percent={39: 100, 38: 0}.get(number),
         )
-        for number in range(14, 4, -1)
+        for number in range(40, 28, -1)
     )
     values = {
         "project": "my-project",

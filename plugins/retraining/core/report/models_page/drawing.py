@@ -14,6 +14,7 @@ WIDE_WIDTH, WIDE_HEIGHT = 760.0, 230.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 12.0, 26.0
 MARGIN = 4.0
 A_DAY = timedelta(days=1)
+MANY = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +40,18 @@ class Spark:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One line of a chart: its name, which is its colour, too, and its dots."""
+    """One line of a chart: its name, which is its colour, too, and its dots; `band` is the outline of its intervals."""
 
     name: str
     words: str
     points: str
+    band: str
     dots: tuple[Dot, ...]
+
+    @property
+    def radius(self) -> float:
+        """Of a dot: many are small."""
+        return 3.2 if len(self.dots) <= MANY else 1.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,20 +133,24 @@ def time_chart(series: Sequence[tuple[str, str, Sequence[Measured]]], marks: Seq
     times = [each.at for each in (*everything, *marks)]
     x = _time_scale(times, LEFT, WIDE_WIDTH - RIGHT)
     return TimeChart(
-        series=tuple(
-            Series(
-                name=name,
-                words=words,
-                points=_points([(x(_seconds(each.at)), y(each.value)) for each in values]),
-                dots=tuple(_dot(each, x, y) for each in values),
-            )
-            for name, words, values in shown
-        ),
+        series=tuple(_series(name, words, [_dot(each, x, y) for each in values]) for name, words, values in shown),
         marks=tuple(
             Dot(x=x(_seconds(each.at)), y=WIDE_HEIGHT - BOTTOM, words=each.words, tone=each.tone) for each in marks
         ),
         x_ticks=_time_ticks(times, x),
         y_ticks=y_ticks,
+    )
+
+
+def _series(name: str, words: str, dots: Sequence[Dot]) -> Series:
+    highs = [(dot.x, dot.high) for dot in dots if dot.high is not None]
+    lows = [(dot.x, dot.low) for dot in dots if dot.low is not None]
+    return Series(
+        name=name,
+        words=words,
+        points=_points([(dot.x, dot.y) for dot in dots]),
+        band=_points([*highs, *lows[::-1]]) if len(highs) > 1 else "",
+        dots=tuple(dots),
     )
 
 

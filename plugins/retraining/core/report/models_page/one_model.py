@@ -65,7 +65,7 @@ class RunRow:
     @property
     def tone(self) -> str:
         """How that looks."""
-        return {"promote": "good", "reject": "warn", "stopped": "bad"}.get(self.run.outcome, "calm")
+        return {"promote": "good", "stopped": "bad"}.get(self.run.outcome, "calm")
 
     @property
     def took(self) -> str:

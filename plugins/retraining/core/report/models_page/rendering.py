@@ -67,8 +67,16 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["number"] = lambda value, digits=4: "-" if value is None else f"{value:.{digits}f}"
+    environment.filters["value"] = _value
     environment.filters["signed"] = lambda value: f"{value:+.4f}"
     environment.filters["count"] = lambda value: "-" if value is None else f"{value:,}"
     environment.filters["moment"] = lambda value: f"{value:%Y-%m-%d %H:%M}"
     environment.filters["plain"] = lambda value: value.replace("_", " ")
     return environment
+
+
+def _value(value: float | None) -> str:
+    """Return a number with as many digits as tell something: a distance has four decimals, milliseconds have none."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4f}"

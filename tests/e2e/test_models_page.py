@@ -1,0 +1,139 @@
+"""The Models page in a real Airflow, clicked through in a real browser: `make test-browser`.
+
+The pictures stay in the test's folder; their paths are printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from google.cloud import storage as cloud_storage
+
+from demo.airflow import USERNAME
+from demo.dag_run import wait_for_dag
+from demo.progress import follow_run
+from demo.system import LaptopSystem
+from retraining.core.documents import ModelOverview, Overview
+from retraining.core.naming import storage
+from tests.support.scenes.models_page import drifting, hostile, one_model, summary
+
+BROWSER_FILES = Path(__file__).with_name("browser")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium (Debian: apt-get install --no-install-recommends chromium)"
+    ),
+    pytest.mark.skipif(shutil.which("npm") is None, reason="no Node with npm"),
+]
+SHOWN = "flight_delays"
+
+
+def store(uri: str, document: Overview | ModelOverview) -> None:
+    """Store a document in the local cloud's bucket."""
+    cloud_storage.Blob.from_uri(uri, cloud_storage.Client()).upload_from_string(document.to_bytes())
+
+
+def read(uri: str) -> bytes:
+    """Read an object of the local cloud's bucket."""
+    data: bytes = cloud_storage.Blob.from_uri(uri, cloud_storage.Client()).download_as_bytes()
+    return data
+
+
+@pytest.fixture(scope="module")
+def seen(laptop: LaptopSystem, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a walk through the page saw: a model with a past, one that drifts, a hostile one, and one of a real task."""
+    bucket, api = os.environ["RETRAINING_BUCKET"], laptop.airflow.api()
+    now = datetime.now(UTC).replace(microsecond=0)
+    rows = (drifting("departures").model_copy(update={"refreshed": now}), summary(SHOWN, refreshed=now))
+    store(storage.overview_uri(bucket), Overview(models=rows))
+    store(storage.model_overview_uri(bucket, SHOWN), one_model())
+    wait_for_dag(api, "monitor__digits")
+    api.unpause("monitor__digits")
+    run_id = api.trigger("monitor__digits")
+    state, _ = follow_run(api, "monitor__digits", run_id, say=print, timeout_s=300)
+    assert state == "success"
+    folder = tmp_path_factory.mktemp("browser")
+    shutil.copytree(BROWSER_FILES, folder / "walk")
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    subprocess.run(command, cwd=folder / "walk", check=True, capture_output=True, timeout=300)
+    pictures = Path(os.environ.get("PICTURES") or folder)
+    arguments = [laptop.airflow.url, USERNAME, laptop.airflow.password, str(pictures), str(CHROMIUM), SHOWN]
+    walk = ["node", str(folder / "walk" / "walk.mjs"), *arguments]
+    done = subprocess.run(walk, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    print(f"pictures: {pictures}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_a_reader_clicks_through(seen) -> None:
+    """From the login to the models, into one by the keyboard, to its DAG, and in from Airflow's menu in a tab."""
+    steps = seen["steps"]
+    assert "login" in steps["login"]
+    assert steps["back"] == "/retraining/models"
+    assert steps["models"] == 3
+    assert steps["looks"] == 2
+    assert steps["first"] == "Skip to the content"
+    assert steps["model"] == SHOWN
+    assert steps["drawn"] > 10
+    assert steps["dag"] == f"/dags/retrain__{SHOWN}"
+    assert (steps["tab"], steps["title"]) == ("/retraining/models", "Models")
+
+
+def test_nothing_goes_wrong_and_nobody_else_is_asked(seen) -> None:
+    """No error in the console, no request outside of Airflow."""
+    assert seen["errors"] == []
+    assert seen["outside"] == []
+
+
+def test_nobody_is_shut_out(seen) -> None:
+    """By axe-core, wide, narrow and dark; and no page is wider than a telephone."""
+    assert seen["serious"] == []
+    assert {name: over for name, over in seen["steps"].items() if name.endswith("-over") and over > 0} == {}
+
+
+def test_the_monitors_task_wrote_its_row(laptop: LaptopSystem, seen) -> None:
+    """A model without a champion: the monitor names it, and the row says so."""
+    rows = {
+        row.model: row for row in Overview.parse(read(storage.overview_uri(os.environ["RETRAINING_BUCKET"]))).models
+    }
+    assert list(rows) == ["departures", "digits", SHOWN]
+    watch = rows["digits"].watch
+    assert watch is not None
+    assert watch.outcome == "none"
+    assert rows["digits"].champion is None
+
+
+def test_who_has_no_login_gets_nothing(laptop: LaptopSystem, seen) -> None:
+    """Neither without a token, nor with a made-up one."""
+    url = f"{laptop.airflow.url}/retraining/models"
+    assert requests.get(url, timeout=30, headers={"accept": "application/json"}).status_code == 401
+    assert requests.get(url, timeout=30, headers={"authorization": "Bearer x"}).status_code in (401, 403)
+
+
+def test_a_hostile_model_harms_nobody(laptop: LaptopSystem, seen) -> None:
+    """Its page is served, as text."""
+    bucket = os.environ["RETRAINING_BUCKET"]
+    store(storage.model_overview_uri(bucket, SHOWN), hostile())
+    answer = requests.post(
+        f"{laptop.airflow.url}/auth/token",
+        json={"username": USERNAME, "password": laptop.airflow.password},
+        timeout=30,
+    )
+    headers = {"authorization": f"Bearer {answer.json()['access_token']}"}
+    page = requests.get(f"{laptop.airflow.url}/retraining/models/{SHOWN}", headers=headers, timeout=30)
+    assert page.status_code == 200
+    assert "<script" not in page.text
+    assert "script-src" not in page.headers["content-security-policy"]
+    assert "default-src 'none'" in page.headers["content-security-policy"]
