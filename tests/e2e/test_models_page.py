@@ -37,6 +37,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("npm") is None, reason="no Node with npm"),
 ]
 SHOWN = "flight_delays"
+ENVIRONMENT = dict(os.environ)  # before the local cloud's is laid over it: npm asks its own registry
 
 
 def store(uri: str, document: Overview | ModelOverview) -> None:
@@ -66,11 +67,11 @@ def seen(laptop: LaptopSystem, tmp_path_factory: pytest.TempPathFactory) -> dict
     folder = tmp_path_factory.mktemp("browser")
     shutil.copytree(BROWSER_FILES, folder / "walk")
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    subprocess.run(command, cwd=folder / "walk", check=True, capture_output=True, timeout=300)
+    subprocess.run(command, cwd=folder / "walk", env=ENVIRONMENT, check=True, capture_output=True, timeout=300)
     pictures = Path(os.environ.get("PICTURES") or folder)
     arguments = [laptop.airflow.url, USERNAME, laptop.airflow.password, str(pictures), str(CHROMIUM), SHOWN]
     walk = ["node", str(folder / "walk" / "walk.mjs"), *arguments]
-    done = subprocess.run(walk, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(walk, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     print(f"pictures: {pictures}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

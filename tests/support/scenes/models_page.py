@@ -196,7 +196,10 @@ def one_model(row: ModelSummary | None = None, **changes: Any) -> ModelOverview:
         "summary": row or summary(),
         "versions": versions,
         "runs": tuple(run(day) for day in range(21)),
-        "watches": tuple(watch(hour) for hour in range(96)),
+        "watches": (
+            watch(0, results={watch(30).key: "promoted, version 38, gain +0.0091", watch(3).key: "running"}),
+            *(watch(hour) for hour in range(1, 96)),
+        ),
         "unreadable": {},
     }
     return ModelOverview(**{**values, **changes})
@@ -253,7 +256,9 @@ def hostile() -> ModelOverview:
                 champion_id=HOSTILE,
             ),
         ),
-        watches=(watch(1, because=HOSTILE, cause=HOSTILE, words=HOSTILE, signals=(signal,)),),
+        watches=(
+            watch(1, because=HOSTILE, cause=HOSTILE, words=HOSTILE, signals=(signal,), results={watch(1).key: HOSTILE}),
+        ),
         unreadable={HOSTILE: HOSTILE},
     )
 

@@ -177,9 +177,14 @@ class ShownSignal(Value):
 
 
 class WatchRow(Value):
-    """One row of the ledger, with what it was decided by. `key` is the name of its folder."""
+    """One row of the ledger, with what it was decided by.
+
+    `key` is the name of its folder, by which later rows call it. `results` says in words what had come of what earlier
+    rows ordered, by their key; the newest row has all of them.
+    """
 
     key: Text
+    results: dict[str, Label] = Field(default_factory=dict)
     as_of: UtcTime
     outcome: WatchOutcome
     severity: Literal["info", "warning", "critical"]

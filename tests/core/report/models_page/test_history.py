@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from retraining.core.report.models_page.history import RUNS_KEPT, WATCHES_KEPT, cut, newest_runs, newest_watches
-from tests.support.scenes.models_page import run, watch
+from retraining.core.documents import LedgerResult
+from retraining.core.report.models_page.history import (
+    RUNS_KEPT,
+    WATCHES_KEPT,
+    cut,
+    newest_runs,
+    newest_watches,
+    result_words,
+)
+from tests.support.scenes.models_page import NOW, run, watch
 
 
 def test_the_newest_runs_are_kept_each_once() -> None:
@@ -24,6 +32,36 @@ def test_all_looks_of_two_days_are_kept_and_of_earlier_days_those_that_did_somet
     assert len(kept) <= 48 + 60 + 1
     assert len({each.as_of.date() for each in kept}) == 61
     assert len(newest_watches([watch(hour, outcome="warn") for hour in range(999)])) == WATCHES_KEPT
+
+
+def test_what_came_of_an_order_is_kept_with_the_newest_row() -> None:
+    """Also of an order that the newest row does not tell of any more; of rows that are gone nothing."""
+    acted, older = watch(30), watch(60)
+    looks = [
+        watch(1, results={acted.key: "promoted, version 5"}),
+        watch(2, results={acted.key: "running", older.key: "rejected", "gone": "failed"}),
+        acted,
+        older,
+    ]
+    newest, *others = newest_watches(looks)
+    assert newest.results == {acted.key: "promoted, version 5", older.key: "rejected"}
+    assert not any(each.results for each in others)
+
+
+def test_a_result_is_said_in_words() -> None:
+    """As far as it is known."""
+    result = LedgerResult(
+        ledger_id="x",
+        ordered_at=NOW,
+        cause=None,
+        dag_run_id=None,
+        run_key=None,
+        state="rolled_back",
+        version_id="5",
+        gain=0.01234,
+    )
+    assert result_words(result) == "rolled back, version 5, gain +0.0123"
+    assert result_words(result.model_copy(update={"version_id": None, "gain": None})) == "rolled back"
 
 
 def test_long_text_is_cut() -> None:

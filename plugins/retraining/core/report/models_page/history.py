@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from retraining.core.documents import Drift, Evaluation, Ledger, Signal, Signals
+from retraining.core.documents import Drift, Evaluation, Ledger, LedgerResult, Signal, Signals
 from retraining.core.documents.overview import RunOutcome, ShownRun, ShownSignal, WatchRow
 from retraining.core.promotion.slices import value_of
 from retraining.core.report.costs import costs, total_seconds
@@ -85,6 +85,7 @@ def watch_row(key: str, row: Ledger, signals: Signals | None, drift: Drift | Non
     shown = [_shown_signal(signal) for signal in signals.signals] if signals else _drift_signals(drift)
     return WatchRow(
         key=key,
+        results={result.ledger_id: cut(result_words(result)) for result in row.facts.results} if row.facts else {},
         as_of=row.as_of,
         outcome=row.outcome,
         severity=row.severity,
@@ -94,6 +95,14 @@ def watch_row(key: str, row: Ledger, signals: Signals | None, drift: Drift | Non
         requests=requests,
         signals=tuple(sorted(shown, key=_place)[:SIGNALS_KEPT]),
     )
+
+
+def result_words(result: LedgerResult) -> str:
+    """Return what came of an order, in a few words: `promoted, version 5, gain +0.0123`."""
+    parts = [result.state.replace("_", " ")]
+    parts += [f"version {result.version_id}"] if result.version_id else []
+    parts += [f"gain {result.gain:+.4f}"] if result.gain is not None else []
+    return ", ".join(parts)
 
 
 def _shown_signal(signal: Signal) -> ShownSignal:
@@ -140,7 +149,13 @@ def newest_watches(rows: Iterable[WatchRow]) -> tuple[WatchRow, ...]:
         by_key.setdefault(row.key, row)
     ordered = sorted(by_key.values(), key=lambda row: (row.as_of, row.key), reverse=True)
     earlier = _one_or_more_a_day(ordered[RECENT_WATCHES:])
-    return tuple([*ordered[:RECENT_WATCHES], *earlier][:WATCHES_KEPT])
+    kept = [*ordered[:RECENT_WATCHES], *earlier][:WATCHES_KEPT]
+    if not kept:
+        return ()
+    results = {key: words for row in kept[::-1] for key, words in row.results.items()}
+    keys = {row.key for row in kept}
+    newest = kept[0].model_copy(update={"results": {key: words for key, words in results.items() if key in keys}})
+    return (newest, *(row.model_copy(update={"results": {}}) if row.results else row for row in kept[1:]))
 
 
 def _one_or_more_a_day(rows: Sequence[WatchRow]) -> list[WatchRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -219,6 +219,11 @@ class OneModel:
             and signal.value is not None
         ]
         return drawing.small_chart(values, newest.threshold)
+
+    @property
+    def results(self) -> Mapping[str, str]:
+        """What came of what the monitor ordered, by the row's key."""
+        return self.watches[0].results if self.watches else {}
 
     @cached_property
     def timeline(self) -> tuple[drawing.Dot, ...]:
