@@ -7,6 +7,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, chain, get_parsing_context
 
+from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.schedules import cron_schedule
 from retraining.operators.report.models_page import RefreshModelsPageOperator
 from retraining.operators.retention.garbage_collection import (
@@ -36,7 +37,7 @@ def maintain_dag() -> DAG:
         schedule=cron_schedule(SCHEDULE),
         catchup=False,
         max_active_runs=1,
-        default_args={"owner": "retraining", **RETRIES},
+        default_args={"owner": "retraining", **RETRIES, **TOLD},
         params=maintain_params(),
         tags=["maintain"],
     ) as dag:

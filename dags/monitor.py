@@ -12,6 +12,7 @@ from retraining.core.errors import SpecError
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
+from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
 from retraining.operators.monitoring.new_day import FindNewDayOperator
@@ -33,7 +34,7 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         schedule=cron_schedule(spec.monitoring.schedule) if spec.monitoring.schedule else None,
         catchup=False,
         max_active_runs=1,  # a ledger row must see the one before it
-        default_args={"owner": spec.owner, **RETRIES},
+        default_args={"owner": spec.owner, **RETRIES, **TOLD},
         params=monitor_params(spec),
         tags=["monitor", spec.name, *spec.tags],
     ) as dag:

@@ -10,6 +10,7 @@ from airflow.sdk import DAG, get_parsing_context
 from retraining.core.naming import dags as dag_names
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, plain_name
+from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import rollback_params
 from retraining.operators.deployment.version_rollback import RollBackOperator
 from retraining.operators.report.models_page import RefreshModelsPageOperator
@@ -34,7 +35,7 @@ def rollback_dag() -> DAG:
         schedule=None,
         catchup=False,
         max_active_runs=16,  # of several models; those of one model wait for each other by its rollout
-        default_args={"owner": "retraining", **RETRIES},
+        default_args={"owner": "retraining", **RETRIES, **TOLD},
         params=rollback_params([plain_name(path) for path in find_specs(include_path())]),
         tags=["rollback"],
     ) as dag:

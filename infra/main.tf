@@ -10,6 +10,7 @@ locals {
     "iam.googleapis.com",
     "logging.googleapis.com",
     "monitoring.googleapis.com",
+    "secretmanager.googleapis.com",
     "storage.googleapis.com",
   ]
 }

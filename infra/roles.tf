@@ -28,6 +28,7 @@ locals {
   account_roles    = { connection = "roles/iam.serviceAccountUser" }
   repository_roles = { agent = "roles/artifactregistry.reader" }
   bucket_roles     = { connection = "roles/storage.objectUser", jobs = "roles/storage.objectUser" }
+  secret_roles     = { connection = "roles/secretmanager.secretAccessor" }
   file_roles       = { connection = "roles/storage.objectViewer", jobs = "roles/storage.objectViewer" }
   dataset_roles = {
     connection = "roles/bigquery.dataEditor"
@@ -82,6 +83,17 @@ resource "google_storage_bucket_iam_member" "files" {
   bucket = each.value[1]
   role   = local.file_roles[each.value[0]]
   member = local.members[each.value[0]]
+}
+
+resource "google_secret_manager_secret_iam_member" "connections" {
+  for_each = { for pair in setproduct(keys(local.secret_roles), var.connection_secrets) : join(" ", pair) => pair }
+
+  project   = var.project
+  secret_id = each.value[1]
+  role      = local.secret_roles[each.value[0]]
+  member    = local.members[each.value[0]]
+
+  depends_on = [google_project_service.used]
 }
 
 resource "google_service_account_iam_member" "jobs" {

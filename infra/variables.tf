@@ -46,3 +46,9 @@ variable "file_buckets" {
   type        = set(string)
   default     = []
 }
+
+variable "connection_secrets" {
+  description = "Ids of the secrets that hold Airflow connections, such as airflow-connections-smtp_default."
+  type        = set(string)
+  default     = []
+}

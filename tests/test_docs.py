@@ -135,8 +135,8 @@ class TestSettings:
 def spec_keys(model: type[BaseModel] = ModelSpec, prefix: str = "") -> dict[str, str]:
     """Return every dotted key of a model's YAML with its default as the page writes it."""
     keys: dict[str, str] = {}
-    fields = [(each.alias or name, each) for name, each in model.model_fields.items() if not each.exclude]
-    for name, field in fields:
+    own = (each for each in model.model_fields.items() if not (each[1].exclude and each[1].is_required()))
+    for name, field in ((each.alias or name, each) for name, each in own):
         keys[f"{prefix}{name}"] = _default(field)
         is_list = typing.get_origin(field.annotation) is tuple
         for section in _sections(field.annotation):

@@ -38,6 +38,7 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
     "google_project_iam_member": ({"project", *IAM}, set()),
     "google_bigquery_dataset_iam_member": ({"dataset_id", *IAM}, {"project"}),
     "google_storage_bucket_iam_member": ({"bucket", *IAM}, set()),
+    "google_secret_manager_secret_iam_member": ({"secret_id", *IAM}, {"project"}),
     "google_service_account_iam_member": ({"service_account_id", *IAM}, set()),
     "google_artifact_registry_repository_iam_member": ({"repository", *IAM}, {"project", "location"}),
 }
@@ -87,6 +88,7 @@ def test_the_roles_are_those_of_the_table(infra) -> None:
     page = (ROOT / "docs" / "composer.md").read_text(encoding="utf-8")
     for who in ("connection", "jobs"):
         assert tables["file_roles"][who] in page
+    assert tables["secret_roles"]["connection"] in page
 
 
 def test_every_table_of_roles_is_granted(infra) -> None:
@@ -96,7 +98,7 @@ def test_every_table_of_roles_is_granted(infra) -> None:
         if kind.endswith("_iam_member")
         for used in re.findall(r"local\.(\w+_(?:roles|grants))", str(body["for_each"]))
     }
-    assert granted == {*WHERE.values(), "file_roles"} - {"project_roles"} | {"project_grants"}
+    assert granted == {*WHERE.values(), "file_roles", "secret_roles"} - {"project_roles"} | {"project_grants"}
     assert "local.project_roles" in names_in(infra["locals"])["project_grants"]
 
 

@@ -202,7 +202,7 @@ def test_it_is_a_program_that_needs_no_airflow():
     environment = {"PYTHONPATH": str(Path(daily.__file__).parents[2])}
     help_ = [sys.executable, "-X", "importtime", "-m", "retraining", "--help"]
     done = subprocess.run(help_, check=True, env=environment, capture_output=True, text=True)
-    assert "{models,run,why,runs,compare,replay}" in done.stdout
+    assert "{models,run,why,runs,notify-test,compare,replay}" in done.stdout
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "retraining.commands.daily" in imported
     assert "airflow" not in imported

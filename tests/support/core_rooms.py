@@ -108,6 +108,10 @@ CORE = {
         "documents → what a task read and wrote, by OpenLineage's names",
         ("retraining.core", "retraining.core.documents", "retraining.core.naming", "retraining.core.data"),
     ),
+    "retraining.core.notification": Room(
+        "what a run came to → what people are told of it, in which words, and when not again",
+        ("retraining.core", "retraining.core.spec", "retraining.core.documents", "retraining.core.naming"),
+    ),
     "retraining.core.report": Room(
         "documents → page; states of tasks → the state of the run",
         (

@@ -19,6 +19,7 @@ from retraining.commands.stored_runs import (
     read_stored,
     whole_run,
 )
+from retraining.commands.trial_message import send_trial
 from retraining.core.documents import Decision
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.naming import storage
@@ -27,6 +28,7 @@ from retraining.core.promotion.replay import REPLAYED, decision_changes, replay_
 from retraining.core.report import terminal
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.model import ModelSpec
 from retraining.core.suggestions import suggest
 from retraining.hooks.airflow_api import AirflowApi
 from retraining.hooks.cloud import OwnCloud
@@ -110,6 +112,10 @@ def _known(model: str) -> str:
     return model
 
 
+def _spec(model: str) -> ModelSpec:
+    return load_spec(include_path() / "models" / f"{_known(model)}.yaml")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="retraining", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -118,7 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--param", action="append", default=[], help="a Param of the form, name=value; may be repeated")
     why = commands.add_parser("why", help="why the last run ended as it did")
     runs = commands.add_parser("runs", help=f"the last {MOST_RUNS} runs of a model")
-    for command in (run, why, runs):
+    trial = commands.add_parser("notify-test", help="send a trial message to who is told of a model")
+    for command in (run, why, runs, trial):
         command.add_argument("model")
     both = commands.add_parser("compare", help="two runs side by side")
     both.add_argument("before", help="a run's key, as runs prints it")
@@ -135,6 +142,8 @@ def main(arguments: Sequence[str] | None = None, connect: Callable[[], CloudPort
         0, or 1 with the reason; 1 also of a decision that comes out differently.
     """
     given = _parser().parse_args(arguments)
+    if given.command == "notify-test":
+        return print_answer(lambda: send_trial(connect(), _spec(given.model)))
     if given.command == "replay":
         return print_answer(lambda: replay(connect(), given.run))
     return print_answer(lambda: (_answer(given, connect), True))

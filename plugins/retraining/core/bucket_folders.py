@@ -21,6 +21,7 @@ class BucketFolder(StrEnum):
     LEASES = "leases"
     MAINTENANCE = "maintenance"
     PACKAGES = "packages"
+    NOTIFICATIONS = "notifications"
 
 
 RESERVED_MODELS = frozenset({*BucketFolder, *UPLOAD_TOOLS})

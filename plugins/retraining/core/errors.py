@@ -4,6 +4,7 @@
     ├── SettingsError     the environment does not say where things are
     ├── SpecError         a model's YAML or SQL file is wrong
     ├── PlanError         this run's Params ask for something impossible
+    │   └── BudgetError   it may cost more than its model's budget
     ├── DataError         the examples are not fit to train on
     ├── ContractError     a document does not obey its contract
     ├── JobError          a job ended badly
@@ -59,6 +60,10 @@ class SpecError(RetrainingError):
 
 class PlanError(RetrainingError):
     """This run's Params ask for something impossible."""
+
+
+class BudgetError(PlanError):
+    """The run may cost more than its model's budget."""
 
 
 class DataError(RetrainingError):

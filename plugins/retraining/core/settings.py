@@ -15,6 +15,10 @@ PREFIX = "RETRAINING_"
 IMAGE_PATTERN = r"[^\s/@]+/[^\s@]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})"
 """An image by its tag, which may be moved to another one, or by its digest, which is that image for ever."""
 
+EMAIL_PATTERN = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+"
+CONNECTION_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}"
+"""Id of an Airflow connection."""
+
 SERVING_VERSION = "2.19.1"
 """Of TensorFlow Serving, the version that serves where no image is named."""
 
@@ -117,6 +121,34 @@ SETTINGS: dict[str, Setting] = {
         example="10",
         default="10",
     ),
+    "notify_owners": Setting(
+        variable="RETRAINING_NOTIFY_OWNERS",
+        description="E-mail addresses, with commas, of who is told of models that name no owners; empty: nobody",
+        pattern=f"({EMAIL_PATTERN}(\\s*,\\s*{EMAIL_PATTERN})*)?",
+        example="ml-team@example.com",
+        default="",
+    ),
+    "notify_channels": Setting(
+        variable="RETRAINING_NOTIFY_CHANNELS",
+        description="Airflow connections, with commas, of the webhooks that are told of models that name none",
+        pattern=f"({CONNECTION_PATTERN}(\\s*,\\s*{CONNECTION_PATTERN})*)?",
+        example="slack_retraining",
+        default="",
+    ),
+    "notify_smtp_conn_id": Setting(
+        variable="RETRAINING_NOTIFY_SMTP_CONN_ID",
+        description="Airflow connection of the mail server",
+        pattern=CONNECTION_PATTERN,
+        example="smtp_default",
+        default="smtp_default",
+    ),
+    "runbook_url": Setting(
+        variable="RETRAINING_RUNBOOK_URL",
+        description="Address of docs/operations.md as people read it, for messages to link to; empty: they name it",
+        pattern=r"(https?://\S+)?",
+        example="https://git.example.com/retraining/docs/operations.md",
+        default="",
+    ),
     "data_days": Setting(
         variable="RETRAINING_DATA_DAYS",
         description="First and last day of data that ended: no clock starts runs, backfills take them; empty: none",
@@ -144,6 +176,10 @@ class Settings:
     max_bytes_billed: int
     wake_interval_s: int
     watch_s: int
+    notify_owners: tuple[str, ...] = ()
+    notify_channels: tuple[str, ...] = ()
+    notify_smtp_conn_id: str = "smtp_default"
+    runbook_url: str | None = None
 
 
 def load(environ: Mapping[str, str]) -> Settings:
@@ -177,7 +213,15 @@ def load(environ: Mapping[str, str]) -> Settings:
         max_bytes_billed=int(values["max_bytes_billed"]),
         wake_interval_s=int(values["wake_interval_s"]),
         watch_s=int(values["watch_s"]),
+        notify_owners=_listed(values["notify_owners"]),
+        notify_channels=_listed(values["notify_channels"]),
+        notify_smtp_conn_id=values["notify_smtp_conn_id"],
+        runbook_url=values["runbook_url"] or None,
     )
+
+
+def _listed(value: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in value.split(",") if each.strip())
 
 
 def mirrored_image(project: str, region: str) -> str:

@@ -14,6 +14,7 @@ from retraining.hooks.clock import Clock
 from retraining.hooks.endpoints import Endpoints
 from retraining.hooks.logs import JobLogs
 from retraining.hooks.model_files import ModelFiles
+from retraining.hooks.notifiers import Notifiers
 from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Registry
 from retraining.hooks.serving_metrics import ServingMetrics
@@ -87,6 +88,11 @@ class Cloud:
     def serving_metrics(self) -> ServingMetrics:
         """Cloud Monitoring, of endpoints."""
         return ServingMetrics(self.session)
+
+    @property
+    def notifiers(self) -> Notifiers:
+        """Airflow's notifiers."""
+        return Notifiers()
 
 
 class OwnCloud(Cloud):

@@ -295,6 +295,24 @@ class ServingMetricsPort(Protocol):
         """Return the same with three percentiles of the latency."""
 
 
+class NotifiersPort(Protocol):
+    """Messages to people, each through an Airflow connection."""
+
+    def send_mail(self, connection_id: str, to: str, subject: str, html: str, message_id: str) -> None:
+        """Send one mail to one address.
+
+        Raises:
+            NotSentError: It was not taken; the text may be stored.
+        """
+
+    def post(self, connection_id: str, body: ApiJson) -> None:
+        """Post JSON to a webhook.
+
+        Raises:
+            NotSentError: It was not taken; the text may be stored.
+        """
+
+
 class CloudPort(Protocol):
     """All that a task may ask, and where it is."""
 
@@ -345,3 +363,7 @@ class CloudPort(Protocol):
     @property
     def serving_metrics(self) -> ServingMetricsPort:
         """Cloud Monitoring, of endpoints."""
+
+    @property
+    def notifiers(self) -> NotifiersPort:
+        """Airflow's notifiers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -138,3 +139,19 @@ def test_a_warning_wants_a_person_and_is_in_the_question(make_run, scene: Scene,
     scene.change("checks", findings=[finding | {"words": "few rows"}])
     wait(run, ask)
     assert ask.body == f"{scene.read('decision')['words']}\n\nWarning: few rows"
+
+
+def test_people_are_told_that_one_of_them_is_wanted(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:
+    """Once however often the task is tried, with the way to the answer; asked again after an answer, again."""
+    scene.cloud.settings = dataclasses.replace(scene.cloud.settings, notify_owners=("ml@example.com",))
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    wait(run, ask)
+    (mail,) = scene.cloud.notifiers.sent
+    assert mail.subject == "flight_delays: a version of 2013-11-20 waits for approval"
+    assert "within 12 hours" in mail.text
+    complete(run, ask, "Reject", ADA)
+    assert "ada" not in mail.text
+    wait(run, ask)
+    assert len(scene.cloud.notifiers.sent) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from retraining.core.documents import KINDS, Ledger
 from retraining.core.naming import storage
+from retraining.operators.airflow.notification import settle
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
 from tests.support.airflow_release import AirflowFailException
@@ -77,6 +79,21 @@ def test_drift_orders_a_retraining_with_its_reason(cloud, make_run) -> None:
     assert extra["as_of"] == "2013-11-21T05:00:00Z"
     assert "carrier" in extra["reason"]
     assert cloud.artifacts.objects[extra["ledger_uri"]]
+
+
+def test_people_are_told_of_a_drift_once(cloud, make_run) -> None:
+    """Not when it is held back, not by a cleared run, and not by one that was over meanwhile; with the ledger's row."""
+    cloud.settings = dataclasses.replace(cloud.settings, notify_owners=("ml@example.com",))
+    monitor(cloud, make_run, 5)
+    monitor(cloud, make_run, 5)
+    monitor(cloud, make_run, 6)
+    (mail,) = cloud.notifiers.sent
+    assert mail.subject.startswith("flight_delays: ")
+    assert "A retraining was ordered." in mail.text
+    assert "ledger.json" in mail.text
+    settle(cloud.connect, "flight_delays", "monitor__flight_delays", "drift")
+    monitor(cloud, make_run, 5)
+    assert len(cloud.notifiers.sent) == 1
 
 
 def test_the_cooldown_holds_a_second_one_back(cloud, make_run) -> None:

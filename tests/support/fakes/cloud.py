@@ -6,6 +6,7 @@ from retraining.hooks.ports import CloudPort
 from tests.support.fakes.bucket import FakeBucket
 from tests.support.fakes.clock import FakeClock
 from tests.support.fakes.jobs import FakeJobs, FakeLogs
+from tests.support.fakes.notifiers import FakeNotifiers
 from tests.support.fakes.serving import FakeEndpoints, FakeModelFiles, FakeRegistry
 from tests.support.fakes.serving_metrics import FakeServingMetrics
 from tests.support.fakes.settings import ENVIRONMENT, SETTINGS
@@ -27,6 +28,7 @@ class FakeCloud:
         self.serving_metrics = FakeServingMetrics(self.endpoints)
         self.registry = FakeRegistry(endpoints=self.endpoints)
         self.model_files = FakeModelFiles(self.artifacts)
+        self.notifiers = FakeNotifiers()
 
     def connect(self) -> CloudPort:
         """Return this very cloud at each poke."""

@@ -11,7 +11,7 @@ from typing import Literal
 
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.plan import Estimate, JobTask, Machines, Pool
-from retraining.core.errors import ContractError, PlanError, SettingsError
+from retraining.core.errors import BudgetError, ContractError, SettingsError
 from retraining.core.spec.cluster import Accelerator
 from retraining.core.spec.model import ModelSpec
 
@@ -164,13 +164,13 @@ def require_budget(spec: ModelSpec, estimated: Estimate | None, unknown: Sequenc
         unknown: What has no price, for the message.
 
     Raises:
-        PlanError: Its jobs cost more when each runs until its timeout, or nobody knows what they cost.
+        BudgetError: Its jobs cost more when each runs until its timeout, or nobody knows what they cost.
     """
     if spec.budget_usd is None:
         return
     where, way_out = f"{spec.name}, budget_usd", "trigger the run with the Param over_budget"
     if estimated is None:
-        raise PlanError(
+        raise BudgetError(
             where,
             f"price unknown: no list price for {', '.join(unknown) or 'its machines'} in this region",
             "a budget whose machines all have a price in include/prices",
@@ -178,7 +178,7 @@ def require_budget(spec: ModelSpec, estimated: Estimate | None, unknown: Sequenc
         )
     if estimated.at_most > spec.budget_usd:
         rates = ", ".join(f"{task} {rate:.2f} USD an hour" for task, rate in estimated.per_hour.items())
-        raise PlanError(
+        raise BudgetError(
             where,
             f"up to {estimated.at_most:.2f} USD for one attempt of each job until its timeout ({rates})",
             f"at most {spec.budget_usd:.2f} USD",

@@ -67,6 +67,7 @@ from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerOrder, L
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Signal, Signals
 from retraining.core.documents.new_day import DayRows, NewDay
+from retraining.core.documents.notification import Notification
 from retraining.core.documents.overview import ModelOverview, ModelSummary, Overview
 from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, TriggerEvent, Window
 from retraining.core.documents.retention import (
@@ -130,6 +131,7 @@ KINDS: dict[str, type[Document]] = {
         Rollout,
         Rollback,
         Pause,
+        Notification,
         Timings,
         Drift,
         Signals,
@@ -219,6 +221,7 @@ __all__ = [
     "ModelScores",
     "ModelSummary",
     "NewDay",
+    "Notification",
     "NumberBaseline",
     "NumberMetrics",
     "NumericStatistics",

@@ -36,10 +36,16 @@ def model_of_dag(dag_id: str) -> str:
     Raises:
         ContractError: The DAG has none.
     """
-    model = dag_id.partition("__")[2]
-    if not is_model(model):
+    model = find_model_of_dag(dag_id)
+    if model is None:
         raise ContractError("DAG id", repr(dag_id), "one like retrain__<model>", "Name the DAG so")
     return model
+
+
+def find_model_of_dag(dag_id: str) -> str | None:
+    """Return the model of such a DAG; None of one of all models."""
+    model = dag_id.partition("__")[2]
+    return model if is_model(model) else None
 
 
 def asset_name(model: str) -> str:

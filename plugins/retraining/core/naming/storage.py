@@ -233,6 +233,16 @@ def pause_uri(bucket: str, model: str) -> str:
     return f"gs://{bucket}/{model}/pause.json"
 
 
+def notification_uri(bucket: str, model: str | None, event: str, slot: str) -> str:
+    """Return where it stands what people were told of a cause that later runs may share."""
+    return f"gs://{bucket}/{BucketFolder.NOTIFICATIONS}/{model or '-'}/{event}-{slot}.json"
+
+
+def run_notification_uri(folder_uri: str, event: str) -> str:
+    """Return where a run's record has what people were told of it."""
+    return f"{folder_uri}/notifications/{event}.json"
+
+
 def pokes_uri(bucket: str) -> str:
     """Return the folder of what waiting tasks remember."""
     return f"gs://{bucket}/{BucketFolder.POKES}"

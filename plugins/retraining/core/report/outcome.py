@@ -20,9 +20,7 @@ def require_success(run_id: str, states: Mapping[str, str | None], *, may_skip: 
     Raises:
         RunError: A task failed, or was passed over because the run was ended by hand.
     """
-    failed = [task for task, state in states.items() if state == FAILED]
-    fine = (SUCCESS, SKIPPED) if may_skip else (SUCCESS,)
-    left = [task for task, state in states.items() if state not in (*fine, FAILED)]
+    failed, left = unsuccessful(states, may_skip=may_skip)
     if failed:
         found = f"{_listed(failed)} failed" + (f"; {_listed(left)} did not run" if left else "")
         way_out = (
@@ -35,6 +33,13 @@ def require_success(run_id: str, states: Mapping[str, str | None], *, may_skip: 
     else:
         return
     raise RunError(f"run {run_id}", found, "every task to succeed", way_out)
+
+
+def unsuccessful(states: Mapping[str, str | None], *, may_skip: bool = False) -> tuple[list[str], list[str]]:
+    """Return the tasks that failed, and those that did not run, by the same arguments."""
+    failed = [task for task, state in states.items() if state == FAILED]
+    fine = (SUCCESS, SKIPPED) if may_skip else (SUCCESS,)
+    return failed, [task for task, state in states.items() if state not in (*fine, FAILED)]
 
 
 def _listed(tasks: list[str]) -> str:

@@ -22,6 +22,7 @@ from retraining.core.spec.features import MAX_FEATURES, OUTPUT_NAMES, AuxiliaryL
 from retraining.core.spec.messages import explain
 from retraining.core.spec.metrics import IN_UNIT
 from retraining.core.spec.monitoring import Monitoring
+from retraining.core.spec.notify import Notify
 from retraining.core.spec.run_page import RunPage
 from retraining.core.spec.scoring import Scoring
 from retraining.core.spec.section import Section
@@ -63,6 +64,8 @@ class ModelSpec(Section):
     monitoring: Monitoring = Field(default_factory=Monitoring)
     scoring: Scoring | None = None
     report: RunPage = Field(default_factory=RunPage)
+    notify: Annotated[Notify, Field(exclude=True)] = Field(default_factory=Notify)
+    """Of the file alone: no document keeps whom it names, and no run is another one for it."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from retraining.core.errors import RetrainingError, is_final
@@ -12,6 +12,8 @@ from retraining.hooks.airflow_exceptions import AirflowException, AirflowFailExc
 from retraining.hooks.session import explain, is_transient
 
 LOGGER = logging.getLogger(__name__)
+KIND_KEY = "error_kind"
+"""XCom of a task that failed: the class of its error, for `conclude` to tell of."""
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -28,16 +30,29 @@ def fail_for_good(method: _Method) -> _Method:
         except AirflowException:
             raise
         except RetrainingError as error:
+            _leave_kind(args, error)
             if not is_final(error):
                 raise
             raise AirflowFailException(str(error)) from error
         except Exception as error:  # Google's have no common class; what is not explained is raised again
             explained = explain(error)
+            _leave_kind(args, explained or error)
             if explained is None:
                 raise
             raise AirflowFailException(str(explained)) from error
 
     return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature
+
+
+def _leave_kind(args: tuple[Any, ...], error: BaseException) -> None:
+    """Leave the class of the error in XCom, where the decorated method was given Airflow's context."""
+    context = args[1] if len(args) > 1 else None
+    if not isinstance(context, Mapping) or "ti" not in context:
+        return
+    try:
+        context["ti"].xcom_push(key=KIND_KEY, value=type(error).__name__)
+    except Exception as failure:  # the error itself must come out
+        LOGGER.warning("no XCom %s: %s", KIND_KEY, failure, exc_info=True)
 
 
 def sleep_over_outages(poke: _Method) -> _Method:

@@ -11,12 +11,15 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
 
 from retraining.core.documents import Approval, Checks, Decision, Plan
-from retraining.core.naming import vertex
+from retraining.core.naming import dags, vertex
+from retraining.core.naming.addresses import ObjectAddress
+from retraining.core.notification import notices
 from retraining.core.promotion import approvals
 from retraining.core.promotion.deployments import reason_against
 from retraining.core.untyped import XCom
 from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.cloud_task import RunTask
+from retraining.operators.airflow.notification import TellNotice, run_of, settle
 
 APPROVE, REJECT = "Approve", "Reject"
 # The standard provider's name for the time to answer within: before its release 1.13 `execution_timeout` stood for it.
@@ -46,6 +49,7 @@ class RequestApprovalOperator(RunTask, HITLOperator):
 
     def __init__(self, *, answer_within: timedelta, **kwargs: Any) -> None:
         super().__init__(**{"options": [APPROVE, REJECT], "defaults": [REJECT], WAIT: answer_within, **kwargs})
+        self.answer_within = answer_within
 
     @fail_for_good
     def execute(self, context: Context) -> Any:
@@ -61,11 +65,15 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         if reason := approvals.reason_not_to_ask(plan, champion, warned):
             return self._given(approvals.not_asked(reason))
         self.body = approvals.question(decision, warned)
+        notice = notices.of_approval(plan, warned, run_of(context), self.task_id, self.answer_within)
+        self.notifiers = [TellNotice(notice=notice, run_uri=self.run_uri, cloud=lambda: cloud)]
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: XCom) -> XCom:
         """Take the answer."""
         answer = super().execute_complete(context, event)
+        model = dags.find_model_of_dag(context["ti"].dag_id)
+        settle(self.cloud, model, ObjectAddress.parse(self.run_uri).name, "approval")
         user = answer.get("responded_by_user")
         person = (user or {}).get("name") if isinstance(user, Mapping) else None
         approved = answer["chosen_options"] == [APPROVE]

@@ -8,11 +8,13 @@ from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Approval, Decision, Deployment, Plan, Registration, Report
 from retraining.core.naming import console, dags, vertex
+from retraining.core.notification import notices
 from retraining.core.promotion import approvals, ramp, rollouts
 from retraining.core.promotion.deployments import nothing_deployed, reason_against
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import EndpointLink, RollBackLink, dag_address, push_link
+from retraining.operators.airflow.notification import run_of, tell
 from retraining.operators.deployment.card import write_card
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import end_recorded, settle_another
@@ -64,6 +66,7 @@ class DeployModelOperator(RunTask, CloudSensor):
         if done.endpoint_name:
             push_link(self, context, EndpointLink, console.endpoint_address(done.endpoint_name))
         self.log.info(done.words)
+        tell(lambda: cloud, context, lambda: notices.of_deployment(plan, done, run_of(context)), self.run_uri)
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
 
     def _go_on(self, context: Context, cloud: CloudPort, record: Record, state: RolloutState) -> Deployment | None:

@@ -9,6 +9,7 @@ from airflow.sdk import Context, PokeReturnValue
 from retraining.core.documents import Pause, Plan, Report, Rollback, Rollout
 from retraining.core.naming import console, storage, vertex
 from retraining.core.naming.trust import require_agreement
+from retraining.core.notification import notices
 from retraining.core.planning import pauses
 from retraining.core.promotion import rollbacks, rollouts
 from retraining.core.promotion.rollbacks import AskedRollback
@@ -21,6 +22,7 @@ from retraining.operators.airflow.cloud_task import CloudSensor
 from retraining.operators.airflow.dag_run import trigger
 from retraining.operators.airflow.lineage import TellsLineage
 from retraining.operators.airflow.links import EndpointLink, push_link
+from retraining.operators.airflow.notification import run_of, tell
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import close_rollout, roll_back, settle_another, settle_rollout
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
@@ -88,6 +90,7 @@ class RollBackOperator(TellsLineage, CloudSensor):
         if endpoint := cloud.endpoints.get(asked.model):
             push_link(self, context, EndpointLink, console.endpoint_address(endpoint.name))
         self.log.info(done.words)
+        tell(lambda: cloud, context, lambda: notices.of_rollback(done, run_of(context)), record.folder_uri)
         return PokeReturnValue(True, {"model": done.model, "version_name": done.version_name, "words": done.words})
 
     def _pause(self, cloud: CloudPort, pause: Pause) -> None:

@@ -7,29 +7,62 @@ skipped, and fails where any task did not succeed, but for those that the run's 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
-from retraining.core.report.outcome import require_success
-from retraining.operators.airflow.boundary import fail_for_good
+from retraining.core.errors import RunError
+from retraining.core.naming import dags
+from retraining.core.notification import notices
+from retraining.core.notification.notices import Notice
+from retraining.core.report.outcome import require_success, unsuccessful
+from retraining.operators.airflow.boundary import KIND_KEY, fail_for_good
+from retraining.operators.airflow.cloud_task import CloudTask
 from retraining.operators.airflow.early_end import reason_of_end
+from retraining.operators.airflow.notification import run_of, settle, tell
+from retraining.operators.record.run_record import MAYBE_RUN_URI
 
 
-class ConcludeRunOperator(BaseOperator):
+class ConcludeRunOperator(CloudTask):
     """Fail when any other task of the run failed, did not run or was skipped. To be a teardown that fails the run.
 
-    Of a run that its plan ended, what was skipped is as it should be.
+    Of a run that its plan ended, what was skipped is as it should be. People are told of a failed run here, for a task
+    whose worker died tells nobody.
+
+    Args:
+        run_uri: Folder of the run's record; empty: the run came to no plan.
     """
 
+    template_fields = ("run_uri",)
     ui_color = "#e8e8e8"
+
+    def __init__(self, *, run_uri: str = MAYBE_RUN_URI, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.run_uri = run_uri
 
     @fail_for_good
     def execute(self, context: Context) -> None:
-        """Ask Airflow for the states of the run's tasks."""
+        """Ask Airflow for the states of the run's tasks; tell people of a failure, or that it is over."""
         ti: Any = context["ti"]  # the protocol of the SDK leaves `get_task_states` out
         states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
         others = [task_id for task_id in self.dag.task_ids if task_id != self.task_id]  # in the run's order
-        ended = reason_of_end(ti)
-        require_success(ti.run_id, {task_id: states.get(task_id) for task_id in others}, may_skip=ended is not None)
+        ended, seen = reason_of_end(ti), {task_id: states.get(task_id) for task_id in others}
+        try:
+            require_success(ti.run_id, seen, may_skip=ended is not None)
+        except RunError:
+            self._tell(context, seen, may_skip=ended is not None)
+            raise
+        if ended is None:
+            settle(self.cloud, dags.find_model_of_dag(ti.dag_id), ti.dag_id, "failure", "budget")
         self.log.info(f"nothing was done: {ended}" if ended else "every task succeeded")
+
+    def _tell(self, context: Context, seen: Mapping[str, str | None], *, may_skip: bool) -> None:
+        def make() -> Notice:
+            ti: Any = context["ti"]
+            failed, left = unsuccessful(seen, may_skip=may_skip)
+            kind = ti.xcom_pull(task_ids=failed[0], key=KIND_KEY) if failed else None
+            model = dags.find_model_of_dag(ti.dag_id)
+            return notices.of_failure(model, run_of(context), failed, left, str(kind) if kind else None, self.run_uri)
+
+        tell(self.cloud, context, make, self.run_uri)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from airflow.sdk import Context
 
 from retraining.core.documents import Decision, EvaluateRequest, Evaluation, Plan
+from retraining.core.notification import notices
 from retraining.core.promotion import gates
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
+from retraining.operators.airflow.notification import run_of, tell
 
 
 class DecideOperator(RunTask, CloudOperator):
@@ -35,4 +37,5 @@ class DecideOperator(RunTask, CloudOperator):
         for gate in decision.gates:
             self.log.info("%s %s: %s", "passed" if gate.passed else "FAILED", gate.gate, gate.words)
         self.log.info(decision.words)
+        tell(lambda: cloud, context, lambda: notices.of_decision(plan, decision, run_of(context)), self.run_uri)
         return {"verdict": decision.verdict, "words": decision.words}

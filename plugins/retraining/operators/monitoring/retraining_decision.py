@@ -14,10 +14,12 @@ from retraining.core.documents.document import format_time
 from retraining.core.errors import ConflictError
 from retraining.core.monitoring import policy
 from retraining.core.naming import dags, storage
+from retraining.core.notification import notices
 from retraining.core.planning import windows
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
+from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.monitoring.known_facts import gather_facts, ledger_rows
 from retraining.operators.monitoring.ledger_store import store_rows
 from retraining.operators.monitoring.signal_measurement import load_spec
@@ -58,6 +60,7 @@ class DecideRetrainingOperator(CloudOperator):
         asked_by = f"{context['dag_run'].run_id}|{context['ti'].max_tries}"
         store_rows(cloud, [*rows, row], row.as_of - policy.reach(rules), asked_by)
         ledger_uri = record.uri(Ledger)
+        self._tell(cloud, context, row, record)
         if row.retrain_as_of is not None:
             extra: dict[str, JsonValue] = {
                 "as_of": format_time(row.retrain_as_of),
@@ -71,6 +74,12 @@ class DecideRetrainingOperator(CloudOperator):
             context["outlet_events"][AssetAlias(dags.asset_name(self.model))].add(asset, extra=extra)
         told = {"outcome": row.outcome, "because": row.because, "cause": row.cause, "words": row.words}
         return {**told, "ledger_uri": ledger_uri, "ledger_id": row.ledger_id}
+
+    def _tell(self, cloud: CloudPort, context: Context, row: Ledger, record: Record) -> None:
+        uri = record.uri(Ledger)
+        tell(lambda: cloud, context, lambda: notices.of_ledger(row, run_of(context), uri), record.folder_uri)
+        if notices.is_over(row):
+            settle(lambda: cloud, self.model, str(context["ti"].dag_id), "drift", "budget")
 
     def _decide(
         self, cloud: CloudPort, record: Record, context: Context, rules: LedgerPolicy, rows: Sequence[Ledger]

@@ -11,6 +11,8 @@ from retraining.hooks.ports import ArtifactsPort
 
 # Not `plan.output`: an XComArg would draw an edge from `plan` to every task and hide the order of the run.
 RUN_URI = "{{ ti.xcom_pull(task_ids='plan')['run_uri'] }}"
+# Of what is also rendered after a `plan` that failed, and so left no folder.
+MAYBE_RUN_URI = "{{ (ti.xcom_pull(task_ids='plan') or {}).get('run_uri', '') }}"
 
 _D = TypeVar("_D", bound=Document)
 

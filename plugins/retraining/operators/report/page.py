@@ -19,11 +19,8 @@ from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, RunTask
 from retraining.operators.airflow.links import AllRunsLink, JobLink, ReportLink, push_link
-from retraining.operators.record.run_record import Record
+from retraining.operators.record.run_record import MAYBE_RUN_URI, Record
 from retraining.operators.report.all_runs import write_all_runs
-
-# Also rendered after a `plan` that failed, and so left no folder.
-MAYBE_RUN_URI = "{{ (ti.xcom_pull(task_ids='plan') or {}).get('run_uri', '') }}"
 
 
 class ReportOperator(RunTask, CloudOperator):

@@ -1,0 +1,27 @@
+"""The section `notify` of a model's YAML: who is told, where, and of what."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, StringConstraints
+
+from retraining.core.settings import CONNECTION_PATTERN, EMAIL_PATTERN
+from retraining.core.spec.section import Section
+
+Event = Literal["failure", "decision", "drift", "rollback", "approval", "budget"]
+EVENTS: tuple[Event, ...] = get_args(Event)
+Email = Annotated[str, StringConstraints(pattern=f"^{EMAIL_PATTERN}$", max_length=254)]
+ConnectionId = Annotated[str, StringConstraints(pattern=f"^{CONNECTION_PATTERN}$")]
+"""Id of an Airflow connection: what is secret stands there."""
+
+
+class Notify(Section):
+    """Who is told what of this model. Left out, `owners` and `channels` are the environment's; an empty list is nobody.
+
+    The key is `events`, for `on` is a truth value in YAML.
+    """
+
+    owners: Annotated[tuple[Email, ...], Field(max_length=20)] | None = None
+    channels: Annotated[tuple[ConnectionId, ...], Field(max_length=10)] | None = None
+    events: tuple[Event, ...] = EVENTS
