@@ -15,8 +15,9 @@ from retraining.core.data.sql import Query
 from retraining.core.monitoring.baselines import AnswerBaseline
 from retraining.core.monitoring.distances import UNSEEN
 from retraining.core.monitoring.request_log import LogWindows, RequestLog, read_requests, render_requests_sql
+from retraining.core.spec.model import ModelSpec
 from tests.support.request_log import CHAMPION_ID, SCHEMA, logged
-from tests.support.small_model import AS_OF, make_plan, make_spec, make_statistics
+from tests.support.small_model import AS_OF, make_plan, make_spec, make_statistics, spec_values
 
 DATASET = "monitoring_sql"
 SPEC = make_spec(monitoring={"min_requests": 20})
@@ -44,7 +45,9 @@ def count(client: Any, unique: str) -> Callable[..., RequestLog]:
 
     table = f"{client.project}.{DATASET}.{unique}"
 
-    def do(*rows: dict[str, Any], answers: tuple[AnswerBaseline, ...] = (SCORES,), **given: Any) -> RequestLog:
+    def do(
+        *rows: dict[str, Any], answers: tuple[AnswerBaseline, ...] = (SCORES,), spec: ModelSpec = SPEC, **given: Any
+    ) -> RequestLog:
         fields = [bigquery.SchemaField(*item.split(":")) for item in SCHEMA.split()]
         definition = bigquery.Table(table, schema=fields)
         definition.time_partitioning = bigquery.TimePartitioning(field="logging_time")
@@ -53,7 +56,7 @@ def count(client: Any, unique: str) -> Callable[..., RequestLog]:
         data = io.BytesIO("\n".join(json.dumps(row) for row in rows).encode())
         config = bigquery.LoadJobConfig(schema=fields, source_format="NEWLINE_DELIMITED_JSON")
         client.load_table_from_file(data, table, job_config=config).result()
-        query: Query = render_requests_sql(SPEC, table, STATISTICS, WINDOWS, answers=answers, **given)
+        query: Query = render_requests_sql(spec, table, STATISTICS, WINDOWS, answers=answers, **given)
         asked = bigquery.QueryJobConfig.from_api_repr({"query": query.to_api()})
         found = [dict(row) for row in client.query(query.sql, job_config=asked).result()]
         return read_requests(found, [item.name for item in answers])
@@ -161,6 +164,17 @@ def test_answers_of_other_kinds_are_counted_by_bin_or_class(count: Any) -> None:
     )
     assert found.now.answers["gate", CHAMPION_ID] == {"0": 1, "1": 1, "2": 1, None: 2}
     assert found.now.answers["delay", CHAMPION_ID] == {"1": 1, "2": 1, None: 3}
+
+
+@pytest.mark.parametrize("kept", ["carrier", "distance"])
+def test_features_may_be_of_one_kind(count: Any, kept: str) -> None:
+    """Of the only feature a value may come bare; what is no JSON is garbage still."""
+    features = [item for item in spec_values()["features"] if item["name"] == kept]
+    evaluation = {"metric": "auc", "min_value": 0.6}
+    spec = make_spec(features=features, evaluation=evaluation, data={**spec_values()["data"], "checks": {}})
+    found = count(logged(HOUR_AGO, [ONE, ONE, 7.5, "oops"]), spec=spec, answers=())
+    assert found.now.values[kept] == {"UA" if kept == "carrier" else "8": 2, None: 1}
+    assert (found.now.all.garbage, list(found.now.values)) == (1, [kept])
 
 
 def test_an_empty_log_is_counted_too(count: Any) -> None:

@@ -58,7 +58,7 @@ class _Judged:
             high=distance.high,
             threshold=self.threshold,
             examples=self.examples,
-            words=f"{self.subject} is {how_far}{most}.",
+            words=f"{self.subject.removesuffix(f' {EARLIER}')} is {how_far}{most}.",
         )
 
     def not_judged(self, because: NamedState, words: str) -> Signal:
