@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, BaseOperator, chain, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, TriggerRule, chain, get_parsing_context
 
 from retraining.core.errors import SpecError
 from retraining.core.settings import include_path
@@ -15,6 +15,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.monitoring.multivariate_watch import MeasureMultivariateOperator
 from retraining.operators.monitoring.new_day import FindNewDayOperator
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
@@ -26,7 +27,7 @@ RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=30), "retry_exponentia
 
 
 def monitor_dag(spec: ModelSpec) -> DAG:
-    """Measure, decide, show; roll_back where the policy may ask for it, new_day where the spec wants it."""
+    """Measure, multivariate (or skip it), decide, show; roll_back and new_day where the spec wants them."""
     with DAG(
         dag_id=f"monitor__{spec.name}",
         description=f"Drift of the requests to {spec.name}",
@@ -39,10 +40,14 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         tags=["monitor", spec.name, *spec.tags],
     ) as dag:
         measure = MeasureSignalsOperator(task_id="measure", model=spec.name)
-        decide = DecideRetrainingOperator(task_id="decide", model=spec.name)
+        multivariate = MeasureMultivariateOperator(task_id="multivariate", model=spec.name)
+        # A classifier that nobody asked for, or that failed, holds no decision back; what was not measured does.
+        rule = TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
+        decide = DecideRetrainingOperator(task_id="decide", model=spec.name, trigger_rule=rule)
         show = RefreshModelsPageOperator(task_id="show", model=spec.name)
         roll_back = [roll_back_task(spec)] if "rollback" in dict(spec.monitoring.policy.actions).values() else []
-        chain(measure, decide, [*roll_back, show])
+        chain(measure, multivariate, decide, [*roll_back, show])
+        measure >> decide
         if spec.triggers.new_day:
             FindNewDayOperator(task_id="new_day", model=spec.name)
     return dag

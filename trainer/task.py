@@ -1,10 +1,11 @@
-"""`python -m trainer.task {export,train,score,evaluate} --request URI`: one command per job of a run.
+"""`python -m trainer.task {export,train,score,evaluate,separate} --request URI`: one command per job of a run.
 
     export                    rows of the run table → TFRecord shards and the manifest
     train                     shards → SavedModel and report; also --job-dir URI and --<hyperparameter>=VALUE,
                               of a trial --prior=NUMBER
     score                     shards and models → scores per example
     evaluate                  shards, models or their scores → evaluation
+    separate                  requests and training examples of a table → how well they can be told apart
 
 Exit codes: 0 done; 2 the request or the data is wrong, trying again cannot help; 143 the machine was taken away
 (SIGTERM) and the training's state is saved; 1 anything else. The last line of standard error says what happened; as
@@ -30,11 +31,12 @@ from trainer.contract.documents import (
     ExportRequest,
     Manifest,
     ManifestSplit,
+    MultivariateRequest,
     ScoreRequest,
     TrainRequest,
 )
 from trainer.contract.reading import read_document
-from trainer.contract.results import is_done, result_uri
+from trainer.contract.results import JobRequest, is_done, result_uri
 from trainer.errors import PeerLost, RequestError, TrainerError
 from trainer.evaluation.splits import splits_of
 from trainer.input import open_source
@@ -105,7 +107,7 @@ def _parse_arguments(arguments: Sequence[str]) -> tuple[str, argparse.Namespace,
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]  # raises instead of exiting
         raise RequestError(
-            "command line", message, "export, train, score or evaluate, and --request URI", "--help lists all"
+            "command line", message, "export, train, score, evaluate or separate, and --request URI", "--help lists all"
         )
 
 
@@ -205,10 +207,18 @@ def _score(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> 
     LOGGER.info(describe_usage("score"))
 
 
-_Request = ExportRequest | TrainRequest | ScoreRequest | EvaluateRequest
+def _separate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
+    storage = Storage()
+    request = read_document(MultivariateRequest, options.request, storage)
+    if _is_done("separate", request, storage):
+        return
+    from trainer.traffic.job import separate_traffic
+
+    separate_traffic(request, storage)
+    LOGGER.info(describe_usage("separate"))
 
 
-def _is_done(command: str, request: _Request, storage: Storage) -> bool:
+def _is_done(command: str, request: JobRequest, storage: Storage) -> bool:
     """Tell whether an earlier process came to the end; then the log says so."""
     done = is_done(request, storage)
     if done:
@@ -221,6 +231,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Mapping[str, str]], None]] = 
     "train": _train,
     "score": _score,
     "evaluate": _evaluate,
+    "separate": _separate,
 }
 
 

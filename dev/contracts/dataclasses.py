@@ -28,6 +28,8 @@ from retraining.core.documents import (
     ExportRequest,
     Manifest,
     ModelScores,
+    Multivariate,
+    MultivariateRequest,
     Report,
     ScoreRequest,
     Serving,
@@ -54,6 +56,10 @@ FILES: dict[str, tuple[str, tuple[type[BaseModel], ...]]] = {
     "serving": ("What a model answers when it is loaded as serving loads it.", (Serving,)),
     "curves": ("Curves of a model's answers, and the examples that it errs on most.", (Curves, WorstExample)),
     "evaluation": ("The evaluation's documents: its request and the scores.", (EvaluateRequest, Evaluation)),
+    "traffic": (
+        "How well requests and training examples can be told apart: request and document.",
+        (MultivariateRequest, Multivariate),
+    ),
     "scores": ("What a model answers, asked of its trainer: request and document.", (ScoreRequest, ModelScores)),
 }
 _SCALARS_SUMMARY = "Types with a name: texts, numbers and choices with their limits."

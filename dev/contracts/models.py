@@ -17,6 +17,7 @@ from retraining.core.documents import (
     document,
     evaluation,
     export,
+    multivariate,
     plan,
     snapshot,
     splits,
@@ -29,7 +30,7 @@ from retraining.core.spec import section as spec_section
 from retraining.core.spec import training as spec_training
 
 SOURCES = (
-    document, splits, snapshot, export, training, curves, threshold, evaluation, plan, checks,
+    document, splits, snapshot, export, training, curves, threshold, evaluation, plan, checks, multivariate,
     augmentation, features, cluster, packages, spec_training, spec_metrics, spec_section,
 )  # fmt: skip
 

@@ -95,6 +95,7 @@ def test_waiting_tasks_hold_no_slot(dags) -> None:
         "train",
         "evaluate",
         "predict",
+        "multivariate",
         "deploy",
         "roll_back",
         "cancel_jobs",

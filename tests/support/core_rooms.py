@@ -77,7 +77,9 @@ CORE = {
             "retraining.core.spec",
             "retraining.core.documents",
             "retraining.core.naming",
+            "retraining.core.catalog",
             "retraining.core.data",
+            "retraining.core.jobs",
         ),
     ),
     "retraining.core.scoring": Room(

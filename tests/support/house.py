@@ -157,6 +157,7 @@ OPERATORS = {
             "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",
+            "retraining.operators.jobs",
             "retraining.operators.deployment",
         ),
     ),
@@ -243,6 +244,10 @@ TRAINER = {
             "trainer.saved_model",
         ),
     ),
+    "trainer.traffic": Room(
+        "requests and training examples → how well they can be told apart; no TensorFlow",
+        ("trainer", "trainer.storage", "trainer.contract", "trainer.objective", "trainer.bigquery"),
+    ),
     "trainer.tools": Room(
         "run by hand or by make, never in a job",
         (
@@ -268,6 +273,7 @@ TRAINER = {
             "trainer.export",
             "trainer.training",
             "trainer.evaluation",
+            "trainer.traffic",
         ),
     ),
 }

@@ -25,6 +25,8 @@ OWN: dict[str, Any] = {
         documents.Statistics,
         documents.ScoreRequest,
         documents.ModelScores,
+        documents.MultivariateRequest,
+        documents.Multivariate,
     )
 }
 """The trainer's documents, by kind."""

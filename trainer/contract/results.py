@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trainer.contract.documents import EvaluateRequest, ExportRequest, ScoreRequest, TrainRequest
+from trainer.contract.documents import EvaluateRequest, ExportRequest, MultivariateRequest, ScoreRequest, TrainRequest
 from trainer.contract.reading import digest
 from trainer.storage import Storage
 
 REQUEST_DIGEST = "request_sha256"
 """Key of a trial's result: its own request's digest."""
 
+JobRequest = ExportRequest | TrainRequest | ScoreRequest | EvaluateRequest | MultivariateRequest
 
-def result_uri(request: ExportRequest | TrainRequest | ScoreRequest | EvaluateRequest) -> str:
+
+def result_uri(request: JobRequest) -> str:
     """Return the address of what a job writes last."""
     match request:
         case ExportRequest():
@@ -28,9 +30,11 @@ def result_uri(request: ExportRequest | TrainRequest | ScoreRequest | EvaluateRe
             return request.models[-1].scores_uri
         case EvaluateRequest():
             return request.evaluation_uri
+        case MultivariateRequest():
+            return request.multivariate_uri
 
 
-def is_done(request: ExportRequest | TrainRequest | ScoreRequest | EvaluateRequest, storage: Storage) -> bool:
+def is_done(request: JobRequest, storage: Storage) -> bool:
     """Tell whether the result of this very request is there: a run has one, and a trial's may be of other values."""
     if isinstance(request, TrainRequest) and request.trial_metric is not None:
         return trial_result(request, storage) is not None

@@ -124,6 +124,7 @@ from trainer.contract.documents.statistics import (
     Window,
 )
 from trainer.contract.documents.threshold import AtThreshold, Estimate, ThresholdRule, ThresholdScores
+from trainer.contract.documents.traffic import ComparedColumn, DrivingFeature, Multivariate, MultivariateRequest
 from trainer.contract.documents.training import (
     BinaryLabel,
     Callbacks,
@@ -174,6 +175,7 @@ __all__ = [
     "ClipNorm",
     "Column",
     "ColumnName",
+    "ComparedColumn",
     "Compression",
     "Confidence",
     "Count",
@@ -185,6 +187,7 @@ __all__ = [
     "DayStatistics",
     "Difference",
     "DistinctTexts",
+    "DrivingFeature",
     "EmbeddingDim",
     "EncodedBytes",
     "Estimate",
@@ -229,6 +232,8 @@ __all__ = [
     "ModelScores",
     "ModuleName",
     "MulticlassLabel",
+    "Multivariate",
+    "MultivariateRequest",
     "Number",
     "NumberBaseline",
     "NumberMetrics",

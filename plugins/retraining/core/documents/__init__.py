@@ -66,6 +66,12 @@ from retraining.core.documents.export import (
 from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerOrder, LedgerPolicy, LedgerResult, QuietHours
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Signal, Signals
+from retraining.core.documents.multivariate import (
+    ComparedColumn,
+    DrivingFeature,
+    Multivariate,
+    MultivariateRequest,
+)
 from retraining.core.documents.new_day import DayRows, NewDay
 from retraining.core.documents.notification import Notification
 from retraining.core.documents.overview import ModelOverview, ModelSummary, Overview
@@ -135,6 +141,8 @@ KINDS: dict[str, type[Document]] = {
         Timings,
         Drift,
         Signals,
+        MultivariateRequest,
+        Multivariate,
         Ledger,
         NewDay,
         ScoringPlan,
@@ -168,6 +176,7 @@ __all__ = [
     "CleanedVersion",
     "Column",
     "Compared",
+    "ComparedColumn",
     "DayFeature",
     "DayLabels",
     "DayRows",
@@ -181,6 +190,7 @@ __all__ = [
     "DoomedSpan",
     "Drift",
     "DriftChampion",
+    "DrivingFeature",
     "Estimate",
     "EvaluateRequest",
     "Evaluation",
@@ -220,6 +230,8 @@ __all__ = [
     "ModelOverview",
     "ModelScores",
     "ModelSummary",
+    "Multivariate",
+    "MultivariateRequest",
     "NewDay",
     "Notification",
     "NumberBaseline",

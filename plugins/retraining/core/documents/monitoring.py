@@ -72,6 +72,7 @@ NamedState = Literal[
     "too_expensive",
     "no_metrics",
     "no_champion",
+    "classifier_failed",
 ]
 """What is wrong with the input of a signal: why it is not judged, or what it warns of."""
 

@@ -40,8 +40,8 @@ _OF_THE_CHAMPION: tuple[SignalKind, ...] = (
     "multivariate",
 )
 """Kinds that say something about the version that serves: windows of another one do not count."""
-_AT_ONCE: tuple[SignalKind, ...] = ("age",)
-"""Kinds that do not come and go by chance: one window says it."""
+_AT_ONCE: tuple[SignalKind, ...] = ("age", "multivariate")
+"""Kinds of which one window says it: they do not come and go by chance, or are not looked at in every window."""
 _BEGINNINGS: dict[Action, str] = {
     "none": "Nothing",
     "warn": "Warning",

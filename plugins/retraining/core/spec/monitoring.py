@@ -44,6 +44,18 @@ class PerformanceLimits(Section):
     max_drop: Annotated[float, Field(gt=0, le=10**12)] = 0.03
 
 
+class MultivariateDrift(Section):
+    """Whether a classifier can tell requests from training examples; each time costs a query and a job.
+
+    `every_days` null: only when the form asks for it. Strictly over `min_auc` is drift; 0.5 is none. `max_rows` of each
+    side are drawn.
+    """
+
+    every_days: Annotated[int, Field(ge=1, le=365)] | None = None
+    min_auc: Annotated[float, Field(gt=0.5, lt=1)] = 0.6
+    max_rows: Annotated[int, Field(ge=200, le=100_000)] = 5000
+
+
 Action = Literal["none", "warn", "retrain", "tune", "rollback"]
 """What a kind of signal asks for, and what a monitor run comes to; from the mildest to the strongest."""
 Clock = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
@@ -118,6 +130,7 @@ class Monitoring(Section):
     static_sources: tuple[Table, ...] = ()
     """Tables that the query reads and that seldom change."""
     performance: PerformanceLimits = Field(default_factory=PerformanceLimits)
+    multivariate: MultivariateDrift = Field(default_factory=MultivariateDrift)
     max_age_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     cooldown_hours: Annotated[float, Field(ge=0, le=87_600)] = 24
     policy: Policy = Field(default_factory=Policy)

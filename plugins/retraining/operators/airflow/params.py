@@ -61,6 +61,13 @@ def monitor_params(spec: ModelSpec) -> dict[str, Param]:
             section=_DATA,
             description="Hours of requests before the run's time that are compared with the training data.",
         ),
+        "multivariate": Param(
+            False,
+            type="boolean",
+            title="Multivariate drift",
+            section=_DATA,
+            description="Train a classifier that tells requests from training examples: costs a query and a job.",
+        ),
     }
 
 

@@ -1,0 +1,1 @@
+"""Requests and training examples → how well they can be told apart."""
