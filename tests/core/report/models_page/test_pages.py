@@ -31,9 +31,19 @@ def row(model: ModelSummary) -> ModelRow:
         (summary(endpoint_name=None, traffic=()), "bad", "nothing over its limit"),
         (summary(problem="flights.yaml: unknown key"), "bad", "nothing over its limit"),
         (summary(champion=None, traffic=(), watch=None, decision=None), "calm", "not watched yet"),
-        (summary(watch=summary().watch.model_copy(update={"named": ("no_traffic",)})), "warn", "no traffic"),
+        (summary(watch=summary().watch.model_copy(update={"named": ("no_traffic", "too_few")})), "warn", "no traffic"),
+        (
+            summary(champion=None, traffic=(), watch=summary().watch.model_copy(update={"named": ("no_endpoint",)})),
+            "calm",
+            "nothing over its limit",
+        ),
+        (
+            summary(watch=summary().watch.model_copy(update={"named": ("too_few", "no_labels"), "unjudged": 2})),
+            "good",
+            "nothing over its limit, 2 not judged",
+        ),
     ],
-    ids=["healthy", "drifting", "endpoint deleted by hand", "broken file", "new", "no traffic"],
+    ids=["healthy", "drifting", "endpoint deleted by hand", "broken file", "new", "no traffic", "no champion", "waits"],
 )
 def test_a_glance_tells_how_a_model_stands(model, tone, watched) -> None:
     """What needs a look has a colour, and comes first."""

@@ -24,6 +24,8 @@ OUTCOMES = {
     "running": "at work",
 }
 SIGNALS_NAMED = 3
+WAITING = frozenset({"too_few", "no_labels", "no_reference", "no_metrics", "no_champion"})
+"""Named states that pass with time, or with what a model is asked: nobody needs to look."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +47,17 @@ class ModelRow:
         summary, watch = self.summary, self.summary.watch
         if summary.problem or (watch and watch.severity == "critical") or self.is_cut_off:
             return "bad"
-        if watch and (watch.severity == "warning" or watch.exceeded or watch.named):
+        if watch and (watch.severity == "warning" or watch.exceeded or self.wrong_input):
             return "warn"
         if self.is_stale or (summary.decision and summary.decision.outcome == "stopped"):
             return "warn"
         return "good" if summary.champion else "calm"
+
+    @property
+    def wrong_input(self) -> list[str]:
+        """Named states of the monitor's input that a person should look at; before there is a champion none."""
+        watch = self.summary.watch
+        return [name for name in watch.named if name not in WAITING] if watch and self.summary.champion else []
 
     @property
     def is_cut_off(self) -> bool:
@@ -102,9 +110,9 @@ class ModelRow:
         if watch.exceeded:
             more = len(watch.exceeded) - SIGNALS_NAMED
             return f"{', '.join(watch.exceeded[:SIGNALS_NAMED])}{f' and {more} more' if more > 0 else ''}"
-        if watch.named:
-            return ", ".join(watch.named).replace("_", " ")
-        return "nothing over its limit"
+        if self.wrong_input:
+            return ", ".join(self.wrong_input).replace("_", " ")
+        return f"nothing over its limit{f', {watch.unjudged} not judged' if watch.unjudged else ''}"
 
     @property
     def watch_tone(self) -> str:
@@ -114,7 +122,7 @@ class ModelRow:
             return "calm"
         if watch.severity == "critical":
             return "bad"
-        return "warn" if watch.exceeded or watch.named or watch.severity == "warning" else "good"
+        return "warn" if watch.exceeded or self.wrong_input or watch.severity == "warning" else "good"
 
     @property
     def cost(self) -> str:
