@@ -57,8 +57,8 @@ def test_the_drift_orders_the_only_retraining_and_not_before(year: Year) -> None
 def test_the_score_falls_with_the_drift_and_comes_back(year: Year) -> None:
     """As customers meet it: over all answers of the steps."""
     before, during, after = scores(year)
-    assert during < before - 0.08
-    assert after > during + 0.05
+    assert during < before - 0.05
+    assert after > during + 0.03
 
 
 def test_the_picture_tells_it(year: Year) -> None:
