@@ -192,12 +192,11 @@ def _flags(path: Path) -> set[str]:
     }
 
 
+SHELL = REPOSITORY / "plugins" / "retraining" / "commands"
 COMMANDS = {
     "localcloud": (REPOSITORY / "dev" / "localcloud" / "command" / "cli.py", REPOSITORY / "docs" / "localcloud.md"),
-    "retraining": (
-        REPOSITORY / "plugins" / "retraining" / "commands" / "daily.py",
-        REPOSITORY / "docs" / "operations.md",
-    ),
+    "retraining": (SHELL / "daily.py", REPOSITORY / "docs" / "operations.md"),
+    "retraining.replay": (SHELL / "policy_replay.py", REPOSITORY / "docs" / "monitoring.md"),
     "trainer.task": (REPOSITORY / "trainer" / "task.py", REPOSITORY / "docs" / "documents.md"),
 }
 

@@ -19,6 +19,7 @@ from tests.support.airflow_release import AirflowFailException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.request_log import CHAMPION_KEY, UNSEEN, counted
+from tests.support.scenes.monitor_run import require_replayed
 
 TABLE = "local-project.retraining.requests_flight_delays"
 FORM = {"as_of": None, "retrain_as_of": None, "window_hours": 24}
@@ -56,7 +57,9 @@ def monitor(
         outlet_events=OutletEventAccessors(),
     )
     run.execute(MeasureSignalsOperator(task_id="measure", model="flight_delays", cloud=cloud.connect))
-    return run, run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays", cloud=cloud.connect))
+    told = run.execute(DecideRetrainingOperator(task_id="decide", model="flight_delays", cloud=cloud.connect))
+    require_replayed(cloud.artifacts, told["ledger_uri"])
+    return run, told
 
 
 def measured(cloud: FakeCloud) -> list[str]:

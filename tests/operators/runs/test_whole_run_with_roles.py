@@ -21,6 +21,7 @@ from retraining.operators.monitoring import signal_measurement
 from retraining.operators.retention import garbage_collection
 from retraining.operators.scoring import scoring_plan
 from tests.support.scenes.data_tasks import make_source
+from tests.support.scenes.monitor_run import require_replayed
 from tests.support.scenes.roles import JOBS_ACCOUNT, ROOT, SOURCE, Role, Roles, documented_roles
 from tests.support.scenes.served_models import PREBUILT
 from tests.support.scenes.whole_run import load_dags, run_night, run_scoring
@@ -167,7 +168,9 @@ def watch(make_run: Any, spec: Any, rows: int) -> tuple[dict[str, Any], dict[str
         run.dag_id = dag.dag_id
         measured = run.execute(dag.get_task("measure"))
         if measured["rows"] >= rows:
-            return measured, run.execute(dag.get_task("decide"))
+            decided = run.execute(dag.get_task("decide"))
+            require_replayed(Cloud().artifacts, decided["ledger_uri"])
+            return measured, decided
 
 
 def clean(make_run: Any) -> dict[str, Any]:

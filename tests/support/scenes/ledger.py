@@ -9,6 +9,7 @@ from typing import Any
 from retraining.core import documents as d
 from retraining.core.documents.monitoring import Signal, Signals
 from retraining.core.monitoring import policy
+from retraining.core.monitoring.replay import Recorded, decide_again
 from tests.support.small_model import AS_OF, make_spec
 
 CHAMPION = d.DriftChampion(version_id="1", run_key="20131101t030000z-0123456789ab")
@@ -90,9 +91,11 @@ def result(hours: float, state: Any, champion: d.DriftChampion | None = None) ->
 def decide(
     seen: Signals, ledger_rows: Iterable[d.Ledger] = (), rule: d.LedgerPolicy | None = None, **known: Any
 ) -> d.Ledger:
-    """Return the row of a monitor run; it is stored and read again on the way."""
+    """Return the row of a monitor run, which is stored, read and decided again on the way."""
     hours = (seen.as_of - AS_OF) / timedelta(hours=1)
     told = facts(**({"champion": seen.champion} | known))
-    row = policy.decide(seen, rule or rules(), told, tuple(ledger_rows), ledger_id=ledger_id(hours))
-    assert d.Ledger.parse(row.to_bytes()) == row
+    rows = tuple(ledger_rows)
+    row = policy.decide(seen, rule or rules(), told, rows, ledger_id=ledger_id(hours))
+    stored = d.Ledger.parse(row.to_bytes())
+    assert decide_again(Recorded(signals=seen, row=stored), rows) == stored == row
     return row

@@ -11,7 +11,9 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from retraining.core import documents as d
 from retraining.core.data.sql import Query
+from retraining.core.monitoring.replay import Recorded, decide_again
 from retraining.core.naming import storage
+from retraining.hooks.ports import ArtifactsPort
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.ledger import signal, signals
@@ -73,7 +75,7 @@ class Monitor:
         """A try of the task; gives the row that is stored then."""
         task = DecideRetrainingOperator(task_id="decide", model=MODEL, cloud=(cloud or self.cloud).connect)
         told = run.execute(task)
-        return d.Ledger.parse(self.cloud.artifacts.objects[told["ledger_uri"]])
+        return require_replayed(self.cloud.artifacts, told["ledger_uri"])
 
     def rows(self) -> list[d.Ledger]:
         """All rows that are stored, oldest first."""
@@ -86,6 +88,19 @@ class Monitor:
         for document in (plan, *found.values()):
             uri = storage.document_uri(plan.run_uri, document.kind_name())
             self.cloud.artifacts.objects[uri] = document.to_bytes()
+
+
+def require_replayed(artifacts: ArtifactsPort, ledger_uri: str) -> d.Ledger:
+    """Return a stored row, once it comes out the same from what is stored beside it."""
+    folder = ledger_uri.removesuffix("/ledger.json")
+    uris = artifacts.list_uris(folder.rpartition("/")[0], suffix="/ledger.json")
+    rows = {uri: d.Ledger.parse(data) for uri, data in artifacts.read_some(uris).items()}
+    row, seen = rows[ledger_uri], artifacts.read_object(storage.document_uri(folder, "signals"))
+    assert seen is not None
+    again = decide_again(Recorded(signals=d.Signals.parse(seen), row=row), tuple(rows.values()))
+    # Of two runs at once one may name the other's order before its row is there: then the words differ.
+    assert (again.outcome, again.because, again.cause) == (row.outcome, row.because, row.cause)
+    return row
 
 
 def _value(query: Query, name: str) -> object:
