@@ -193,6 +193,8 @@ def _bins(labels: Floats, answers: Floats) -> list[AnsweredBin]:
             label=float(labels[part].mean()),
             low=float(np.quantile(labels[part], 0.1)),
             high=float(np.quantile(labels[part], 0.9)),
+            absolute_error=float(np.abs(labels[part] - answers[part]).mean()),
+            squared_error=float(((labels[part] - answers[part]) ** 2).mean()),
         )
         for part in parts
     ]

@@ -133,7 +133,7 @@ def source_deleted(cloud: FakeCloud) -> None:
 def too_expensive(cloud: FakeCloud) -> None:
     """The log's table is not partitioned, and has grown."""
     cloud.warehouse.rows["requests"] = counted(NEW)
-    cloud.warehouse.bytes["requests"] = 11 * 10**9
+    cloud.warehouse.bytes |= {"requests": 11 * 10**9, "performance": 11 * 10**9}
 
 
 def no_metrics(cloud: FakeCloud) -> None:
@@ -204,10 +204,11 @@ def test_what_is_well_is_ok(cloud: FakeCloud, watch: Any, limited: None) -> None
     cloud.serving_metrics.answers[AS_OF] = {CHAMPION_ID: Answered(requests=300, errors=0, p99_ms=9.0)}
     signals, _, ordered = watch()
     assert {item.kind for item in signals.signals} == {
-        *("traffic", "errors", "latency", "source", "age", "skew", "drift", "prediction_drift")
+        *("traffic", "errors", "latency", "source", "age", "skew", "drift", "prediction_drift"),
+        *("performance", "estimate"),
     }
     assert not [item for item in signals.signals if item.state == "exceeded"]
-    assert (signals.requests, signals.bytes_read, ordered) == (300, 7, False)
+    assert (signals.requests, signals.bytes_read, ordered) == (300, 14, False)
     assert {item.subject for item in signals.signals if item.kind == "errors"} == {"version 1"}
     assert next(item.value for item in signals.signals if item.kind == "source") == 3
 

@@ -227,13 +227,15 @@ class Histogram:
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredBin:
-    """Rows with answers of about one size: their mean answer, and mean and 10 % and 90 % quantiles of their labels."""
+    """Rows with answers of about one size: mean answer, mean and 10 % and 90 % quantiles of labels, mean errors."""
 
     rows: Positive
     answer: Number
     label: Number
     low: Number
     high: Number
+    absolute_error: Amount | None = None
+    squared_error: Amount | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,14 @@ from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_scoring_query, load_spec
+from retraining.core.spec.files import (
+    find_specs,
+    load_frozen_set_query,
+    load_labels_query,
+    load_query,
+    load_scoring_query,
+    load_spec,
+)
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import used_parameters
 
@@ -32,6 +39,7 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
     spec = load_spec(path)
     sql = load_query(spec, include)
     load_frozen_set_query(spec, include)
+    load_labels_query(spec, include)
     if spec.scoring is not None and spec.scoring.query is not None:
         load_scoring_query(spec.name, spec.scoring.query, include)
     require_trainable(spec, load_capabilities())

@@ -217,13 +217,15 @@ class Histogram(Value):
 
 
 class AnsweredBin(Value):
-    """Rows with answers of about one size: their mean answer, and mean and 10 % and 90 % quantiles of their labels."""
+    """Rows with answers of about one size: mean answer, mean and 10 % and 90 % quantiles of labels, mean errors."""
 
     rows: Positive
     answer: Number
     label: Number
     low: Number
     high: Number
+    absolute_error: Amount | None = None
+    squared_error: Amount | None = None
 
 
 class Answers(Value):

@@ -62,6 +62,8 @@ NamedState = Literal[
     "too_few",
     "no_labels",
     "labels_of_another_version",
+    "no_keys",
+    "unknown_keys",
     "feature_gone",
     "garbage",
     "giant_batch",
@@ -81,8 +83,9 @@ class Signal(Value):
     """One thing that was watched: of the model as a whole, or of a subject.
 
     `subject` is a feature, `version 3`, `carrier=UA` or a table; empty, it is the model. It is exceeded when `value` is
-    strictly over `threshold`. `low` and `high` are the interval of `value`, `examples` is what it rests on. With
-    `because`, it tells of its input: never by itself a reason to retrain.
+    strictly over `threshold`; of performance and estimate, when the whole interval is worse than it. `low` and `high`
+    are the interval of `value`, `examples` is what it rests on. With `because`, it tells of its input: never by itself
+    a reason to retrain.
     """
 
     kind: SignalKind

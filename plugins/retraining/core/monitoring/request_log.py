@@ -128,7 +128,7 @@ def render_requests_sql(
     parameters.append(Parameter(name="large_batch", type="INT64", value=large_batch(spec)))
     smokes = [item for item in smoke_requests if item.end > windows.earlier_start and item.start < windows.end]
     for index, item in enumerate(smokes):
-        parameters += _smoke_parameters(f"smoke_{index}", item)
+        parameters += smoke_parameters(f"smoke_{index}", item)
     features, bounds = _feature_buckets(spec, statistics)
     counted = []
     for index, baseline in enumerate(answers):
@@ -161,7 +161,8 @@ def _feature_buckets(spec: ModelSpec, statistics: Statistics) -> tuple[TemplateV
     return {"numeric": numeric, "categorical": categorical}, parameters
 
 
-def _smoke_parameters(name: str, asked: SmokeRequest) -> list[Parameter]:
+def smoke_parameters(name: str, asked: SmokeRequest) -> list[Parameter]:
+    """Return what tells the requests of a smoke test from others, under names that begin with `name`."""
     return [
         Parameter(name=f"{name}_model", type="STRING", value=asked.deployed_model_id),
         Parameter(name=f"{name}_instances", type="INT64", value=asked.instances),

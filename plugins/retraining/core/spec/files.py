@@ -98,6 +98,17 @@ def load_scoring_query(model: str, path: str, include: Path) -> str:
     return _read_sql(path, f"{model}, scoring.query", include, (), ("as_of",))
 
 
+def load_labels_query(spec: ModelSpec, include: Path) -> str | None:
+    """Return the text of the query of the labels by which the monitor judges answers; None: the examples query is it.
+
+    Raises:
+        SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters at most.
+    """
+    path = spec.monitoring.performance.labels_query
+    where = f"{spec.name}.yaml, monitoring.performance.labels_query"
+    return None if path is None else _read_sql(path, where, include, (), PARAMETERS)
+
+
 def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
     folder = (include / "sql").resolve()
     path = (folder / name).resolve()

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.spec.cron import Cron
-from retraining.core.spec.scoring import Table
+from retraining.core.spec.scoring import SQL_PATTERN, Table
 from retraining.core.spec.section import ColumnName, Count, Section
 
 WEEK_HOURS = 168
@@ -39,9 +39,16 @@ class ServingLimits(Section):
 
 
 class PerformanceLimits(Section):
-    """How much of its metric the champion may lose, between comparisons, before that is reason for a study."""
+    """How much of its metric the champion may lose before that is reason for a study, and to act on its performance.
+
+    Labels come from `data.query`, or from `labels_query` below include/sql; they find their answers by the key in the
+    requests (`deployment.key_input`), or by the caller's own table of request ids and keys.
+    """
 
     max_drop: Annotated[float, Field(gt=0, le=10**12)] = 0.03
+    window_days: Annotated[int, Field(ge=1, le=365)] = 7
+    labels_query: Annotated[str, StringConstraints(pattern=SQL_PATTERN)] | None = None
+    request_keys: Table | None = None
 
 
 class MultivariateDrift(Section):

@@ -21,6 +21,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.lineage import TellsLineage
 from retraining.operators.airflow.params import monitor_params
+from retraining.operators.monitoring.label_watch import watch_labels
 from retraining.operators.monitoring.request_watch import watch_requests
 from retraining.operators.monitoring.source_watch import watch_age, watch_sources
 from retraining.operators.monitoring.watch import Seen, Watch, begin_watch
@@ -30,7 +31,7 @@ from retraining.operators.record.run_record import Record
 if TYPE_CHECKING:
     from retraining.core.lineage.steps import Steps
 
-WATCHERS: tuple[Callable[[Watch], Seen], ...] = (watch_requests, watch_sources, watch_age)
+WATCHERS: tuple[Callable[[Watch], Seen], ...] = (watch_requests, watch_labels, watch_sources, watch_age)
 """Each adds its signals; their order is that of the document."""
 
 

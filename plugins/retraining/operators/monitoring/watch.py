@@ -43,9 +43,10 @@ class Watch:
     baseline: Baseline | None
     log_table: str | None
 
-    def job_id(self) -> str:
-        """Return the id of this run's question to BigQuery."""
-        return bigquery.monitor_job_id(self.cloud.settings.environment, self.spec.name, self.as_of, self.asked_by)
+    def job_id(self, question: str = "") -> str:
+        """Return the id of this run's question to BigQuery; each has its own."""
+        asked_by = f"{self.asked_by}|{question}" if question else self.asked_by
+        return bigquery.monitor_job_id(self.cloud.settings.environment, self.spec.name, self.as_of, asked_by)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,255 @@
+"""How good the answers were, once their labels are known: by version and by slice, with intervals.
+
+In: counts and sums of answers with their labels, and the metric of the champion's deciding evaluation. Out: signals.
+The champion's metric is exceeded when its whole interval is worse than then by more than
+`monitoring.performance.max_drop`; all else is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from retraining.core.documents.evaluation import Metrics, NumberMetrics
+from retraining.core.documents.monitoring import NamedState, Signal
+from retraining.core.monitoring import intervals
+from retraining.core.monitoring.intervals import Interval, Sums
+from retraining.core.monitoring.labelled_answers import Cut, VersionAnswers
+from retraining.core.spec.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
+from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.monitoring import PerformanceLimits
+
+USUAL: Mapping[str, tuple[Metric, ...]] = {
+    "binary": ("auc", "log_loss", "accuracy", "brier", "pr_auc"),
+    "multiclass": ("accuracy", "log_loss", "brier", "balanced_accuracy", "macro_f1"),
+    "regression": ("mae", "rmse", "r2", "smape"),
+}
+"""Measured by the kind of the label, beside `evaluation.metric`."""
+_WHOLE: frozenset[str] = frozenset({"r2", "medae"})
+"""Not cut by slices: what they need is counted over all answers of a version."""
+WAY_OUT = (
+    "set deployment.key_input: true, so that a request brings its example's key, or name a table of request_id, "
+    "instance and key in monitoring.performance.request_keys"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """What the champion had when it became champion.
+
+    Attributes:
+        metrics: Of its deciding evaluation; None: not known.
+        because: Why nothing is held against them; empty: it is.
+    """
+
+    metrics: Metrics | NumberMetrics | None
+    because: str = ""
+
+    def value(self, metric: Metric) -> float | None:
+        """Return the metric, if the evaluation has it."""
+        return getattr(self.metrics, metric, None) if self.metrics else None
+
+
+def allowed_drop(spec: ModelSpec) -> float | None:
+    """Return how much of the metric may be lost; None: it is in the label's unit, and the file does not say."""
+    drop = spec.monitoring.performance.max_drop
+    unsaid = drop == PerformanceLimits.model_fields["max_drop"].default
+    return None if spec.evaluation.metric in IN_UNIT and unsaid else drop
+
+
+def measure(cut: Cut, metric: Metric, confidence: float) -> Interval | None:
+    """Return a metric over labelled answers; None: it is not defined on them."""
+    match metric:
+        case "auc" if any(name for name in cut.histograms):
+            return intervals.mean_auc([cut.buckets(name) for name in sorted(cut.histograms) if name], confidence)
+        case "auc":
+            return intervals.auc(cut.buckets(), confidence)
+        case "pr_auc":
+            return intervals.average_precision(cut.buckets(), confidence)
+        case "balanced_accuracy":
+            return intervals.balanced_accuracy(cut.confusion, confidence)
+        case "macro_f1":
+            return intervals.macro_f1(cut.confusion, confidence)
+        case "medae":
+            return intervals.median([value for _, value in sorted(cut.quantiles.items())], cut.examples, confidence)
+        case "rmse" if "squared_error" in cut.means:
+            return intervals.root_mean(cut.means["squared_error"], confidence)
+        case "r2" if {"squared_error", "deviation", "error_deviation"} <= cut.means.keys():
+            product = cut.means["error_deviation"].squares
+            return intervals.explained(cut.means["squared_error"], cut.means["deviation"], product, confidence)
+    sums: Sums | None = cut.means.get(metric)
+    return intervals.mean(sums, confidence) if sums is not None and sums.examples else None
+
+
+def not_judged(because: NamedState, words: str, measure_name: str, examples: int = 0) -> Signal:
+    """Return the signal of performance that could not be judged."""
+    return Signal(
+        kind="performance",
+        subject="",
+        state="not_judged",
+        because=because,
+        measure=measure_name,
+        value=None,
+        threshold=None,
+        examples=examples,
+        words=words,
+    )
+
+
+def judge_performance(
+    spec: ModelSpec,
+    found: Mapping[str, VersionAnswers],
+    versions: Mapping[str, str],
+    champion: str,
+    reference: Reference,
+) -> tuple[Signal, ...]:
+    """Return all signals of performance: the metric, coverage, other metrics, slices, other versions.
+
+    Args:
+        spec: The model.
+        found: By deployed-model id.
+        versions: Id of the version, by deployed-model id.
+        champion: Deployed-model id of the champion.
+        reference: Held against.
+    """
+    own = found.get(champion, VersionAnswers())
+    metric, cut = spec.evaluation.metric, own.cuts.get(("", ""), Cut())
+    main = _unlabelled(spec, found, champion) or _judge(spec, cut, reference)
+    others = [name for name in USUAL[spec.label.kind] if name != metric]
+    shown = [_shown(spec, "", name, cut) for name in others]
+    shown += [
+        _shown(spec, f"{column}={value}", metric, of_slice)
+        for (column, value), of_slice in sorted(own.cuts.items())
+        if column and metric not in _WHOLE and of_slice.examples >= spec.evaluation.promote.min_slice_examples
+    ]
+    shown += [
+        _shown(spec, f"version {versions.get(name, name)}", metric, each.cuts[("", "")])
+        for name, each in sorted(found.items())
+        if name != champion and ("", "") in each.cuts
+    ]
+    return (main, *_coverage(own), *(signal for signal in shown if signal is not None))
+
+
+def _unlabelled(spec: ModelSpec, found: Mapping[str, VersionAnswers], champion: str) -> Signal | None:
+    """Return why the champion's answers have no labels; None: some have."""
+    metric, counts = spec.evaluation.metric, found.get(champion, VersionAnswers()).counts
+    asked, keys, labelled, waiting = (counts.get(name, 0) for name in ("asked", "keys", "labelled", "waiting"))
+    elsewhere = sum(each.counts.get("labelled", 0) for name, each in found.items() if name != champion)
+    if labelled:
+        return None
+    if elsewhere:
+        words = f"{elsewhere} labels are of answers that another version gave; none of the champion's has one yet."
+        return not_judged("labels_of_another_version", words, metric, elsewhere)
+    if not asked:
+        return not_judged("no_traffic", "The champion answered nothing in the window.", metric)
+    if not keys:
+        words = f"None of {asked} requests says which example it is about: {WAY_OUT}."
+        return not_judged("no_keys", words, metric, asked)
+    if unknown := keys - waiting:
+        words = (
+            f"No label has any of the {unknown} keys that were asked about and whose label is due: compare the keys of "
+            f"the requests with {spec.data.key} of {_labels_name(spec)}."
+        )
+        return not_judged("unknown_keys", words, metric, unknown)
+    words = f"The labels of all {keys} keys are not known yet: {spec.data.label_lag_days} days is their lag."
+    return not_judged("no_labels", words, metric, keys)
+
+
+def _judge(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
+    """Return the champion's metric held against its deciding evaluation."""
+    metric, least = spec.evaluation.metric, spec.monitoring.min_requests
+    found = measure(cut, metric, spec.evaluation.promote.confidence)
+    if found is None or found.examples < least:
+        examples = found.examples if found else cut.examples
+        why = f"at least {least} are judged" if examples < least else f"{metric} is not defined on them"
+        signal = not_judged("too_few", f"{examples} answers have a label; {why}.", metric, examples)
+        return signal.model_copy(update=_numbers(found)) if found else signal
+    before, drop = reference.value(metric), allowed_drop(spec)
+    if before is None or drop is None or reference.because:
+        unsaid = f"say in monitoring.performance.max_drop how much {metric} may lose: it is in the label's unit"
+        why = reference.because or (unsaid if before is not None else "the champion's evaluation is not there")
+        signal = not_judged("no_reference", f"{_in_words(metric, found)}; {why}.", metric, found.examples)
+        return signal.model_copy(update=_numbers(found))
+    higher = metric in HIGHER_IS_BETTER
+    limit = before - drop if higher else before + drop
+    worse = found.high < limit if higher else found.low > limit
+    words = f"{_in_words(metric, found)}; it was {before:.4f} when it became champion, and {drop:g} may be lost."
+    return Signal(
+        kind="performance",
+        subject="",
+        state="exceeded" if worse else "ok",
+        because=None,
+        measure=metric,
+        threshold=limit,
+        examples=found.examples,
+        words=words,
+        **_numbers(found),
+    )
+
+
+def _shown(spec: ModelSpec, subject: str, metric: Metric, cut: Cut) -> Signal | None:
+    """Return a metric that nothing follows from; None: it is not defined."""
+    found = measure(cut, metric, spec.evaluation.promote.confidence)
+    if found is None:
+        return None
+    return Signal(
+        kind="performance",
+        subject=subject,
+        state="ok",
+        because=None,
+        measure=metric,
+        threshold=None,
+        examples=found.examples,
+        words=f"{_in_words(metric, found)}.",
+        **_numbers(found),
+    )
+
+
+def _coverage(own: VersionAnswers) -> list[Signal]:
+    """Return which share of the champion's keys has a label, waits for one, and will find none."""
+    counts = own.counts
+    keys, asked = counts.get("keys", 0), counts.get("asked", 0)
+    if not keys:
+        return []
+    labelled, waiting = counts.get("labelled", 0), counts.get("waiting", 0)
+    named = {
+        "without a key": counts.get("without_key", 0),
+        "asked about again, of which the last answer counts": counts.get("doubled", 0),
+        "labelled, with an answer or a label that is no number": counts.get("unreadable", 0),
+    }
+    more = "".join(f" {count} of {asked} instances are {what}." for what, count in named.items() if count)
+    shares = (
+        ("coverage", labelled, "have a label"),
+        ("waiting", waiting, "wait for one: their label is not due"),
+        ("not_found", keys - labelled - waiting, "were due and have none"),
+    )
+    return [
+        Signal(
+            kind="performance",
+            subject="",
+            state="ok",
+            because=None,
+            measure=name,
+            value=count / keys,
+            threshold=None,
+            examples=keys,
+            words=f"{count} of {keys} keys {what}.{more if name == 'coverage' else ''}",
+        )
+        for name, count, what in shares
+    ]
+
+
+def _numbers(found: Interval) -> dict[str, float]:
+    return {"value": found.value, "low": found.low, "high": found.high}
+
+
+def _in_words(metric: Metric, found: Interval) -> str:
+    hidden = f", of which {found.error:.5f} to either side is the buckets'" if found.error else ""
+    return (
+        f"{metric} is {found.value:.4f} ({found.low:.4f} to {found.high:.4f}{hidden}) over {found.examples} answers "
+        "with a label"
+    )
+
+
+def _labels_name(spec: ModelSpec) -> str:
+    return spec.monitoring.performance.labels_query or spec.data.source_name
