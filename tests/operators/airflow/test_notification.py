@@ -179,11 +179,11 @@ def test_a_run_over_its_budget_is_told_as_such(cloud: FakeCloud, make_run) -> No
 
 
 def test_a_failed_task_leaves_the_class_of_its_error(cloud: FakeCloud, make_run) -> None:
-    """For `conclude`."""
+    """For `conclude`; Airflow calls `execute` by its argument's name."""
     run = make_run(xcoms={})
     with pytest.raises(AirflowFailException):
         DecideOperator(task_id="decide", run_uri=FOLDER, cloud=cloud.connect).execute(
-            run.context(BaseOperator(task_id="decide"))
+            context=run.context(BaseOperator(task_id="decide"))
         )
     assert run.xcoms["decide", KIND_KEY] == "ContractError"
 

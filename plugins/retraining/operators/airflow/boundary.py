@@ -30,13 +30,13 @@ def fail_for_good(method: _Method) -> _Method:
         except AirflowException:
             raise
         except RetrainingError as error:
-            _leave_kind(args, error)
+            _leave_kind(_context(args, kwargs), error)
             if not is_final(error):
                 raise
             raise AirflowFailException(str(error)) from error
         except Exception as error:  # Google's have no common class; what is not explained is raised again
             explained = explain(error)
-            _leave_kind(args, explained or error)
+            _leave_kind(_context(args, kwargs), explained or error)
             if explained is None:
                 raise
             raise AirflowFailException(str(explained)) from error
@@ -44,9 +44,13 @@ def fail_for_good(method: _Method) -> _Method:
     return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature
 
 
-def _leave_kind(args: tuple[Any, ...], error: BaseException) -> None:
+def _context(args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
+    """Return Airflow's context among a method's arguments: Airflow gives it by name."""
+    return kwargs.get("context", args[1] if len(args) > 1 else None)
+
+
+def _leave_kind(context: object, error: BaseException) -> None:
     """Leave the class of the error in XCom, where the decorated method was given Airflow's context."""
-    context = args[1] if len(args) > 1 else None
     if not isinstance(context, Mapping) or "ti" not in context:
         return
     try:
