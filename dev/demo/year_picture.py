@@ -145,7 +145,7 @@ def _table(steps: Sequence[Step]) -> ET.Element:
 
 
 def _axis(svg: ET.Element, band: tuple[int, int], title: str, ticks: Sequence[tuple[str, float]]) -> None:
-    _text(svg, 10, band[0] + 4, title, "soft")
+    _text(svg, 10, band[0] - 12, title, "soft")
     for name, y in ticks:
         _add(svg, "line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, **{"class": "axis"})
         _text(svg, LEFT - 10, y + 4, name, "soft", "end")
