@@ -38,8 +38,10 @@ from trainer_kit.storage import Storage, digest_folder
 STARTED = time.monotonic()
 SMOKE_REQUESTS = 5
 COMMON_KEYS = {"schema_version", "kind", "model", "run_key", "manifest_uri", "label", "key"}
-TRAIN_KEYS = COMMON_KEYS | {"statistics_uri", "features", "training", "seed", "trial_metric", "priors"}
-TRAIN_KEYS |= {"auxiliary_labels", "weight", "model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
+TRAIN_KEYS = COMMON_KEYS | {"statistics_uri", "features", "training", "seed"}
+TRAIN_KEYS |= {"model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
+OPTIONAL_KEYS = {"trial_metric", "priors", "auxiliary_labels", "weight", "key_input"}
+TRAIN_KEYS |= OPTIONAL_KEYS
 DESCRIPTION: dict[str, Any] = {
     "kind": "trainer",
     "schema_version": 1,
@@ -109,7 +111,7 @@ def read_request(storage: Storage, uri: str, kind: str, keys: Collection[str]) -
     request = storage.read_json(uri, kind)
     if unknown := sorted(set(request).difference(keys)):
         raise RequestError(uri, f"unknown key {unknown[0]!r}", ", ".join(sorted(keys)), "Build a newer image")
-    if missing := sorted(set(keys).difference(request) - {"trial_metric", "priors", "auxiliary_labels", "weight"}):
+    if missing := sorted(set(keys).difference(request) - OPTIONAL_KEYS):
         raise RequestError(uri, f"no key {missing[0]!r}", f"a document of kind {kind!r}")
     return request
 
@@ -169,6 +171,8 @@ def require_trainable(framework: Framework, request: Mapping[str, Any]) -> None:
     label, training = request["label"], request["training"]
     if request.get("auxiliary_labels"):
         raise RequestError("train_request, auxiliary_labels", "further labels", "none: this image learns one label")
+    if request.get("key_input"):
+        raise RequestError("train_request, key_input", "the key as an input", "none: these models read features alone")
     if request.get("trial_metric"):
         raise RequestError("train_request, trial_metric", "a trial of a study", "none: this image takes no trials")
     if unknown := sorted(set(training["hyperparameters"]).difference(framework.hyperparameters)):

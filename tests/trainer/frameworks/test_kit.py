@@ -85,6 +85,7 @@ def test_the_server_refuses_by_name(stored, body, saying) -> None:
     [
         pytest.param({"trial_metric": "val_loss"}, "takes no trials", id="trial"),
         pytest.param({"auxiliary_labels": [{"name": "x"}]}, "learns one label", id="auxiliary"),
+        pytest.param({"key_input": True}, "features alone", id="key as an input"),
         pytest.param({"label": {"name": "y", "kind": "regression", "loss": "huber"}}, "Expected mse", id="loss"),
     ],
 )
