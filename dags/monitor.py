@@ -41,10 +41,9 @@ def monitor_dag(spec: ModelSpec) -> DAG:
     ) as dag:
         measure = MeasureSignalsOperator(task_id="measure", model=spec.name)
         multivariate = MeasureMultivariateOperator(task_id="multivariate", model=spec.name)
-        # A classifier that nobody asked for holds no decision back. With ALL_DONE_MIN_ONE_SUCCESS it would: for that
-        # rule a skipped task is not done (Airflow 3.1 to 3.3).
-        rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-        decide = DecideRetrainingOperator(task_id="decide", model=spec.name, trigger_rule=rule)
+        # A classifier that nobody asked for, or that failed, holds no decision back. For ALL_DONE_MIN_ONE_SUCCESS a
+        # skipped task is not done (Airflow 3.1 to 3.3); after a failed `measure` this one fails by itself.
+        decide = DecideRetrainingOperator(task_id="decide", model=spec.name, trigger_rule=TriggerRule.ALL_DONE)
         show = RefreshModelsPageOperator(task_id="show", model=spec.name)
         roll_back = [roll_back_task(spec)] if "rollback" in dict(spec.monitoring.policy.actions).values() else []
         chain(measure, multivariate, decide, [*roll_back, show])

@@ -69,6 +69,7 @@ class Scheduler:
         dag_id: str = DAG_ID,
         *,
         failing: tuple[str, ...] = (),
+        skipping: tuple[str, ...] = (),
         ended_at: str | None = None,
         asleep: bool = True,
         by: str = "failed",
@@ -79,12 +80,14 @@ class Scheduler:
         Args:
             dag_id: Of which DAG.
             failing: Tasks that fail.
+            skipping: Tasks that find nothing to do.
             ended_at: The task during which a person marks the run.
             asleep: Whether it waits for its job then, or for its next try.
             by: As what the run is marked.
             paused: Why `plan` ends it.
         """
-        return self._follow(self._create(self.dag(dag_id)), failing, ended_at, asleep, by, paused)
+        ends = dict.fromkeys(failing, "failed") | dict.fromkeys(skipping, "skipped")
+        return self._follow(self._create(self.dag(dag_id)), ends, ended_at, asleep, by, paused)
 
     def clear(self, run: Any, task_id: str) -> Ended:
         """Clear a task and what follows it, as the UI does, and follow the run to its end; every task succeeds now."""
@@ -93,10 +96,10 @@ class Scheduler:
         dag.clear(run_id=run.run_id, task_ids=list(following), session=self.session)
         run.state, run.dag = "running", dag
         self.session.flush()
-        return self._follow(run, (), None, True, "", None)
+        return self._follow(run, {}, None, True, "", None)
 
     def _follow(
-        self, run: Any, failing: tuple[str, ...], ended_at: str | None, asleep: bool, by: str, paused: str | None
+        self, run: Any, ends: dict[str, str], ended_at: str | None, asleep: bool, by: str, paused: str | None
     ) -> Ended:
         words, marked = "", False
         for _ in range(PASSES):
@@ -115,7 +118,7 @@ class Scheduler:
                     self._end_early(run, paused)
                     ti.state = "success"
                 else:
-                    ti.state = "failed" if ti.task_id in failing else "success"
+                    ti.state = ends.get(ti.task_id, "success")
             self.session.flush()
         raise AssertionError(f"still running: {[(ti.task_id, ti.state) for ti in run.task_instances]}")
 
@@ -270,12 +273,28 @@ OTHERS = {
     "score__flight_delays": ["plan", "snapshot", "predict", "write"],
     "maintain": ["look", "cancel_jobs", "delete"],
 }
+FAIL_WITH = {"measure": ("decide",)}
+"""What is asked all the same, and refuses to go on: `tests/operators/monitoring/test_decision.py`."""
 
 
 @pytest.mark.parametrize(("dag_id", "task_id"), [(dag_id, task) for dag_id, tasks in OTHERS.items() for task in tasks])
 def test_the_other_dags_hide_no_failure_either(scheduler, dag_id: str, task_id: str) -> None:
     """A failed task and a person's mark both make a failed run; else it succeeds."""
     assert scheduler.run(dag_id).state == "success"
-    assert scheduler.run(dag_id, failing=(task_id,)).state == "failed"
+    assert scheduler.run(dag_id, failing=(task_id, *FAIL_WITH.get(task_id, ()))).state == "failed"
     for asleep in (True, False):
         assert scheduler.run(dag_id, ended_at=task_id, asleep=asleep).state == "failed"
+
+
+@pytest.mark.parametrize("end", ["skipping", "failing"])
+def test_a_monitor_decides_whatever_came_of_its_classifier(scheduler, end: str) -> None:
+    """One that nobody asked for, and one that failed: the other signals are decided by, and shown."""
+    ended = {end: ("multivariate",)}
+    outcome = scheduler.run("monitor__flight_delays", **ended)
+    assert outcome.state == "success"
+    assert outcome.tasks == {
+        "measure": "success",
+        "multivariate": {"skipping": "skipped", "failing": "failed"}[end],
+        "decide": "success",
+        "show": "success",
+    }

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jinja2.sandbox import SandboxedEnvironment
 
 # Before the first import of Airflow: nothing of this machine's Airflow is read or written.
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-home-")
@@ -111,9 +112,10 @@ class FakeRun:
 
     def execute(self, task: Any, *, try_number: int = 1, max_tries: int | None = None) -> Any:
         """Run one wake of a task; its result goes to XCom, what it reads comes from there."""
-        for field, upstream, key in (("run_uri", "plan", "run_uri"), ("monitor_uri", "measure", "monitor_uri")):
-            if "{{" in (getattr(task, field, "") or ""):
-                setattr(task, field, self.xcoms[upstream, "return_value"][key])
+        left = SimpleNamespace(xcom_pull=lambda task_ids: self.xcoms.get((task_ids, "return_value")))
+        for field in ("run_uri", "monitor_uri"):
+            if "{{" in (template := getattr(task, field, "") or ""):
+                setattr(task, field, SandboxedEnvironment().from_string(template).render(ti=left))
         result = task.execute(self.context(task, try_number=try_number, max_tries=max_tries))
         self.xcoms[task.task_id, "return_value"] = result
         return result

@@ -15,6 +15,8 @@ from retraining.core.errors import ConflictError
 from retraining.core.naming import dags, storage
 from retraining.core.settings import include_path
 from retraining.operators.monitoring import retraining_decision
+from tests.support.airflow_release import AirflowFailException
+from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.dying import Death, DyingCloud
 from tests.support.scenes.ledger import signal
 from tests.support.scenes.monitor_run import CHAMPION, MODEL, START, Monitor, added, example
@@ -51,6 +53,13 @@ def run_plan(row: d.Ledger, kind: str = "asset", **values: Any) -> d.Plan:
     }
     plan: d.Plan = example("plan", "scheduled", **(told | values))
     return plan
+
+
+def test_nothing_is_decided_without_signals(make_run: Any) -> None:
+    """It is asked after a failed `measure` too, and says what to do then."""
+    task = retraining_decision.DecideRetrainingOperator(task_id="decide", model=MODEL, cloud=FakeCloud().connect)
+    with pytest.raises(AirflowFailException, match=r"measure: it ended without signals.*clear it"):
+        make_run(run_id="manual__1", logical_date=START, dag_id=f"monitor__{MODEL}").execute(task)
 
 
 def test_a_retraining_is_ordered_with_its_cause(monitor: Monitor) -> None:

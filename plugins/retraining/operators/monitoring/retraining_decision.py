@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from retraining.core.documents import Ledger, LedgerPolicy, Multivariate, MultivariateRequest, Signals
 from retraining.core.documents.document import format_time
-from retraining.core.errors import ConflictError
+from retraining.core.errors import ConflictError, ContractError
 from retraining.core.monitoring import multivariate, policy
 from retraining.core.naming import dags, storage
 from retraining.core.notification import notices
@@ -27,7 +27,7 @@ from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.ownership import own_monitor
 from retraining.operators.record.run_record import Record
 
-MONITOR_URI = "{{ ti.xcom_pull(task_ids='measure')['monitor_uri'] }}"
+MONITOR_URI = "{{ (ti.xcom_pull(task_ids='measure') or {}).get('monitor_uri', '') }}"
 
 
 class DecideRetrainingOperator(CloudOperator):
@@ -52,6 +52,9 @@ class DecideRetrainingOperator(CloudOperator):
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Read earlier rows and the signals, write one row, to the table too; give the event if it orders one."""
+        if not self.monitor_uri:  # it is asked whatever became of the task before
+            way_out = "Look at the log of measure, then clear it: this task follows"
+            raise ContractError("measure", "it ended without signals", "signals to decide by", way_out)
         record = own_monitor(cloud, context, self.monitor_uri)
         signals = record.read_document(Signals)
         rules = policy.policy_of(load_spec(self.model))
