@@ -144,7 +144,7 @@ demo-ramp: setup ## Replace one night's model by the next one's in steps of the 
 	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --ramp --home build/ramp --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
 
 .PHONY: demo-year
-demo-year: setup ## Replay months of 2013 in fast motion: customers, late labels, an outage, a drift; the monitor orders a retraining; ends with a picture, build/year/year.html (MONTHS=3, KEEP=0, PORT=8080; 20 minutes)
+demo-year: setup ## Replay months of 2013 in fast motion: customers, late labels, an outage, a drift; the monitor orders a retraining; ends with a picture, build/year/year.html (MONTHS=3, KEEP=0, PORT=8080; half an hour)
 	@rm -rf build/year
 	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --months $(MONTHS) --home build/year --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
 
