@@ -83,6 +83,12 @@ def test_a_param_that_a_paid_job_would_refuse_or_nobody_read(cloud, make_run, na
     assert plan(cloud, make_run(params=FORM | right))["run_key"]
 
 
+def event(hour: int, extra: dict[str, str]) -> SimpleNamespace:
+    """An event of the model's asset as Airflow hands it out."""
+    asset = SimpleNamespace(name="retrain/flight_delays")
+    return SimpleNamespace(asset=asset, timestamp=datetime(2025, 12, 31, hour, tzinfo=UTC), extra=extra)
+
+
 @pytest.mark.parametrize(
     ("run", "kind", "mode", "as_of", "reason"),
     [
@@ -94,8 +100,8 @@ def test_a_param_that_a_paid_job_would_refuse_or_nobody_read(cloud, make_run, na
                 "run_type": "asset_triggered",
                 "logical_date": None,
                 "events": [
-                    SimpleNamespace(timestamp=2, extra={"as_of": "2013-11-23T03:00:00Z", "reason": "carrier drifted"}),
-                    SimpleNamespace(timestamp=1, extra={"as_of": "2012-01-01T00:00:00Z", "reason": "old"}),
+                    event(2, {"as_of": "2013-11-23T03:00:00Z", "reason": "carrier drifted"}),
+                    event(1, {"as_of": "2012-01-01T00:00:00Z", "reason": "old"}),
                 ],
             },
             "asset",
