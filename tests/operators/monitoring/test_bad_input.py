@@ -11,8 +11,10 @@ import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from google.api_core.exceptions import PermissionDenied
 
+from retraining.core.data.sql import Query
 from retraining.core.documents import KINDS, Ledger, Signals
 from retraining.core.monitoring.serving import Answered
+from retraining.operators.monitoring.byte_limit import ByteLimit
 from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
 from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
 from tests.support.contracts import EXAMPLES
@@ -165,7 +167,7 @@ def no_metrics(cloud: FakeCloud) -> None:
         (champion_gone, "no_champion", "skew", "No champion of flight_delays serves"),
         (source_stopped, "source_stopped", "source", f"{SOURCE} changed last 9600.0 hours ago (limit 36)"),
         (source_deleted, "source_stopped", "source", f"{SOURCE} is gone, or may not be looked at."),
-        (too_expensive, "too_expensive", "skew", "11.000 GB of the request log, at most 10 GB"),
+        (too_expensive, "too_expensive", "skew", "BigQuery would read 11.000 GB, at most 10 may be read"),
         (no_metrics, "no_metrics", "errors", "Cloud Monitoring does not answer"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
@@ -218,4 +220,25 @@ def test_what_is_too_expensive_is_not_read(cloud: FakeCloud, watch: Any) -> None
     too_expensive(cloud)
     signals, _, _ = watch()
     assert signals.bytes_read == 0
+    assert {item.kind for item in signals.signals if item.because == "too_expensive"} == {
+        "skew",
+        "drift",
+        "prediction_drift",
+        "performance",
+        "estimate",
+    }
     assert not [name for name in cloud.warehouse.asked if "__requests__" in name]
+
+
+def test_bigquery_is_told_what_may_be_read(cloud: FakeCloud, watch: Any) -> None:
+    """A table that grows after the dry run is refused by BigQuery; it bills no less than 10 MB."""
+    cloud.warehouse.rows["requests"] = counted(NEW)
+    watch()
+    assert {where: cloud.warehouse.limits[where] for where in ("requests", "performance")} == {
+        "requests": 10**10,
+        "performance": 10**10,
+    }
+    free = ByteLimit(0.0)
+    free.run(cloud.warehouse, Query(sql="SELECT 1"), "job", "free")
+    assert cloud.warehouse.limits["free"] == 10**7
+    assert free.reason_to_refuse(cloud.warehouse, {"one": Query(sql="SELECT 1"), "two": Query(sql="SELECT 2")})

@@ -105,6 +105,7 @@ def test_the_form_asks_for_one_query_and_one_job(cloud, start, caplog) -> None:
     assert run.execute(task)["uri"] == f"{folder}/multivariate.json"
     assert len(cloud.jobs.jobs) == 1
     assert [asked for asked in cloud.warehouse.asked if "dry" not in asked] == [cloud.warehouse.asked[1]]
+    assert cloud.warehouse.limits == {"multivariate": 10**10}
     assert "USD an hour" in caplog.text
     program = cloud.jobs.specs[0]["job_spec"]["worker_pool_specs"][0]["container_spec"]
     assert program["args"] == ["separate", f"--request={folder}/multivariate_request.json"]
@@ -114,7 +115,7 @@ def test_what_would_read_too_much_is_not_read(cloud, start, monkeypatch: pytest.
     """Neither the statement nor the job is paid for, and the reason has both numbers."""
     monkeypatch.setattr(cloud.warehouse, "dry_run", lambda *_: Answer(bytes_processed=11_000_000_000))
     run, task, _ = start(asked=True)
-    with pytest.raises(AirflowSkipException, match=r"would read 11.000 GB, at most 10 may be"):
+    with pytest.raises(AirflowSkipException, match=r"would read 11.000 GB, at most 10 may be read"):
         run.execute(task)
     assert not cloud.jobs.jobs
     assert not cloud.warehouse.asked

@@ -118,20 +118,19 @@ def test_a_source_that_is_not_as_the_spec_says_is_a_named_state_and_no_retrainin
     assert words in found["words"]
 
 
-def test_a_count_that_would_read_too_much_is_not_made(cloud, make_run, monkeypatch) -> None:
+def test_a_count_that_would_read_too_much_is_not_made(cloud, make_run) -> None:
     """The dry run says so."""
-    dry_run = cloud.warehouse.dry_run
-
-    def costly(query: Any, where: str) -> Any:
-        import dataclasses
-
-        return dataclasses.replace(dry_run(query, where), bytes_processed=2 * 10**9)
-
-    monkeypatch.setattr(cloud.warehouse, "dry_run", costly)
+    cloud.warehouse.bytes["rows of flights.flights"] = 2 * 10**9
     found, events = look(cloud, make_run, 5)
     assert (found["outcome"], events) == ("too_expensive", [])
-    assert "would read 2.0 GB, more than triggers.new_day.max_gb (1)" in found["words"]
+    assert "would read 2.000 GB, at most 1 may be read (triggers.new_day.max_gb)" in found["words"]
     assert not [job for job in cloud.warehouse.asked if "__new_day__" in job]
+
+
+def test_the_count_tells_bigquery_what_it_may_read(cloud, make_run) -> None:
+    """A table that grows between the dry run and the count is refused by BigQuery."""
+    look(cloud, make_run, 5)
+    assert cloud.warehouse.limits == {"rows of flights.flights": 10**9}
 
 
 def test_a_person_may_say_as_of_when_the_retraining_computes(cloud, make_run) -> None:

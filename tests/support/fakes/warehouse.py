@@ -39,6 +39,7 @@ class FakeWarehouse:
         self.written: list[Query] = []
         self.loaded: list[Load] = []
         self.lines: dict[str, list[dict[str, Any]]] = {}
+        self.limits: dict[str, int | None] = {}
         self._done: dict[str, Answer] = {}
 
     def dry_run(self, query: Query, where: str) -> Answer:
@@ -54,6 +55,7 @@ class FakeWarehouse:
     def run_query(self, query: Query, job_id: str, where: str, max_bytes: int | None = None) -> Answer:
         """As the hook: a job of this id that is done gives its answer again."""
         assert max_bytes is None or self.bytes.get(where, 7) <= max_bytes
+        self.limits[where] = max_bytes
         self.asked.append(job_id)
         if job_id not in self._done:
             if query.into:

@@ -14,17 +14,7 @@ from retraining.core.untyped import JsonObject
 Severity = Literal["info", "warning", "critical"]
 ResultState = Literal["unknown", "running", "promoted", "rejected", "failed", "rolled_back"]
 LedgerBecause = Literal[
-    "traffic",
-    "errors",
-    "latency",
-    "source",
-    "age",
-    "skew",
-    "drift",
-    "prediction_drift",
-    "performance",
-    "estimate",
-    "multivariate",
+    SignalKind,
     "no_signal",
     "too_few_requests",
     "no_champion",

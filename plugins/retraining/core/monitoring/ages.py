@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from retraining.core.documents.monitoring import Signal
+from retraining.core.monitoring.signals import held, not_judged
 from retraining.core.naming.bigquery import full_table
 from retraining.core.spec.model import ModelSpec
 
@@ -20,31 +21,10 @@ def judge_age(spec: ModelSpec, champion_as_of: datetime | None, as_of: datetime)
     """
     limit = spec.monitoring.max_age_days
     if champion_as_of is None:
-        return Signal(
-            kind="age",
-            subject="",
-            state="not_judged",
-            because="no_champion",
-            measure="days",
-            value=None,
-            threshold=limit,
-            examples=0,
-            words=f"No champion of {spec.name} serves.",
-        )
-    days = max(0.0, (as_of - champion_as_of).total_seconds() / 86_400)
-    over = limit is not None and days > limit
-    most = f" (limit {limit})" if limit is not None else ""
-    return Signal(
-        kind="age",
-        subject="",
-        state="exceeded" if over else "ok",
-        because=None,
-        measure="days",
-        value=round(days, 3),
-        threshold=limit,
-        examples=1,
-        words=f"The champion's data ends {days:.1f} days ago{most}.",
-    )
+        return not_judged("age", "days", "no_champion", f"No champion of {spec.name} serves.", threshold=limit)
+    days = max(timedelta(), as_of - champion_as_of) / timedelta(days=1)
+    words = f"The champion's data ends {days:.1f} days ago{_most(limit)}."
+    return held("age", "days", round(days, 3), limit, words)
 
 
 def judge_sources(
@@ -67,28 +47,13 @@ def judge_sources(
 
 def _judge_source(name: str, changed: datetime | None, as_of: datetime, limit: float | None) -> Signal:
     if changed is None:
-        return Signal(
-            kind="source",
-            subject=name,
-            state="not_judged",
-            because="source_stopped",
-            measure="hours",
-            value=None,
-            threshold=limit,
-            examples=0,
-            words=f"{name} is gone, or may not be looked at.",
-        )
-    hours = max(0.0, (as_of - changed).total_seconds() / 3600)
-    over = limit is not None and hours > limit
-    most = f" (limit {limit:g})" if limit is not None else ""
-    return Signal(
-        kind="source",
-        subject=name,
-        state="exceeded" if over else "ok",
-        because="source_stopped" if over else None,
-        measure="hours",
-        value=round(hours, 3),
-        threshold=limit,
-        examples=1,
-        words=f"{name} changed last {hours:.1f} hours ago{most}.",
-    )
+        gone = f"{name} is gone, or may not be looked at."
+        return not_judged("source", "hours", "source_stopped", gone, subject=name, threshold=limit)
+    hours = max(timedelta(), as_of - changed) / timedelta(hours=1)
+    words = f"{name} changed last {hours:.1f} hours ago{_most(limit)}."
+    signal = held("source", "hours", round(hours, 3), limit, words, subject=name)
+    return signal.model_copy(update={"because": "source_stopped"}) if signal.state == "exceeded" else signal
+
+
+def _most(limit: float | None) -> str:
+    return f" (limit {limit:g})" if limit is not None else ""

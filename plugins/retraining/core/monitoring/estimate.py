@@ -18,11 +18,12 @@ import math
 from collections.abc import Mapping
 
 from retraining.core.documents.evaluation import Evaluation, Scores
-from retraining.core.documents.monitoring import NamedState, Signal
+from retraining.core.documents.monitoring import Signal, SignalState
 from retraining.core.monitoring import intervals
 from retraining.core.monitoring.intervals import Bucket, Interval, Sums
 from retraining.core.monitoring.labelled_answers import Counted, Cut, Histogram, VersionAnswers
 from retraining.core.monitoring.performance import allowed_drop, measure
+from retraining.core.monitoring.signals import not_judged
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 from retraining.core.spec.model import ModelSpec
 
@@ -49,14 +50,15 @@ def judge_estimate(spec: ModelSpec, own: VersionAnswers, evaluation: Evaluation 
     answers = round(sum(each.examples for each in own.answers.values()))
     if scores is None or not _has_curve(spec, scores):
         words = "The champion's evaluation does not tell how often an answer of which size is right."
-        return (_not_judged("no_reference", words, metric, answers),)
+        return (not_judged("estimate", metric, "no_reference", words, examples=answers),)
     least = spec.monitoring.min_requests
     if answers < least:
         words = f"{answers} answers; at least {least} are judged."
-        return (_not_judged("too_few" if answers else "no_traffic", words, metric, answers),)
+        return (not_judged("estimate", metric, "too_few" if answers else "no_traffic", words, examples=answers),)
     found = estimate(spec, metric, own.answers, scores)
     if found is None:
-        return (_not_judged("too_few", f"{metric} is not defined on these answers.", metric, answers),)
+        words = f"{metric} is not defined on these answers."
+        return (not_judged("estimate", metric, "too_few", words, examples=answers),)
     main = _held(spec, metric, found, getattr(scores.metrics, metric, None))
     return (main, *_own_error(spec, metric, own, scores))
 
@@ -180,33 +182,17 @@ def _own_error(spec: ModelSpec, metric: Metric, own: VersionAnswers, scores: Sco
     return [_signal("ok", f"{metric}_error", error, None, words)]
 
 
-def _signal(state: str, name: str, found: Interval, limit: float | None, words: str) -> Signal:
-    return Signal.model_validate(
-        {
-            "kind": "estimate",
-            "subject": "",
-            "state": state,
-            "because": None,
-            "measure": name,
-            "value": found.value,
-            "low": found.low,
-            "high": found.high,
-            "threshold": limit,
-            "examples": found.examples,
-            "words": words,
-        }
-    )
-
-
-def _not_judged(because: NamedState, words: str, metric: Metric, examples: int) -> Signal:
+def _signal(state: SignalState, name: str, found: Interval, limit: float | None, words: str) -> Signal:
     return Signal(
         kind="estimate",
         subject="",
-        state="not_judged",
-        because=because,
-        measure=metric,
-        value=None,
-        threshold=None,
-        examples=examples,
+        state=state,
+        because=None,
+        measure=name,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        threshold=limit,
+        examples=found.examples,
         words=words,
     )

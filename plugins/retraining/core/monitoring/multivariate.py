@@ -21,6 +21,7 @@ from retraining.core.documents.plan import Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import DataError
 from retraining.core.jobs.requests import COMMAND, JobRequest
+from retraining.core.monitoring.signals import not_judged
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import ProtoJson
@@ -213,7 +214,7 @@ def add_signal(spec: ModelSpec, signals: Signals, found: Multivariate | None, *,
     """
     if found is None and not asked:
         return signals
-    signal = _not_judged(spec) if found is None else _judged(spec, found)
+    signal = _judged(spec, found) if found is not None else _failed(spec)
     return signals.model_copy(update={"signals": (*signals.signals, signal)})
 
 
@@ -240,15 +241,6 @@ def _judged(spec: ModelSpec, found: Multivariate) -> Signal:
     )
 
 
-def _not_judged(spec: ModelSpec) -> Signal:
-    return Signal(
-        kind="multivariate",
-        subject="",
-        state="not_judged",
-        because="classifier_failed",
-        measure="auc",
-        value=None,
-        threshold=spec.monitoring.multivariate.min_auc,
-        examples=0,
-        words="The classifier left nothing: the task multivariate says why.",
-    )
+def _failed(spec: ModelSpec) -> Signal:
+    words = "The classifier left nothing: the task multivariate says why."
+    return not_judged("multivariate", "auc", "classifier_failed", words, threshold=spec.monitoring.multivariate.min_auc)

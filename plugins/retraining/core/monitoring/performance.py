@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retraining.core.documents.evaluation import Metrics, NumberMetrics
-from retraining.core.documents.monitoring import NamedState, Signal
+from retraining.core.documents.monitoring import Signal
 from retraining.core.monitoring import intervals
 from retraining.core.monitoring.intervals import Interval, Sums
 from retraining.core.monitoring.labelled_answers import Cut, VersionAnswers
+from retraining.core.monitoring.signals import not_judged
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import PerformanceLimits
@@ -81,21 +82,6 @@ def measure(cut: Cut, metric: Metric, confidence: float) -> Interval | None:
     return intervals.mean(sums, confidence) if sums is not None and sums.examples else None
 
 
-def not_judged(because: NamedState, words: str, measure_name: str, examples: int = 0) -> Signal:
-    """Return the signal of performance that could not be judged."""
-    return Signal(
-        kind="performance",
-        subject="",
-        state="not_judged",
-        because=because,
-        measure=measure_name,
-        value=None,
-        threshold=None,
-        examples=examples,
-        words=words,
-    )
-
-
 def judge_performance(
     spec: ModelSpec,
     found: Mapping[str, VersionAnswers],
@@ -139,20 +125,20 @@ def _unlabelled(spec: ModelSpec, found: Mapping[str, VersionAnswers], champion: 
         return None
     if elsewhere:
         words = f"{elsewhere} labels are of answers that another version gave; none of the champion's has one yet."
-        return not_judged("labels_of_another_version", words, metric, elsewhere)
+        return not_judged("performance", metric, "labels_of_another_version", words, examples=elsewhere)
     if not asked:
-        return not_judged("no_traffic", "The champion answered nothing in the window.", metric)
+        return not_judged("performance", metric, "no_traffic", "The champion answered nothing in the window.")
     if not keys:
         words = f"None of {asked} requests says which example it is about: {WAY_OUT}."
-        return not_judged("no_keys", words, metric, asked)
+        return not_judged("performance", metric, "no_keys", words, examples=asked)
     if unknown := keys - waiting:
         words = (
             f"No label has any of the {unknown} keys that were asked about and whose label is due: compare the keys of "
             f"the requests with {spec.data.key} of {_labels_name(spec)}."
         )
-        return not_judged("unknown_keys", words, metric, unknown)
+        return not_judged("performance", metric, "unknown_keys", words, examples=unknown)
     words = f"The labels of all {keys} keys are not known yet: {spec.data.label_lag_days} days is their lag."
-    return not_judged("no_labels", words, metric, keys)
+    return not_judged("performance", metric, "no_labels", words, examples=keys)
 
 
 def _judge(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
@@ -162,13 +148,15 @@ def _judge(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
     if found is None or found.examples < least:
         examples = found.examples if found else cut.examples
         why = f"at least {least} are judged" if examples < least else f"{metric} is not defined on them"
-        signal = not_judged("too_few", f"{examples} answers have a label; {why}.", metric, examples)
+        words = f"{examples} answers have a label; {why}."
+        signal = not_judged("performance", metric, "too_few", words, examples=examples)
         return signal.model_copy(update=_numbers(found)) if found else signal
     before, drop = reference.value(metric), allowed_drop(spec)
     if before is None or drop is None or reference.because:
         unsaid = f"say in monitoring.performance.max_drop how much {metric} may lose: it is in the label's unit"
         why = reference.because or (unsaid if before is not None else "the champion's evaluation is not there")
-        signal = not_judged("no_reference", f"{_in_words(metric, found)}; {why}.", metric, found.examples)
+        words = f"{_in_words(metric, found)}; {why}."
+        signal = not_judged("performance", metric, "no_reference", words, examples=found.examples)
         return signal.model_copy(update=_numbers(found))
     higher = metric in HIGHER_IS_BETTER
     limit = before - drop if higher else before + drop

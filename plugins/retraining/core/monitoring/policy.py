@@ -82,23 +82,11 @@ class _Verdict:
 def policy_of(spec: ModelSpec) -> LedgerPolicy:
     """Return the rules that a model's file gives."""
     monitoring, policy = spec.monitoring, spec.monitoring.policy
-    asked, quiet = policy.actions, policy.quiet_hours
+    quiet = policy.quiet_hours
     return LedgerPolicy(
         windows_exceeded=policy.windows.exceeded,
         windows_of=policy.windows.of,
-        actions={
-            "traffic": asked.traffic,
-            "errors": asked.errors,
-            "latency": asked.latency,
-            "source": asked.source,
-            "age": asked.age,
-            "skew": asked.skew,
-            "drift": asked.drift,
-            "prediction_drift": asked.prediction_drift,
-            "performance": asked.performance,
-            "estimate": asked.estimate,
-            "multivariate": asked.multivariate,
-        },
+        actions={kind: getattr(policy.actions, kind) for kind in get_args(SignalKind)},
         min_requests=monitoring.min_requests,
         cooldown_hours=monitoring.cooldown_hours,
         max_retrainings_per_week=policy.max_retrainings_per_week,

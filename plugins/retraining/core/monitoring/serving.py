@@ -9,8 +9,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from retraining.core.documents.monitoring import NamedState, Signal, SignalKind
+from retraining.core.documents.monitoring import Signal, SignalKind
 from retraining.core.monitoring.distances import Z95
+from retraining.core.monitoring.signals import held, not_judged
 from retraining.core.spec.model import ModelSpec
 
 
@@ -67,37 +68,13 @@ def no_metrics(reason: str) -> tuple[Signal, ...]:
     return tuple(not_judged(kind, measure, "no_metrics", reason) for kind, measure in kinds)
 
 
-def not_judged(kind: SignalKind, measure: str, because: NamedState, words: str) -> Signal:
-    """Return a signal of the model as a whole that says why there is none."""
-    return Signal(
-        kind=kind,
-        subject="",
-        state="not_judged",
-        because=because,
-        measure=measure,
-        value=None,
-        threshold=None,
-        examples=0,
-        words=words,
-    )
-
-
 def _judge_one(spec: ModelSpec, served: ServedWindows, deployed_id: str) -> Iterator[Signal]:
     now, before, name = served.now[deployed_id], served.earlier.get(deployed_id), served.name(deployed_id)
     if not now.requests:
         return
     rows = before.requests if before else 0
-    yield Signal(
-        kind="traffic",
-        subject=name,
-        state="ok",
-        because=None,
-        measure="requests",
-        value=now.requests,
-        threshold=None,
-        examples=now.requests,
-        words=f"{name} answered {now.requests} requests; {rows} in the earlier window.",
-    )
+    words = f"{name} answered {now.requests} requests; {rows} in the earlier window."
+    yield held("traffic", "requests", now.requests, None, words, subject=name, examples=now.requests)
     yield _errors(spec, name, now, before)
     yield from _latency(spec, name, now, before)
 

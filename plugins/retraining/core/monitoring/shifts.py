@@ -14,6 +14,7 @@ from retraining.core.documents.monitoring import NamedState, Signal, SignalKind
 from retraining.core.monitoring.baselines import AnswerBaseline, bin_edges, bin_shares, category_shares
 from retraining.core.monitoring.distances import UNSEEN, Bucket, Distance, between_bins, between_values
 from retraining.core.monitoring.request_log import LoggedWindow, RequestLog
+from retraining.core.monitoring.signals import not_judged
 from retraining.core.spec.model import ModelSpec
 
 EARLIER = "earlier"
@@ -63,16 +64,14 @@ class _Judged:
 
     def not_judged(self, because: NamedState, words: str) -> Signal:
         """Return the signal that says why there is none."""
-        return Signal(
-            kind=self.kind,
+        return not_judged(
+            self.kind,
+            self.measure,
+            because,
+            words,
             subject=self.subject,
-            state="not_judged",
-            because=because,
-            measure=self.measure,
-            value=None,
             threshold=self.threshold,
             examples=self.examples,
-            words=words,
         )
 
 
@@ -107,9 +106,7 @@ def judge_nothing(spec: ModelSpec, obstacle: Obstacle, examples: int = 0) -> tup
     limit = spec.monitoring.drift.threshold
     kinds: tuple[SignalKind, ...] = ("skew", "drift", "prediction_drift")
     return tuple(
-        _Judged(kind=kind, subject="", measure="distance", threshold=limit, examples=examples, other="").not_judged(
-            obstacle.because, obstacle.words
-        )
+        not_judged(kind, "distance", obstacle.because, obstacle.words, threshold=limit, examples=examples)
         for kind in kinds
     )
 
@@ -155,8 +152,7 @@ def _skew(spec: ModelSpec, train: SplitStatistics, now: LoggedWindow) -> Iterato
 def _drift(spec: ModelSpec, train: SplitStatistics, log: RequestLog, obstacle: Obstacle | None) -> Iterator[Signal]:
     limits = spec.monitoring.drift
     if obstacle is not None:
-        whole = _Judged(kind="drift", subject="", measure="distance", threshold=limits.threshold, examples=0, other="")
-        yield whole.not_judged("no_reference", obstacle.words)
+        yield not_judged("drift", "distance", "no_reference", obstacle.words, threshold=limits.threshold)
         return
     for name, measure, edges in _judged_features(spec, train):
         counts, before = log.now.values.get(name, {}), log.earlier.values.get(name, {})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime, time, timedelta
 
 from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Parameter, midnight
 from retraining.core.documents import Signal
 from retraining.core.documents.document import format_time
+from retraining.core.documents.monitoring import NamedState, SignalKind
 from retraining.core.errors import DataError
 from retraining.core.monitoring.estimate import judge_estimate
 from retraining.core.monitoring.labelled_answers import (
@@ -20,29 +20,27 @@ from retraining.core.monitoring.labelled_answers import (
     read_rows,
     render_performance_sql,
 )
-from retraining.core.monitoring.performance import WAY_OUT, Reference, judge_performance, not_judged
+from retraining.core.monitoring.performance import WAY_OUT, Reference, judge_performance
+from retraining.core.monitoring.signals import not_judged
 from retraining.core.naming import bigquery, vertex
 from retraining.core.planning import windows
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_labels_query, load_query
 from retraining.core.spec.sql_file import without_semicolon
 from retraining.operators.deployment.rollout_state import RolloutState
+from retraining.operators.monitoring.byte_limit import ByteLimit
 from retraining.operators.monitoring.watch import Baseline, Seen, Watch
 
-LOGGER = logging.getLogger(__name__)
 KEY_COLUMNS = ("request_id", "key")
-GIGABYTE = 10**9
-LEAST_BYTES = 10**7
-"""BigQuery bills no less, and refuses a limit below it."""
 
 
 def watch_labels(watch: Watch) -> Seen:
     """Return the signals of performance, and of its estimate."""
-    spec, metric = watch.spec, watch.spec.evaluation.metric
+    spec = watch.spec
     if watch.champion is None or watch.baseline is None:
-        return Seen(signals=(not_judged("no_champion", f"No champion of {spec.name} serves.", metric),))
+        return _judge_nothing(watch, "no_champion", f"No champion of {spec.name} serves.")
     if watch.log_table is None:
-        return Seen(signals=(not_judged("no_traffic", "Nothing was logged yet.", metric),))
+        return _judge_nothing(watch, "no_traffic", "Nothing was logged yet.")
     keys = _find_keys(watch)
     labels = keys if isinstance(keys, Signal) else _find_labels(watch)
     evaluation, warehouse = watch.baseline.evaluation, watch.cloud.warehouse
@@ -53,14 +51,11 @@ def watch_labels(watch: Watch) -> Seen:
         keys if isinstance(keys, KeyTable) else None,
         evaluation.challenger.answers if evaluation else None,
     )
-    size, most = warehouse.dry_run(query, "performance").bytes_processed, spec.monitoring.max_gigabytes
-    LOGGER.info(
-        "performance: %.3f GB would be read, at most %g may be (monitoring.max_gigabytes)", size / GIGABYTE, most
-    )
-    if size > most * GIGABYTE:
-        return Seen(signals=(not_judged("too_expensive", _too_expensive(size, most), metric),))
-    limit = max(round(most * GIGABYTE), LEAST_BYTES)
-    found = warehouse.run_query(query, watch.job_id("performance"), "performance", limit)
+    limit = ByteLimit(spec.monitoring.max_gigabytes)
+    if reason := limit.reason_to_refuse(warehouse, {"performance": query}):
+        words = f"{reason}: raise it, or shorten monitoring.performance.window_days."
+        return _judge_nothing(watch, "too_expensive", words)
+    found = limit.run(warehouse, query, watch.job_id("performance"), "performance")
     versions = {
         vertex.deployed_model_id(each.run_key): each.version_id
         for each in watch.cloud.registry.list_versions(spec.name)
@@ -76,11 +71,11 @@ def watch_labels(watch: Watch) -> Seen:
     return Seen(signals=(*performance, *estimated), bytes_read=found.bytes_processed)
 
 
-def _too_expensive(size: int, most: float) -> str:
-    return (
-        f"BigQuery would read {size / GIGABYTE:.3f} GB of requests and labels, at most {most:g} GB may be "
-        "(monitoring.max_gigabytes): raise it, or shorten monitoring.performance.window_days."
-    )
+def _judge_nothing(watch: Watch, because: NamedState, words: str) -> Seen:
+    """Return that neither performance nor its estimate was judged."""
+    kinds: tuple[SignalKind, ...] = ("performance", "estimate")
+    metric = watch.spec.evaluation.metric
+    return Seen(signals=tuple(not_judged(kind, metric, because, words) for kind in kinds))
 
 
 def _find_keys(watch: Watch) -> KeyTable | Signal | None:
@@ -89,13 +84,15 @@ def _find_keys(watch: Watch) -> KeyTable | Signal | None:
     named = spec.monitoring.performance.request_keys
     if named is None:
         words = f"No answer finds its label: {WAY_OUT}."
-        return None if spec.deployment.key_input else not_judged("no_keys", words, spec.evaluation.metric)
+        return (
+            None if spec.deployment.key_input else not_judged("performance", spec.evaluation.metric, "no_keys", words)
+        )
     table = bigquery.full_table(named, settings.project)
     columns = [str(column["name"]) for column in watch.cloud.warehouse.table_schema(table) or ()]
     if missing := [name for name in KEY_COLUMNS if name not in columns]:
         found = f"has no column {' and no '.join(missing)}" if columns else "is not there"
         words = f"monitoring.performance.request_keys: {table} {found}; expected request_id, key and, if any, instance."
-        return not_judged("no_keys", words, spec.evaluation.metric)
+        return not_judged("performance", spec.evaluation.metric, "no_keys", words)
     return KeyTable(table=table, has_instance="instance" in columns)
 
 
@@ -106,15 +103,17 @@ def _find_labels(watch: Watch) -> Labels | Signal:
     where = limits.labels_query or spec.data.source_name
     if own is None and spec.data.files is not None:
         words = "The monitor cannot ask the examples' files for labels: name monitoring.performance.labels_query."
-        return not_judged("no_labels", words, metric)
+        return not_judged("performance", metric, "no_labels", words)
     sql = own if own is not None else load_query(spec, include_path())
     try:
         asked = render_columns_sql(spec, sql)
         columns = [str(column["name"]) for column in watch.cloud.warehouse.dry_run(asked, where).schema]
     except DataError as error:
-        return not_judged("no_labels", f"The query of labels cannot be asked. {error}", metric)
+        words = f"The query of labels cannot be asked. {error}"
+        return not_judged("performance", metric, "no_labels", words)
     if missing := missing_columns(spec, columns):
-        return not_judged("no_labels", f"{where} has no column {' and no '.join(missing)}: labels need both.", metric)
+        words = f"{where} has no column {' and no '.join(missing)}: labels need both."
+        return not_judged("performance", metric, "no_labels", words)
     lag = timedelta(days=spec.data.label_lag_days if spec.data.split == "time" else 0)
     first = (watch.as_of - timedelta(days=limits.window_days) - lag).astimezone(UTC).date()
     as_of = Parameter(name="as_of", type="TIMESTAMP", value=format_time(watch.as_of))

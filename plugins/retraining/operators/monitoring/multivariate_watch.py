@@ -22,6 +22,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.jobs.job import VertexJobOperator
+from retraining.operators.monitoring.byte_limit import ByteLimit
 from retraining.operators.monitoring.retraining_decision import MONITOR_URI
 from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.ownership import own_monitor
@@ -74,20 +75,18 @@ class MeasureMultivariateOperator(VertexJobOperator):
         del job_request
         signals, plan = record.read_document(Signals), _champion_plan(cloud, record)
         query = _sample_query(cloud, record, plan)
-        gigabytes = cloud.warehouse.dry_run(query, "multivariate").bytes_processed / 1e9
         prices = load_prices(include_path())
         estimated = batch_estimate(multivariate.machines(), prices, plan.region) if prices else None
         price = f"{min(estimated.per_hour.values()):.2f} USD an hour" if estimated else "a price that is not known"
-        LOGGER.info("It reads %.3f GB, and takes a machine of %s for some minutes", gigabytes, price)
-        most = plan.spec.monitoring.max_gigabytes
-        if gigabytes > most:
-            reason = f"it would read {gigabytes:.3f} GB, at most {most:g} may be (monitoring.max_gigabytes)"
+        LOGGER.info("It takes a machine of %s for some minutes", price)
+        limit = ByteLimit(plan.spec.monitoring.max_gigabytes)
+        if reason := limit.reason_to_refuse(cloud.warehouse, {"multivariate": query}):
             raise AirflowSkipException(f"No classifier is trained: {reason}.")
         ti: Any = context["ti"]
         asked_by = f"{ti.run_id}|{ti.max_tries}"
         environment = cloud.settings.environment
         job_id = multivariate.query_job_id(environment, plan.model, signals.as_of, asked_by)
-        cloud.warehouse.run_query(query, job_id, "multivariate")
+        limit.run(cloud.warehouse, query, job_id, "multivariate")
         return True
 
 

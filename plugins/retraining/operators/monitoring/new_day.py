@@ -23,6 +23,7 @@ from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.schedules import retraining_asset
+from retraining.operators.monitoring.byte_limit import ByteLimit
 from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
@@ -30,7 +31,6 @@ from retraining.operators.record.run_record import Record
 LOGGER = logging.getLogger(__name__)
 RUNS_LOOKED_AT = 10
 """Newest runs among which one that may deploy is looked for."""
-_GB = 10**9
 
 
 class FindNewDayOperator(CloudOperator):
@@ -138,17 +138,14 @@ def _count(cloud: CloudPort, spec: ModelSpec, as_of: datetime, looked_for: date,
         if not isinstance(kind, str):
             return Counted(rows={}, trouble=kind)
         queries[table.name] = new_day.rows_query(table, name, kind, looked_for)
-    expected = sum(cloud.warehouse.dry_run(query, f"rows of {name}").bytes_processed for name, query in queries.items())
-    if expected > asked.max_gb * _GB:
-        words = (
-            f"Waiting: to count the days would read {expected / _GB:.1f} GB, more than triggers.new_day.max_gb "
-            f"({asked.max_gb:g}). Partition the tables by their columns of time, or raise it."
-        )
+    limit = ByteLimit(asked.max_gb, "triggers.new_day.max_gb")
+    if reason := limit.reason_to_refuse(cloud.warehouse, {f"rows of {name}": query for name, query in queries.items()}):
+        words = f"Waiting: {reason}. Partition the tables by their columns of time, or raise it."
         return Counted(rows={}, trouble=("too_expensive", words))
     rows, read = {}, 0
     for name, query in queries.items():
         job_id = bigquery.new_day_job_id(settings.environment, spec.name, as_of, f"{name}|{asked_by}")
-        answer = cloud.warehouse.run_query(query, job_id, f"rows of {name}")
+        answer = limit.run(cloud.warehouse, query, job_id, f"rows of {name}")
         rows[name] = {date.fromisoformat(str(row["day"])): int(row["row_count"]) for row in answer.rows if row["day"]}
         read += answer.bytes_processed
     return Counted(rows=rows, bytes_read=read)

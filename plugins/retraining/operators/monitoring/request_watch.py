@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from retraining.core.data.sql import Query
@@ -12,21 +11,20 @@ from retraining.core.monitoring.baselines import AnswerBaseline, answer_baseline
 from retraining.core.monitoring.request_log import LogWindows, RequestLog
 from retraining.core.monitoring.serving import Answered, ServedWindows
 from retraining.core.monitoring.shifts import Obstacle
+from retraining.core.monitoring.signals import not_judged
 from retraining.core.naming.vertex import deployed_model_id, version_id_of
 from retraining.hooks import session
 from retraining.hooks.endpoints import Endpoint
 from retraining.operators.deployment.rollout_state import RolloutState
+from retraining.operators.monitoring.byte_limit import ByteLimit
 from retraining.operators.monitoring.watch import Baseline, Seen, Watch
-
-LOGGER = logging.getLogger(__name__)
-GIGABYTE = 10**9
 
 
 def watch_requests(watch: Watch) -> Seen:
     """Return traffic, errors, latency, skew, drift and prediction drift."""
     if watch.endpoint is None:
         gone = f"{watch.spec.name} has no endpoint: it was deleted, or nothing was deployed yet."
-        traffic = serving.not_judged("traffic", "requests", "no_endpoint", gone)
+        traffic = not_judged("traffic", "requests", "no_endpoint", gone)
         return Seen(signals=(traffic, *shifts.judge_nothing(watch.spec, Obstacle(because="no_endpoint", words=gone))))
     windows = LogWindows.before(watch.spec, watch.as_of)
     served, signals = _watch_serving(watch, watch.endpoint, windows)
@@ -47,7 +45,7 @@ def _watch_serving(
     try:
         now = metrics.answered(endpoint.name, windows.start, windows.end)
         earlier = metrics.answered(endpoint.name, windows.earlier_start, windows.earlier_end)
-    except Exception as error:
+    except Exception as error:  # Google's have no common class; what is not explained is raised again
         reason = session.explain(error)
         if reason is None:  # a retry may mend it
             raise
@@ -62,14 +60,11 @@ def _watch_log(watch: Watch, baseline: Baseline, windows: LogWindows, deployed_i
     rows, size = [], 0
     if watch.log_table is not None:
         query = _query(watch, watch.log_table, baseline, windows, answers)
-        size, most = watch.cloud.warehouse.dry_run(query, "requests").bytes_processed, spec.monitoring.max_gigabytes
-        LOGGER.info(
-            "requests: %.3f GB would be read, at most %g may be (monitoring.max_gigabytes)", size / GIGABYTE, most
-        )
-        if size > most * GIGABYTE:
-            return Seen(signals=shifts.judge_nothing(spec, _too_expensive(size, most)))
-        limit = max(round(most * GIGABYTE), 10**7)
-        answer = watch.cloud.warehouse.run_query(query, watch.job_id(), "requests", limit)
+        limit, warehouse = ByteLimit(spec.monitoring.max_gigabytes), watch.cloud.warehouse
+        if reason := limit.reason_to_refuse(warehouse, {"requests": query}):
+            words = f"{reason}: raise it, shorten window_hours, or partition the request log by logging_time."
+            return Seen(signals=shifts.judge_nothing(spec, Obstacle(because="too_expensive", words=words)))
+        answer = limit.run(warehouse, query, watch.job_id(), "requests")
         rows, size = answer.rows, answer.bytes_processed
     log: RequestLog = request_log.read_requests(rows, [item.name for item in answers])
     return Seen(
@@ -89,14 +84,4 @@ def _query(
     smoke_requests = rollout.smoke_requests if rollout else ()
     return request_log.render_requests_sql(
         watch.spec, table, baseline.statistics, windows, answers=answers, smoke_requests=smoke_requests
-    )
-
-
-def _too_expensive(size: int, most: float) -> Obstacle:
-    return Obstacle(
-        because="too_expensive",
-        words=(
-            f"BigQuery would read {size / GIGABYTE:.3f} GB of the request log, at most {most:g} GB may be "
-            "(monitoring.max_gigabytes): raise it, shorten window_hours, or partition the table by logging_time."
-        ),
     )

@@ -7,7 +7,7 @@ from datetime import datetime
 from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.errors import RetrainingError
 from retraining.core.monitoring import ages
-from retraining.core.monitoring.serving import not_judged
+from retraining.core.monitoring.signals import not_judged
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_query
