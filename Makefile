@@ -13,6 +13,7 @@ MONTHS ?= 3
 STATE ?= build/localcloud
 ROUNDS ?= 5
 TRAINER_ENV ?= trainer
+AIRFLOW_ENV ?= airflow
 SCALE ?= 1
 FRAMEWORK ?= 2.15
 TEST ?= tests/core
@@ -43,6 +44,8 @@ space := $(subst ,, )
 VENV := .venv
 UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)
 AIRFLOW_PY := $(VENV)/airflow/bin/python
+FLOOR_WARNINGS := -W default  # the floor's old libraries warn of what nobody mends there
+AIRFLOW_WARNINGS := $(if $(filter floor,$(AIRFLOW_ENV)),$(FLOOR_WARNINGS))
 TRAINER_PY := $(VENV)/trainer/bin/python
 LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
 OTHER := $(VENV)/trainer-$(notdir $(PYTHON))
@@ -203,8 +206,8 @@ test: setup tuning-env $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the whole test suite
 	  failed=0; wait $$first || failed=$$?; wait $$beside || failed=$$?; cat build/test-beside.log; exit $$failed
 test-trainer: setup $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the trainer's tests
 	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
-test-nights: setup tuning-env ## Run whole nights under a real scheduler
-	@$(AIRFLOW_PY) -m pytest -m "not long" --durations 10 tests/e2e
+test-nights: setup tuning-env $(VENV)/$(AIRFLOW_ENV)/.ready ## Run whole nights under a real scheduler (AIRFLOW_ENV=floor: of Airflow 3.1.7)
+	@$(VENV)/$(AIRFLOW_ENV)/bin/python -m pytest $(AIRFLOW_WARNINGS) -m "not long" --durations 10 tests/e2e
 
 .PHONY: test-python
 test-python: $(OTHER)/.ready $(VENV)/localcloud/.ready $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the trainer's tests on another Python, in an environment of its own from the same locks (PYTHON=python3.12)
@@ -215,9 +218,8 @@ test-unit: $(VENV)/airflow/.ready ## Run what needs no server: core, DAGs, opera
 	@$(AIRFLOW_PY) -m pytest -q -m "not long and not cloud and not e2e" $(UNIT_TESTS)
 test-one: setup ## Run one test, file or folder in the environment that it needs (TEST=tests/core/promotion/test_gates.py::test_name)
 	@$(if $(filter tests/trainer%,$(TEST)),$(TRAINER_PY),$(AIRFLOW_PY)) -m pytest $(TEST)
-# Its old libraries warn of what nobody mends there.
 test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported
-	@$(VENV)/floor/bin/python -m pytest -q -W default -m "not long" $(FLOOR_TESTS)
+	@$(VENV)/floor/bin/python -m pytest -q $(FLOOR_WARNINGS) -m "not long" $(FLOOR_TESTS)
 
 .PHONY: test-lineage
 test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLineage provider and look at its events (3 min)
@@ -225,8 +227,8 @@ test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLinea
 	@$(AIRFLOW_PY) -m pytest -m long tests/operators/airflow/test_lineage_events.py
 
 .PHONY: test-browser
-test-browser: setup ## Click through the Models page in Chromium, with a real Airflow: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw)
-	@PICTURES='$(PICTURES)' $(AIRFLOW_PY) -m pytest -m long -s tests/e2e/test_models_page.py
+test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models page in Chromium, with a real Airflow: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw; AIRFLOW_ENV=floor: in Airflow 3.1.7)
+	@PICTURES='$(PICTURES)' $(VENV)/$(AIRFLOW_ENV)/bin/python -m pytest $(AIRFLOW_WARNINGS) -m long -s tests/e2e/test_models_page.py
 
 .PHONY: test-long
 test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready ## Run the tests that take minutes

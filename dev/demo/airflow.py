@@ -12,6 +12,7 @@ import json
 import secrets
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ USERNAME = "admin"
 SETTINGS_NAME = "settings.json"
 DATA_DAYS = "2013-01-01/2013-12-31"  # of the flights; a run that the clock starts today would find none
 LOCAL_SETTINGS_PATH = Path(__file__).with_name("airflow_local_settings.py")
-AIRFLOW_PROGRAM = REPOSITORY_PATH / ".venv" / "airflow" / "bin" / "airflow"
+AIRFLOW_PROGRAM = Path(sys.prefix) / "bin" / "airflow"  # of the environment that runs this
 
 
 @dataclass(kw_only=True)

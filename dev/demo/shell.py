@@ -13,10 +13,12 @@ import shlex
 import sys
 from pathlib import Path
 
-from demo.airflow import AIRFLOW_PROGRAM, SETTINGS_NAME
+from demo.airflow import SETTINGS_NAME
 from demo.checkout import REPOSITORY_PATH
 from localcloud.environment.variables import client_environment, render_exports
 from localcloud.errors import LocalCloudError
+
+AIRFLOW_BIN = REPOSITORY_PATH / ".venv" / "airflow" / "bin"
 
 
 def main() -> int:
@@ -39,7 +41,7 @@ def main() -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     print(render_exports(variables))
-    print(f'export PATH={shlex.quote(str(AIRFLOW_PROGRAM.parent))}:"$PATH"')
+    print(f'export PATH={shlex.quote(str(AIRFLOW_BIN))}:"$PATH"')
     return 0
 
 
