@@ -12,7 +12,6 @@ import json
 import secrets
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -36,7 +35,7 @@ USERNAME = "admin"
 SETTINGS_NAME = "settings.json"
 DATA_DAYS = "2013-01-01/2013-12-31"  # of the flights; a run that the clock starts today would find none
 LOCAL_SETTINGS_PATH = Path(__file__).with_name("airflow_local_settings.py")
-AIRFLOW_PROGRAM = Path(sys.prefix) / "bin" / "airflow"  # of the environment that runs this
+ENVIRONMENT_PATH = REPOSITORY_PATH / ".venv" / "airflow"
 
 
 @dataclass(kw_only=True)
@@ -49,6 +48,7 @@ class Airflow:
         environment: Whole environment of its processes, the local cloud's variables included.
         dags_path: Folder of DAG files.
         plugins_path: Folder of plugins.
+        environment_path: Python's environment that it is installed in.
     """
 
     home_path: Path
@@ -56,6 +56,7 @@ class Airflow:
     environment: Mapping[str, str]
     dags_path: Path = REPOSITORY_PATH / "dags"
     plugins_path: Path = REPOSITORY_PATH / "plugins"
+    environment_path: Path = ENVIRONMENT_PATH
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, repr=False)
 
     @property
@@ -85,7 +86,7 @@ class Airflow:
         self.write_settings()
         if self._migrated_path.exists() and self._migrated_path.read_text() == self._locked_version():
             return None
-        return spawn([AIRFLOW_PROGRAM, "db", "migrate"], log_path=self._log_path("migrate"), env=self.variables())
+        return spawn([self._program, "db", "migrate"], log_path=self._log_path("migrate"), env=self.variables())
 
     def finish_migration(self, migration: subprocess.Popen[bytes] | None) -> None:
         """Wait until the database is made.
@@ -104,7 +105,7 @@ class Airflow:
         (self.home_path / SETTINGS_NAME).write_text(json.dumps(self._settings()))
         for name, arguments in COMPONENTS.items():
             self._processes[name] = spawn(
-                [AIRFLOW_PROGRAM, *arguments],
+                [self._program, *arguments],
                 log_path=self._log_path(name),
                 env=self.variables(),
                 # SIGTERM lets a component end its own workers when the demonstration is killed.
@@ -161,7 +162,7 @@ class Airflow:
             **self._settings(),
             "AIRFLOW__API__SECRET_KEY": self._secret("secret_key"),
             "AIRFLOW__API_AUTH__JWT_SECRET": self._secret("jwt_secret"),
-            "PATH": f"{AIRFLOW_PROGRAM.parent}:{self.environment.get('PATH', '')}",
+            "PATH": f"{self._program.parent}:{self.environment.get('PATH', '')}",
             "PYTHONUNBUFFERED": "1",
         }
 
@@ -192,6 +193,10 @@ class Airflow:
     @property
     def _migrated_path(self) -> Path:
         return self.home_path / "migrated"
+
+    @property
+    def _program(self) -> Path:
+        return self.environment_path / "bin" / "airflow"
 
     def _log_path(self, name: str) -> Path:
         path = self.home_path / "process-logs" / f"{name}.log"

@@ -13,12 +13,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from demo.airflow import SETTINGS_NAME
+from demo.airflow import ENVIRONMENT_PATH, SETTINGS_NAME
 from demo.checkout import REPOSITORY_PATH
 from localcloud.environment.variables import client_environment, render_exports
 from localcloud.errors import LocalCloudError
-
-AIRFLOW_BIN = REPOSITORY_PATH / ".venv" / "airflow" / "bin"
 
 
 def main() -> int:
@@ -41,7 +39,7 @@ def main() -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     print(render_exports(variables))
-    print(f'export PATH={shlex.quote(str(AIRFLOW_BIN))}:"$PATH"')
+    print(f'export PATH={shlex.quote(str(ENVIRONMENT_PATH / "bin"))}:"$PATH"')
     return 0
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from demo.airflow import USERNAME, Airflow
+from demo.airflow import ENVIRONMENT_PATH, USERNAME, Airflow
 from demo.checkout import CLOUD_CONFIG_PATH, REPOSITORY_PATH
 from localcloud.environment.variables import client_environment, merged_environment
 from localcloud.errors import LocalCloudError
@@ -33,6 +33,7 @@ class LaptopSystem:
         say: Takes one line of progress at a time.
         dags_path: Airflow's folder of DAG files.
         plugins_path: Airflow's folder of plugins.
+        environment_path: Python's environment that Airflow is installed in.
     """
 
     state_path: Path
@@ -41,6 +42,7 @@ class LaptopSystem:
     say: Callable[[str], None] = print
     dags_path: Path = REPOSITORY_PATH / "dags"
     plugins_path: Path = REPOSITORY_PATH / "plugins"
+    environment_path: Path = ENVIRONMENT_PATH
     _cloud: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _airflow: Airflow | None = field(default=None, repr=False)
 
@@ -119,6 +121,7 @@ class LaptopSystem:
             environment=environment,
             dags_path=self.dags_path,
             plugins_path=self.plugins_path,
+            environment_path=self.environment_path,
         )
 
     def _start_cloud(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def running_laptop(base: Path, dags_path: Path) -> Iterator[LaptopSystem]:
         port=free_port(),
         dags_path=dags_path,
         plugins_path=dags_path.parent / "plugins",
+        environment_path=Path(sys.prefix),  # the newest Airflow's, or the oldest's
     )
     before = dict(os.environ)
     try:
