@@ -124,7 +124,8 @@ def _replay(options: argparse.Namespace, system: LaptopSystem, build_path: Path)
             way_out=f"The logs are {system.airflow.home_path / 'logs'}",
         )
     picture_path = build_path / "year.html"
-    picture_path.write_text(render_year(year, f"flight_delays, {options.months} months from {scenario.start:%B %Y} on"))
+    title = f"flight_delays, {scenario.start:%Y-%m-%d} to {year.steps[-1].as_of:%Y-%m-%d}"
+    picture_path.write_text(render_year(year, title))
     _say("")
     for line in [*year_lines(year), f"picture    {picture_path}"]:
         _say(line)

@@ -244,7 +244,7 @@ def year_lines(year: Year) -> list[str]:
     orders = [step for step in year.steps if step.retrained]
     lines = [
         (
-            f"year       {len(year.steps)} looks of the monitor, {len(orders)} retrainings ordered,"
+            f"monitor    {len(year.steps)} runs, {len(orders)} retrainings ordered,"
             f" {sum(step.retrained.promoted for step in orders if step.retrained)} of them promoted"
         )
     ]

@@ -23,7 +23,8 @@ _HEADS = ("until", "answers", "version", "auc", "skew", "what was wrong", "outco
 
 def render_year(year: Year, title: str) -> str:
     """Return the page."""
-    lines = "".join(f"<p>{html.escape(line)}</p>" for line in year_lines(year))
+    named = (line.split(maxsplit=1) for line in year_lines(year))
+    lines = "".join(f"<p><b>{html.escape(name)}</b> {html.escape(words)}</p>" for name, words in named)
     picture = ET.tostring(draw_year(year), encoding="unicode")
     template = string.Template((FOLDER / "page.html").read_text())
     table = ET.tostring(_table(year.steps), encoding="unicode", method="html")
