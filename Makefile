@@ -325,6 +325,10 @@ bench-gates: $(VENV)/airflow/.ready ## How often the judge errs, in simulated co
 bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## How often the monitor sees what is not there, and how soon what is: dev/bench/monitor.json and the picture of docs/monitoring.md (5 min)
 	@PYTHONPATH=dev:plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor
 
+.PHONY: bench-estimate
+bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## How far the monitor's estimate is from what labels say later, over a year of flights: dev/bench/estimate.json (1 min)
+	@PYTHONPATH=dev:plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_estimate $(VENV)/sklearn/bin/python
+
 .PHONY: monitor-references
 monitor-references: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready $(UV) ## Ask NannyML, Evidently and TensorFlow Data Validation again what the monitor's numbers are held to, in a throw-away environment (Python 3.11; 2 min)
 	@$(UV) venv --quiet --clear --no-project --python $(PYTHON) build/references

@@ -16,8 +16,13 @@ from pathlib import Path
 import pytest
 
 from retraining.core import documents as d
+from retraining.core.documents.curves import CalibrationBin, Curves
+from retraining.core.documents.evaluation import Metrics, Scores
 from retraining.core.monitoring import baselines, distances
+from retraining.core.monitoring.estimate import estimate
+from retraining.core.monitoring.labelled_answers import Counted
 from tests.support.product import REPOSITORY
+from tests.support.small_model import make_spec
 
 KNOWN = json.loads(Path(__file__).with_name("references.json").read_text(encoding="utf-8"))
 CATEGORIES, NUMBERS = ({case["name"]: case for case in KNOWN[kind]} for kind in ("categories", "numbers"))
@@ -153,6 +158,24 @@ def test_values_that_the_training_data_does_not_have_are_one_value_here_alone():
     baseline = baselines.category_shares(_statistics(case["reference"]), sum(case["reference"].values()))
     assert distances.l_infinity(baseline, {distances.UNSEEN: 1.0}) == pytest.approx(1.0)
     assert case["answers"]["tfdv"]["l_infinity"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("calibration", ["none", "isotonic"])
+@pytest.mark.parametrize("metric", ["auc", "accuracy"])
+def test_the_estimate_of_the_same_expected_labels_is_nannymls(calibration, metric):
+    """Each answer a bucket of its own. It calibrates by isotonic regression, here 15 bins do: its shares are given."""
+    case = KNOWN["estimate"]
+    scores = case["current"]["scores"]
+    shares = case[calibration]["calibrated"] or scores
+    pairs = sorted(zip(scores, shares, strict=True))
+    bins = tuple(CalibrationBin(rows=1, score=score, positive=share) for score, share in pairs)
+    known = Scores(
+        metrics=Metrics(auc=None, log_loss=0, accuracy=0, brier=0),
+        slices=(),
+        curves=Curves.model_construct(calibration=bins),
+    )
+    answers = {place: Counted(1, 0, score) for place, score in enumerate(sorted(scores))}
+    assert estimate(make_spec(), metric, answers, known).value == pytest.approx(case[calibration][metric], abs=1e-7)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -1,0 +1,39 @@
+"""What `make bench-estimate` counts, of answers that are as right as they say, and the page's table of it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bench.monitor_estimate import METRICS, MONTHS, RESULT_PATH, compare, count, evaluate, make_plan, table_rows
+from retraining.core.spec.files import load_spec
+from tests.support.product import REPOSITORY
+
+SPEC = load_spec(REPOSITORY / "include" / "models" / "flight_delays.yaml")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("moved", [0.0, 0.2])
+def test_answers_that_are_as_right_as_before_are_estimated_and_others_are_not(metric: str, moved: float) -> None:
+    """The truth follows the labels; the estimate cannot."""
+    random = np.random.default_rng(3)
+    scores = random.random(20_000)
+    labels = (random.random(20_000) < scores).astype(float)
+    flipped = np.where(random.random(20_000) < moved, 1 - labels, labels)
+    found = compare(SPEC, metric, evaluate(labels, scores), count(flipped, scores))
+    off = abs(found["estimate"][0] - found["truth"][0])
+    assert off < 0.01 if not moved else off > 0.09
+    assert found["estimate"][0] == pytest.approx(found["evaluated"], abs=0.01)
+
+
+def test_nobody_is_trained_on_what_it_is_asked() -> None:
+    for each in make_plan():
+        assert each["train"][0] < each["train"][1] == each["score"][0] < each["score"][1]
+    assert len(make_plan()) == len(MONTHS)
+
+
+def test_the_page_has_what_was_measured() -> None:
+    page = (REPOSITORY / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    assert [row for row in table_rows(json.loads(RESULT_PATH.read_text(encoding="utf-8"))) if row not in page] == []
