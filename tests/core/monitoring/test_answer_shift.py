@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import statistics
 from datetime import UTC, datetime
 
 import pytest
@@ -44,6 +46,23 @@ def test_answers_of_the_same_kind_are_near_and_moved_ones_are_far() -> None:
     assert answer_shift.shift(spec, [answer + 0.5 for answer in same], old) > 0.3
     assert answer_shift.shift(spec, [0.5] * 100, [0.5] * 100) == 0
     assert answer_shift.shift(spec, [], old) == 0
+
+
+@pytest.mark.parametrize("said", [0.75, -0.25], ids=["above", "below"])
+@pytest.mark.parametrize("share", [1.0, 0.5], ids=["all", "half"])
+def test_a_small_share_that_answers_otherwise_is_seen_beside_one_answer(said: float, share: float) -> None:
+    """On either side, though fewer than a tenth of all answers are its own."""
+    new = [said] * round(185 * share) + [0.25] * round(185 * (1 - share))
+    assert answer_shift.shift(make_spec(), new, [0.25] * 2000) > 0.2
+
+
+@pytest.mark.parametrize("rows", [20, 39, 100])
+def test_few_answers_of_the_same_kind_are_as_near_as_chance_has_it(rows: int) -> None:
+    """No answer that is said once has a bin of its own: of ten bins 9 / (4 n ln 2) bits are expected."""
+    chance = random.Random(2)
+    draws = [[[chance.random() for _ in range(rows)] for _ in range(2)] for _ in range(200)]
+    typical = statistics.median(answer_shift.shift(make_spec(), new, old) for new, old in draws)
+    assert typical < 1.5 * 9 / (4 * rows * math.log(2))
 
 
 def test_the_question_names_models_and_minutes() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import json
-import statistics
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -66,10 +66,21 @@ def shift(spec: ModelSpec, new: Sequence[float], old: Sequence[float]) -> float:
     if spec.label.kind == "multiclass":
         classes = sorted({*new, *old})
         return jensen_shannon(_shares(new, classes), _shares(old, classes))
-    edges = sorted(set(statistics.quantiles([*new, *old], n=_BINS)))
+    edges = _edges([*new, *old])
     bins = range(len(edges) + 1)
     new_bins, old_bins = ([bisect.bisect_right(edges, answer) for answer in answers] for answers in (new, old))
     return jensen_shannon(_shares(new_bins, bins), _shares(old_bins, bins))
+
+
+def _edges(answers: Sequence[float]) -> list[float]:
+    """Return where bins begin: at the deciles, and behind each answer that is more than one of them.
+
+    Were it not for those, a champion that says one thing would share its bin with whatever a small share says above it.
+    """
+    ordered = sorted(answers)
+    deciles = Counter(ordered[len(ordered) * part // _BINS] for part in range(1, _BINS))
+    behind = {math.nextafter(decile, math.inf) for decile, number in deciles.items() if number > 1}
+    return sorted(behind.union(deciles))
 
 
 def _number(spec: ModelSpec, text: object) -> float | None:
