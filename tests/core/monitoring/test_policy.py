@@ -93,6 +93,21 @@ def test_nothing_over_its_threshold_names_the_nearest():
     assert row.words == "Nothing: no signal is over its threshold. The nearest: dest is at 0.29 (over 0.3)."
 
 
+def test_a_metric_that_may_fall_is_as_near_as_it_has_fallen():
+    """A good AUC is far from its threshold, although it is the larger number."""
+    auc = {"measure": "auc", "threshold": 0.55, "state": "ok"}
+    row = decide(at(0, signal("performance:", value=0.73, **auc), signal(value=0.28, state="ok")))
+    assert row.words.endswith("The nearest: carrier is at 0.28 (over 0.3).")
+    row = decide(at(0, signal("performance:", value=0.56, **auc), signal(value=0.28, state="ok")))
+    assert row.words.endswith("The nearest: performance is at 0.56 (over 0.3).")
+
+
+def test_what_was_not_judged_is_not_near_its_threshold():
+    few = signal("latency:", value=3.4, state="not_judged", because="too_few")
+    row = decide(at(0, few, signal(value=0.1, state="ok")))
+    assert row.words.endswith("The nearest: carrier is at 0.1 (over 0.3).")
+
+
 def test_without_a_champion_or_requests_there_is_nothing_to_judge():
     assert decide(at(0, signal(state="ok"), champion=None)).because == "no_champion"
     few = decide(at(0, signal(state="not_judged", because="too_few"), requests=199))

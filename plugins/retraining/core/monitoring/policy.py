@@ -7,6 +7,7 @@ ledger. A signal counts when it was exceeded in enough of the last windows; what
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,6 +24,7 @@ from retraining.core.documents.ledger import (
 )
 from retraining.core.documents.monitoring import Signal, SignalKind, Signals
 from retraining.core.monitoring import holds
+from retraining.core.spec.metrics import HIGHER_IS_BETTER
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import Action
 
@@ -182,8 +184,12 @@ def _rank(candidate: _Candidate) -> tuple[float, float, str]:
 
 
 def _share(signal: Signal) -> float:
-    """Return how much of its threshold a signal has reached; 0 where one of them is missing."""
-    return signal.value / signal.threshold if signal.value is not None and signal.threshold else 0.0
+    """Return how much of its threshold a signal has reached, over 1 beyond it; 0 where one of them is missing."""
+    if signal.value is None or not signal.threshold:
+        return 0.0
+    if signal.measure not in HIGHER_IS_BETTER:
+        return signal.value / signal.threshold
+    return signal.threshold / signal.value if signal.value > 0 else math.inf
 
 
 def _judge(
@@ -245,7 +251,8 @@ def _nothing(signals: Signals, policy: LedgerPolicy, candidates: Sequence[_Candi
     if broken:
         more = f" And {len(broken) - 1} more such." if len(broken) > 1 else ""
         return _Verdict(outcome="none", because="named_state", words=f"Nothing: {_sentence(broken[0])}.{more}")
-    near = [(_share(signal), cause_of(signal), _sentence(signal)) for signal in signals.signals if signal.value]
+    judged = (signal for signal in signals.signals if signal.state != "not_judged")
+    near = [(_share(signal), cause_of(signal), _sentence(signal)) for signal in judged]
     nearest = max((item for item in near if item[0]), default=None)
     closest = f" The nearest: {nearest[2]}." if nearest else ""
     return _Verdict(outcome="none", because="no_signal", words=f"Nothing: no signal is over its threshold.{closest}")
