@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from composer import __main__ as command
 from composer.bucket import RECORD, DeployError, EnvironmentBucket
 from composer.changes import Kind, plan_changes
+from tests.support.product import REPOSITORY
 
 FIRST = {
     "plugins/retraining/core/a.py": b"a = 1\n",
@@ -192,3 +194,21 @@ def test_what_is_as_it_should_be_is_left_alone() -> None:
     assert plan_changes({"dags/a.py": "1"}, {"dags/a.py": "1", "dags/b.py": "2"}, {}) == []
     (gone,) = plan_changes({}, {"dags/a.py": "1"}, {"dags/a.py": frozenset({"0", "1"}), "dags/b.py": frozenset({"2"})})
     assert (gone.kind, gone.name, gone.foreign) == (Kind.REMOVE, "dags/a.py", "")
+
+
+@pytest.mark.cloud
+def test_a_model_that_does_not_validate_keeps_everything_as_it_was(bucket, tmp_path) -> None:
+    """By the command that a person types: the file, the place and the way out are named, and nothing was written."""
+    checkout = tmp_path / "checkout"
+    subprocess.run(["git", "clone", "--quiet", "--shared", str(REPOSITORY), str(checkout)], check=True)
+    (checkout / ".venv").symlink_to(REPOSITORY / ".venv")
+    model = checkout / "include" / "models" / "flight_delays.yaml"
+    model.write_text(model.read_text().replace("kind: binary", "kind: binry"))
+    command = ["make", "--old-file", ".venv/airflow/.ready", "deploy", "ENV=nightly", f"BUCKET={bucket.name}"]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    told = done.stdout + done.stderr
+    assert "flight_delays.yaml" in told
+    assert "'binry'" in told
+    assert "'binary'" in told
+    assert contents(bucket) == THEIRS
