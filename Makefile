@@ -232,8 +232,9 @@ test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models pa
 
 .PHONY: test-long
 test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready ## Run the tests that take minutes
-	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer
-	@$(TRAINER_PY) -m pytest -m long tests/trainer
+	@trap 'exit 130' INT TERM; failed=0; \
+	  $(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer || failed=$$?; \
+	  $(TRAINER_PY) -m pytest -m long tests/trainer || failed=$$?; exit $$failed
 
 .PHONY: check-trainer
 check-trainer: setup $(FRAMEWORK_ENVS) ## Hold an image to the contract of trainers: a process where dev/demo/localcloud.json has it, else a container of podman (IMAGE=…; without it all that are shipped)

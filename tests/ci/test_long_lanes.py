@@ -1,0 +1,47 @@
+"""`make test-long`: a failure in one environment hides nothing of the other, and is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Path:
+    """Every environment that the Makefile knows, as if it were there; a Python there writes down what it is asked."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for name in re.findall(r"^\$\(VENV\)/([\w-]+)/\.ready:", makefile, re.MULTILINE):
+        program = tmp_path / name / "bin" / "python"
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\necho {name} "$@"\nexit $STATUS_{name}\n', encoding="utf-8")
+        program.chmod(0o755)
+        (tmp_path / name / ".ready").touch()
+    (tmp_path / "uv").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("airflow", "trainer"), [(0, 0), (1, 0), (0, 1), (1, 1)], ids=["none", "first", "second", "both"]
+)
+def test_both_lanes_run_and_a_failure_of_either_is_the_target_s(environments: Path, airflow: int, trainer: int) -> None:
+    """Each of them is asked for its long tests, and the trainer's belong to its own Python alone."""
+    done = subprocess.run(
+        ["make", "--silent", "test-long", f"VENV={environments}", f"UV={environments}/uv"],
+        cwd=ROOT,
+        env={**os.environ, "STATUS_airflow": str(airflow), "STATUS_trainer": str(trainer)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == [
+        "airflow -m pytest -m long -s --ignore tests/trainer",
+        "trainer -m pytest -m long tests/trainer",
+    ], done.stderr
+    assert (done.returncode != 0) == bool(airflow or trainer)
