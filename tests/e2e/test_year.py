@@ -1,4 +1,4 @@
-"""Two months of the demonstration's replay under a real scheduler: an outage is named, a drift is answered once."""
+"""Two months of the replay under a real scheduler: what is missing is named, a drift is answered once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from demo.bundle import change_spec, copy_bundle
 from demo.dag_run import MODEL
 from demo.year import Year, scores, year_lines
 from demo.year_picture import render_year
-from demo.year_scenario import DRIFT, OUTAGE, merge, read_scenario
+from demo.year_scenario import DRIFT, OUTAGE, SILENCE, merge, read_scenario
 from tests.e2e.conftest import running_laptop
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(2400)]
@@ -38,6 +38,13 @@ def test_the_outage_is_a_named_state_and_orders_nothing(year: Year) -> None:
     assert len(outage) == 2
     assert all("feature_gone" in step.states for step in outage)
     assert [step.retrained for step in outage] == [None, None]
+
+
+def test_silence_is_a_named_state_and_orders_nothing(year: Year) -> None:
+    """Nobody asks in a whole window."""
+    silent = [step for step in year.steps if any(event.kind == SILENCE for event in step.events)]
+    assert [(step.answers, step.auc, step.retrained) for step in silent] == [(0, None, None)]
+    assert all("no_traffic" in step.states for step in silent)
 
 
 def test_the_drift_orders_the_only_retraining_and_not_before(year: Year) -> None:
