@@ -103,10 +103,13 @@ def score_of(prediction: float | Mapping[str, Any]) -> float:
 
 
 def read_instances(plan: dict[str, Any], most: int) -> list[dict[str, Any]]:
-    """Return rows of a run's table, those with empty values left out, as requests."""
+    """Return rows of a run's table, those with empty values left out, as requests, with the key where one is sent."""
     from google.cloud import bigquery  # after the local cloud's variables are set
 
-    names = {feature["name"] for feature in plan["spec"]["features"]}
+    spec = plan["spec"]
+    names = {feature["name"] for feature in spec["features"]}
+    if spec["deployment"]["key_input"]:
+        names.add(spec["data"]["key"])
     client = bigquery.Client(project=plan["project"])
     run = f"run_{plan['model']}__{plan['run_key'].replace('-', '_')}"
     table = client.get_table(f"{plan['project']}.{plan['dataset']}.{run}")

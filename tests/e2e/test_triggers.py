@@ -1,4 +1,4 @@
-"""Each way a retraining is started, through one real scheduler: how many runs, how many paid jobs, what people read.
+"""Each way a retraining or a rollback is started, by one real scheduler: how many runs and paid jobs, what people read.
 
 The flights of 2013 are read as if they were today's, so that a schedule, an asset of the source and the monitor work by
 the clock. The tests build on each other's runs and stand in one class, in order.
@@ -6,8 +6,8 @@ the clock. The tests build on each other's runs and stand in one class, in order
 
 from __future__ import annotations
 
-import json
 import os
+import statistics
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,12 +19,14 @@ import requests
 from demo import airflow as demo_airflow
 from demo.airflow_api import AirflowApi
 from demo.bundle import change_spec
+from demo.customers import read_instances
 from demo.dag_run import DAG_ID, MODEL, predict, read_documents, wait_for_dag
 from demo.progress import FINISHED_RUN, follow_run
 from demo.system import LaptopSystem
-from retraining.core.naming import storage
+from retraining.core.naming import dags
+from retraining.core.naming.bigquery import ledger_table
 from tests.e2e.conftest import make_bundle, running_laptop
-from tests.e2e.test_nights import MONITOR_ID, failure_lines, jobs_of, read_json, version_of, wait_for
+from tests.e2e.test_nights import MONITOR_ID, failure_lines, jobs_of, read_json, version_of, versions, wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -44,34 +46,24 @@ with DAG(dag_id="{SOURCE_ID}", schedule=None):
     LoadOperator(task_id="load", outlets=[Asset("{ASSET}", "x-shop://flights")])
 '''
 
-FALLEN = {
-    "kind": "performance",
-    "subject": "",
-    "state": "exceeded",
-    "because": None,
-    "measure": "auc",
-    "value": 0.08,
-    "low": 0.06,
-    "high": 0.1,
-    "threshold": 0.03,
-    "examples": 5000,
-    "words": "auc fell by 0.08 on 5,000 labelled requests, more than 0.03.",
-}
-"""A signal as the monitor writes it once labels have come."""
+LABELS_TABLE = "flights.turned_out"
+LABELS = f"SELECT flight_id, arrived_late FROM {LABELS_TABLE} WHERE known_at < @as_of"
 
 
 def owners_model(spec: dict[str, Any]) -> None:
-    """A model that everything but the clock starts; its monitor runs only when asked."""
+    """A model that everything but the clock starts, and that tells keys; its monitor runs only when asked."""
     spec["schedule"] = None
     spec["triggers"] = {
         "assets": [{"name": ASSET, "uri": "x-shop://flights"}],
         "new_day": {"tables": [{"name": TABLE, "time": "scheduled_departure"}], "after_hours": 0},
     }
     spec["data"]["checks"]["max_age_hours"] = 72
+    spec["deployment"]["key_input"] = True
     spec["monitoring"] |= {
         "schedule": "0 0 1 1 *",
         "cooldown_hours": 0,
-        "policy": {"windows": {"exceeded": 1, "of": 1}},
+        "performance": {"max_drop": 0.03, "labels_query": f"{MODEL}/labels.sql"},
+        "policy": {"windows": {"exceeded": 1, "of": 1}, "actions": {"errors": "rollback"}},
     }
 
 
@@ -82,6 +74,7 @@ def dags_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     change_spec(path, MODEL, owners_model)
     (path / "source_flights.py").write_text(SOURCE)
     query = path / "include" / "sql" / MODEL / "examples.sql"
+    query.with_name("labels.sql").write_text(LABELS)
     sql = query.read_text()
     for name in ("@window_start", "@window_end", "@as_of"):
         sql = sql.replace(f"= {name}\n", f"= TIMESTAMP_SUB({name}, INTERVAL {SHIFT} DAY)\n")
@@ -107,6 +100,8 @@ def clocked(dags_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
                 f"CREATE TABLE {TABLE} AS SELECT TIMESTAMP_ADD(scheduled_departure, INTERVAL {SHIFT} DAY) AS "
                 f"scheduled_departure FROM flights.flights WHERE scheduled_departure < TIMESTAMP '2013-11-19'"
             ).result()
+            columns = "flight_id STRING, arrived_late INT64, known_at TIMESTAMP"
+            client.query(f"CREATE TABLE {LABELS_TABLE} ({columns})").result()
             yield system
 
 
@@ -114,20 +109,25 @@ def clocked(dags_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def api(clocked: LaptopSystem) -> AirflowApi:
     """Its Airflow, with the model's DAGs and the source's turned on."""
     found = clocked.airflow.api()
-    for dag_id in (DAG_ID, MONITOR_ID, SOURCE_ID):
+    for dag_id in (DAG_ID, MONITOR_ID, SOURCE_ID, dags.ROLLBACK):
         wait_for_dag(found, dag_id)
         found.unpause(dag_id)
     return found
+
+
+def fail(target: str, count: int, action: dict[str, Any]) -> None:
+    """Let something go wrong in the local cloud, so many times."""
+    url = f"https://{os.environ['RETRAINING_REGION']}-aiplatform.googleapis.com/faults"
+    headers = {"Authorization": f"Bearer {os.environ['GOOGLE_AUTH_TOKEN_FOR_TESTING']}"}
+    fault = {"target": target, "count": count, "action": action}
+    requests.post(url, json=fault, headers=headers, timeout=60).raise_for_status()
 
 
 @pytest.fixture
 def slow_export(clocked: LaptopSystem) -> None:
     """A first export that waits, so that the run by hand is under way until all events are given."""
     del clocked  # its environment leads to the local cloud
-    url = f"https://{os.environ['RETRAINING_REGION']}-aiplatform.googleapis.com/faults"
-    headers = {"Authorization": f"Bearer {os.environ['GOOGLE_AUTH_TOKEN_FOR_TESTING']}"}
-    slow = {"target": "BigQueryRead.CreateReadSession", "count": 1, "action": {"kind": "delay", "seconds": 60}}
-    requests.post(url, json=slow, headers=headers, timeout=60).raise_for_status()
+    fail("BigQueryRead.CreateReadSession", 1, {"kind": "delay", "seconds": 60})
 
 
 def runs_of(api: AirflowApi, kind: str) -> list[dict[str, Any]]:
@@ -170,8 +170,59 @@ def label_of(plan: dict[str, Any]) -> str:
     return str(version_of(plan["run_key"]).labels["retraining-cause"])
 
 
+def look(api: AirflowApi, **form: Any) -> tuple[str, dict[str, Any]]:
+    """Run the monitor over all that was asked until now; gives its run's id and its row of the ledger."""
+    asked = datetime.now(UTC)  # the window ends before the whole second of the monitor's run
+    wait_for("the second after the requests", lambda: datetime.now(UTC) > asked + timedelta(seconds=2))
+    run_id = api.trigger(MONITOR_ID, conf=form)
+    finished(api, MONITOR_ID, run_id)
+    return run_id, read_json(api.xcom(MONITOR_ID, run_id, "decide")["ledger_uri"])
+
+
+def signal_of(api: AirflowApi, run_id: str, kind: str) -> dict[str, Any]:
+    """Return the judged signal of a kind, as a monitor run measured it."""
+    signals = read_json(f"{api.xcom(MONITOR_ID, run_id, 'measure')['monitor_uri']}/signals.json")["signals"]
+    return next(each for each in signals if each["kind"] == kind and each["subject"] == "")
+
+
+def state_of(api: AirflowApi, run_id: str, task_id: str) -> str:
+    """Return what became of a task of a monitor run."""
+    return next(ti["state"] for ti in api.task_instances(MONITOR_ID, run_id) if ti["task_id"] == task_id)
+
+
+def champion_of(api: AirflowApi) -> dict[str, dict[str, Any]]:
+    """Return the documents of the newest run that an event started, which made the champion."""
+    run_uri = planned(api, runs_of(api, "asset_triggered")[-1]["dag_run_id"])["run_uri"]
+    return read_documents(os.environ["RETRAINING_PROJECT"], run_uri)
+
+
+def next_run(api: AirflowApi, before: int) -> tuple[dict[str, Any], str]:
+    """Follow the one run that an event starts now to its good end; gives its plan and its page."""
+    *_, run = wait_for("its run", lambda: runs_of(api, "asset_triggered")[before:])
+    finished(api, DAG_ID, run["dag_run_id"])
+    assert len(runs_of(api, "asset_triggered")) == before + 1
+    return told(api, run["dag_run_id"])
+
+
+def ask_about(endpoint: str, flights: list[dict[str, Any]]) -> dict[str, float]:
+    """Ask about flights, 50 at a time; gives the score that each key came back with."""
+    batches = (flights[start : start + 50] for start in range(0, len(flights), 50))
+    answers = [answer for batch in batches for answer in predict(endpoint, batch)["predictions"]]
+    return {answer["flight_id"]: answer["score"] for answer in answers}
+
+
+def turn_out_otherwise(scores: dict[str, float]) -> None:
+    """Let the labels come: the likelier half to be late was in time, and the other was late."""
+    from google.cloud import bigquery
+
+    middle = statistics.median(scores.values())
+    rows = [f"('{key}', {int(score < middle)}, CURRENT_TIMESTAMP())" for key, score in scores.items()]
+    client = bigquery.Client(project=os.environ["RETRAINING_PROJECT"])
+    client.query(f"INSERT INTO {LABELS_TABLE} (flight_id, arrived_late, known_at) VALUES {', '.join(rows)}").result()
+
+
 class TestTriggers:
-    """By hand, by new data, by drift, by a loss of quality, by the clock."""
+    """By hand, by new data, by a loss of quality, by drift, by the clock; and the way back."""
 
     @pytest.mark.usefixtures("slow_export")
     def test_by_hand_and_new_data_meanwhile(self, api: AirflowApi) -> None:
@@ -211,53 +262,92 @@ class TestTriggers:
         assert label_of(plan) == "asset-shop-flights"
         assert len(runs_of(api, "asset_triggered")) == 1
 
-    def test_drift_of_the_requests(self, api: AirflowApi) -> None:
-        """One run with its cause; the source's day is known, so that it starts no other (needs the first two)."""
-        champion = planned(api, runs_of(api, "asset_triggered")[0]["dag_run_id"])
-        documents = read_documents(os.environ["RETRAINING_PROJECT"], champion["run_uri"])
-        golden, endpoint = documents["report"]["golden"], documents["deployment"]["endpoint_name"]
-        odd = [{**each["instance"], "carrier": "ZZ", "distance": 99999.0} for each in golden] * 60
-        for start in range(0, len(odd), 50):
-            predict(endpoint, odd[start : start + 50])
+    def test_a_loss_of_quality(self, api: AirflowApi) -> None:
+        """Answers wait for their labels; these come, disagree, and start one run (needs the ones before)."""
+        documents = champion_of(api)
+        flights = read_instances(documents["plan"], 600)
+        scores = ask_about(documents["deployment"]["endpoint_name"], flights)
+        assert len(scores) == len(flights) > 300
         before = len(runs_of(api, "asset_triggered"))
-        sent = datetime.now(UTC)  # the window ends before the whole second of the monitor's run
-        wait_for("the second after the requests", lambda: datetime.now(UTC) > sent + timedelta(seconds=2))
-        looked = api.trigger(MONITOR_ID)
-        finished(api, MONITOR_ID, looked, 200)
-        assert api.xcom(MONITOR_ID, looked, "decide")["outcome"] == "retrain"
-        assert api.xcom(MONITOR_ID, looked, "new_day")["outcome"] == "trained"
-        *_, run = wait_for("its run", lambda: runs_of(api, "asset_triggered")[before:])
-        finished(api, DAG_ID, run["dag_run_id"])
-        plan, page = told(api, run["dag_run_id"])
+        run_id, row = look(api)
+        assert (row["retrain_as_of"], "performance:" in row["causes"]) == (None, False)
+        assert row["named_states"]["performance:"] == signal_of(api, run_id, "performance")["because"] == "no_labels"
+        assert len(runs_of(api, "asset_triggered")) == before
+
+        turn_out_otherwise(scores)
+        run_id, row = look(api)
+        fallen = signal_of(api, run_id, "performance")
+        evaluated = documents["evaluation"]["challenger"]["metrics"]["auc"]
+        assert fallen["threshold"] == pytest.approx(evaluated - 0.03)
+        assert fallen["high"] < fallen["threshold"]
+        assert fallen["examples"] == len(scores)
+        assert (row["outcome"], row["cause"]) == ("retrain", "performance:")
+        plan, page = next_run(api, before)
+        assert plan["trigger"]["cause"].startswith("performance")
+        assert "Started by worse answers, now that their labels are known" in page
+        assert label_of(plan).startswith("performance")
+
+    def test_drift_of_the_requests(self, api: AirflowApi) -> None:
+        """One run with its cause, which a classifier sees too; the known day starts none (needs those before)."""
+        documents = champion_of(api)
+        flights = [each["instance"] for each in documents["report"]["golden"]]
+        odd = [{**flight, "carrier": "ZZ", "distance": 99999.0} for flight in flights] * (900 // len(flights))
+        ask_about(documents["deployment"]["endpoint_name"], odd)
+        before = len(runs_of(api, "asset_triggered"))
+        run_id, row = look(api, multivariate=True)
+        assert (row["outcome"], row["cause"].partition(":")[0]) == ("retrain", "skew")
+        assert "multivariate:" in row["causes"]
+        assert state_of(api, run_id, "multivariate") == "success"
+        found = read_json(f"{row['signals_uri'].rpartition('/')[0]}/multivariate.json")
+        assert found["low"] > 0.6
+        assert found["requests"] >= len(odd)
+        assert {each.labels["retraining-task"] for each in jobs_of(found["run_key"])} >= {"train", "multivariate"}
+        assert api.xcom(MONITOR_ID, run_id, "new_day")["outcome"] == "trained"
+        plan, page = next_run(api, before)
         assert plan["trigger"]["cause"].startswith("skew:")
         assert len(plan["trigger"]["events"]) == 1
         assert "Started by requests unlike the training data" in page
         assert label_of(plan).startswith("skew-")
-        assert len(runs_of(api, "asset_triggered")) == before + 1
 
-    def test_a_loss_of_quality(self, api: AirflowApi) -> None:
-        """The policy decides by what was measured: labels say that the champion fell (needs the ones before)."""
-        from google.cloud import storage as cloud_storage
+    def test_a_version_that_fails_is_left(self, api: AirflowApi) -> None:
+        """Its errors order one rollback; the version before it answers, and the ledger says so (needs those before)."""
+        documents = champion_of(api)
+        endpoint, flight = documents["deployment"]["endpoint_name"], documents["report"]["golden"][0]["instance"]
+        broken = version_of(documents["plan"]["run_key"])
+        (previous,) = (each for each in versions() if "previous" in each.version_aliases)
+        assert predict(endpoint, [flight])["modelVersionId"] == broken.version_id
+        fail("DeployedModel.Predict", 250, {"kind": "error", "code": "INTERNAL"})
+        for _ in range(250):
+            with pytest.raises(requests.HTTPError, match="500"):
+                predict(endpoint, [flight])
+        before = len(runs_of(api, "asset_triggered"))
+        run_id, row = look(api)
+        assert (row["outcome"], row["cause"]) == ("rollback", f"errors:version {broken.version_id}")
+        assert row["severity"] == "critical"
+        assert state_of(api, run_id, "roll_back") == "success"
+        finished(api, dags.ROLLBACK, dags.rollback_run_id(MODEL, row["ledger_id"]))
+        assert predict(endpoint, [flight])["modelVersionId"] == previous.version_id
+        (champion_now,) = (each for each in versions() if "champion" in each.version_aliases)
+        assert champion_now.version_id == previous.version_id
 
-        before, as_of = len(runs_of(api, "asset_triggered")), datetime.now(UTC).replace(microsecond=0)
-        measured = api.xcom(MONITOR_ID, api.runs(MONITOR_ID)[-1]["dag_run_id"], "measure")
-        signals = read_json(f"{measured['monitor_uri']}/signals.json")
-        signals |= {"as_of": as_of.strftime("%Y-%m-%dT%H:%M:%SZ"), "signals": [FALLEN]}
-        run_id = "manual__labels"
-        folder = storage.monitor_uri(os.environ["RETRAINING_BUCKET"], MODEL, as_of, run_id)
-        client = cloud_storage.Client(project=os.environ["RETRAINING_PROJECT"])
-        cloud_storage.Blob.from_uri(f"{folder}/signals.json", client=client).upload_from_string(json.dumps(signals))
-        asked = {"dag_run_id": run_id, "logical_date": None, "conf": {"as_of": signals["as_of"]}}
-        api.call("POST", f"/dags/{MONITOR_ID}/dagRuns", json=asked)
-        finished(api, MONITOR_ID, run_id, 200)
-        assert api.xcom(MONITOR_ID, run_id, "decide")["outcome"] == "retrain"
-        *_, run = wait_for("its run", lambda: runs_of(api, "asset_triggered")[before:])
-        finished(api, DAG_ID, run["dag_run_id"])
-        plan, page = told(api, run["dag_run_id"])
-        assert plan["trigger"]["cause"].startswith("performance")
-        assert "Started by worse answers, now that their labels are known" in page
-        assert label_of(plan).startswith("performance")
-        assert len(runs_of(api, "asset_triggered")) == before + 1
+        run_id, later = look(api)
+        assert later["outcome"] not in ("retrain", "tune", "rollback")
+        assert state_of(api, run_id, "roll_back") == "skipped"
+        (result,) = (each for each in later["facts"]["results"] if each["ledger_id"] == row["ledger_id"])
+        assert (result["state"], result["version_id"]) == ("rolled_back", previous.version_id)
+        assert self.stored_result(row["ledger_id"]) == ("rollback", "rolled_back", previous.version_id)
+        assert len(api.runs(dags.ROLLBACK)) == 1
+        assert len(runs_of(api, "asset_triggered")) == before
+
+    @staticmethod
+    def stored_result(ledger_id: str) -> tuple[str, str, str]:
+        """What the ledger's table says that a row ordered and what came of it."""
+        from google.cloud import bigquery
+
+        table = ledger_table(os.environ["RETRAINING_PROJECT"], os.environ["RETRAINING_DATASET"])
+        sql = f"SELECT outcome, result.state, result.version_id FROM `{table}` WHERE ledger_id = '{ledger_id}'"
+        (row,) = bigquery.Client(project=os.environ["RETRAINING_PROJECT"]).query_and_wait(sql)
+        return tuple(row.values())
 
     def test_a_due_schedule(self, api: AirflowApi, dags_path: Path) -> None:
         """A tick that falls due while the scheduler runs starts one run, as of it; of a model that nobody else asks."""
