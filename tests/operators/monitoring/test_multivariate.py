@@ -10,6 +10,7 @@ import pytest
 
 from retraining.core.documents import KINDS, Multivariate, MultivariateRequest, Plan, Signals, Snapshot
 from retraining.core.monitoring import multivariate
+from retraining.core.report.models_page.history import watch_row
 from retraining.hooks.airflow_exceptions import AirflowSkipException
 from retraining.hooks.warehouse import Answer
 from retraining.operators.monitoring.multivariate_watch import MeasureMultivariateOperator
@@ -17,6 +18,8 @@ from retraining.operators.monitoring.signal_measurement import load_spec
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
+from tests.support.scenes.ledger import signal
+from tests.support.scenes.monitor_run import Monitor
 
 CHAMPION_KEY = "20131120t030000z-0123456789ab"
 RUN_URI = f"gs://bucket/flight_delays/runs/{CHAMPION_KEY}"
@@ -191,22 +194,21 @@ def test_a_failed_classifier_is_told_and_holds_nothing_back(cloud, start) -> Non
     cloud.jobs.end(cloud.jobs.newest, "JOB_STATE_FAILED", 3, "The replica exited with a non-zero status of 2.")
     with pytest.raises(AirflowFailException):
         run.execute(task)
-    signals = multivariate.add_signal(load_spec("flight_delays"), make_signals(), None, asked=True)
-    (signal,) = signals.signals
+    signal = multivariate.judge_classifier(load_spec("flight_delays"), None, asked=True)
     assert (signal.kind, signal.state, signal.because) == ("multivariate", "not_judged", "classifier_failed")
 
 
 def test_the_signal_says_what_drives_it(cloud) -> None:
     spec = load_spec("flight_delays")
     found = Multivariate.parse((EXAMPLES / "multivariate__drifted.json").read_text())
-    (signal,) = multivariate.add_signal(spec, make_signals(), found, asked=True).signals
+    signal = multivariate.judge_classifier(spec, found, asked=True)
     assert (signal.state, signal.value, signal.low, signal.high) == ("exceeded", 0.71, 0.69, 0.73)
     assert signal.examples == 5913
     assert "most by carrier, distance" in signal.words
     at_the_limit = found.model_copy(update={"auc": spec.monitoring.multivariate.min_auc})
-    (signal,) = multivariate.add_signal(spec, make_signals(), at_the_limit, asked=True).signals
+    signal = multivariate.judge_classifier(spec, at_the_limit, asked=True)
     assert signal.state == "ok"
-    assert multivariate.add_signal(spec, make_signals(), None, asked=False).signals == ()
+    assert multivariate.judge_classifier(spec, None, asked=False) is None
 
 
 def test_an_hour_before_its_time_is_too_early() -> None:
@@ -215,3 +217,23 @@ def test_an_hour_before_its_time_is_too_early() -> None:
     assert multivariate.reason_to_skip(spec, later, asked=False, lately=False) is None
     assert multivariate.reason_to_skip(spec, later, asked=False, lately=True)
     assert multivariate.reason_to_skip(spec, later, asked=True, lately=True) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "outcome", "state"),
+    [(["multivariate_request__two_features", "multivariate__drifted"], "warn", "exceeded"), ([], "none", None)],
+    ids=["told apart", "not asked for"],
+)
+def test_what_the_classifier_found_is_decided_by_recorded_and_shown(make_run, left, outcome, state) -> None:
+    """The row is taken again from what is stored (`decide` does), whatever the limit in the file is by then."""
+    monitor = Monitor(make_run=make_run)
+    run = monitor.measured(0, signal("skew:carrier", state="ok"))
+    folder = run.xcoms["measure", "return_value"]["monitor_uri"]
+    for example in left:
+        put(monitor.cloud, folder, example)
+    row = monitor.decide(run)
+    assert row.outcome == outcome
+    signals = Signals.parse(monitor.cloud.artifacts.objects[f"{folder}/signals.json"])
+    shown = {each.kind: each.state for each in watch_row("key", row, signals).signals}
+    assert shown.get("multivariate") == state
+    assert shown["skew"] == "ok"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Text, Uri, UtcTime, Value
-from retraining.core.documents.monitoring import DriftChampion, NamedState, SignalKind
+from retraining.core.documents.monitoring import DriftChampion, NamedState, Signal, SignalKind
 from retraining.core.spec.monitoring import Action, Clock
 from retraining.core.untyped import JsonObject
 
@@ -83,7 +83,8 @@ class LedgerFacts(Value):
     """What was known beside the signals: enough to take the decision again.
 
     `by_rollback`: the champion came by a rollback, so that the version before it is the broken one. `last_by_hand` is
-    when a person last started a retraining.
+    when a person last started a retraining. `classifier` is one more signal, of the task `multivariate`; null: it was
+    not asked for.
     """
 
     champion: DriftChampion | None
@@ -94,6 +95,7 @@ class LedgerFacts(Value):
     by_rollback: bool = False
     last_by_hand: UtcTime | None = None
     last_order: LedgerOrder | None = None
+    classifier: Signal | None = None
 
 
 class Ledger(Document):

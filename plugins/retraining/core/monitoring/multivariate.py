@@ -203,19 +203,17 @@ def query_job_id(environment: str, model: str, as_of: datetime, asked_by: str) -
     return bigquery.monitor_job_id(environment, model, as_of, f"{TASK}|{asked_by}")
 
 
-def add_signal(spec: ModelSpec, signals: Signals, found: Multivariate | None, *, asked: bool) -> Signals:
-    """Return the signals with that of the classifier, where one was asked for.
+def judge_classifier(spec: ModelSpec, found: Multivariate | None, *, asked: bool) -> Signal | None:
+    """Return the classifier's signal; None: none was asked for.
 
     Args:
         spec: The model.
-        signals: Of the monitor run.
         found: What the classifier left; None: nothing.
         asked: Whether one was asked for in this monitor run.
     """
-    if found is None and not asked:
-        return signals
-    signal = _judged(spec, found) if found is not None else _failed(spec)
-    return signals.model_copy(update={"signals": (*signals.signals, signal)})
+    if found is not None:
+        return _judged(spec, found)
+    return _failed(spec) if asked else None
 
 
 def _judged(spec: ModelSpec, found: Multivariate) -> Signal:

@@ -128,6 +128,8 @@ def decide(
         ledger_id: Of the new row: the name of the monitor run's folder.
         signals_uri: Where the signals are.
     """
+    if facts.classifier is not None:
+        signals = signals.model_copy(update={"signals": (*signals.signals, facts.classifier)})
     as_of = signals.as_of
     rows = sorted((row for row in ledger_rows if row.as_of < as_of), key=lambda row: row.as_of)
     exceeded = [signal for signal in signals.signals if signal.state == "exceeded"]

@@ -7,29 +7,45 @@ from datetime import datetime
 
 from airflow.sdk import Context
 
-from retraining.core.documents import Ledger, LedgerFacts, LedgerOrder, LedgerPolicy, Rollout, Signals
-from retraining.core.monitoring import holds, policy
+from retraining.core.documents import (
+    Ledger,
+    LedgerFacts,
+    LedgerOrder,
+    LedgerPolicy,
+    Multivariate,
+    MultivariateRequest,
+    Rollout,
+    Signals,
+)
+from retraining.core.monitoring import holds, multivariate, policy
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import RunKey, stamp
 from retraining.core.planning import pauses
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.monitoring.order_results import find_results, last_by_hand
+from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.pauses import find_pause
+from retraining.operators.record.run_record import Record
 
 
 def gather_facts(
-    cloud: CloudPort, context: Context, signals: Signals, rows: Sequence[Ledger], last_order: Ledger | None
+    cloud: CloudPort,
+    context: Context,
+    record: Record,
+    rows: Sequence[Ledger],
+    last_order: Ledger | None,
 ) -> LedgerFacts:
     """Return what is known when a monitor run decides.
 
     Args:
         cloud: The hooks.
         context: Of the task.
-        signals: What was measured.
+        record: Of the monitor run.
         rows: Earlier rows of the ledger.
         last_order: The row that ordered something last, whichever monitor run's it is but this one's.
     """
+    signals = record.read_document(Signals)
     model = signals.model
     pause = find_pause(cloud, model, context)
     rollout = RolloutState(cloud, model).read_rollout()
@@ -46,6 +62,11 @@ def gather_facts(
         by_rollback=serves is not None and serves.rollback is not None,
         last_by_hand=last_by_hand(cloud, model, since, signals.as_of) if since else None,
         last_order=_order(last_order),
+        classifier=multivariate.judge_classifier(
+            load_spec(model),
+            record.find_document(Multivariate),
+            asked=record.find_document(MultivariateRequest) is not None,
+        ),
     )
 
 

@@ -9,14 +9,13 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, Context
 from pydantic import JsonValue
 
-from retraining.core.documents import Ledger, LedgerPolicy, Multivariate, MultivariateRequest, Signals
+from retraining.core.documents import Ledger, LedgerPolicy, Signals
 from retraining.core.documents.document import format_time
 from retraining.core.errors import ConflictError, ContractError
-from retraining.core.monitoring import multivariate, policy
+from retraining.core.monitoring import policy
 from retraining.core.naming import dags, storage
 from retraining.core.notification import notices
 from retraining.core.planning import windows
-from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -93,14 +92,14 @@ class DecideRetrainingOperator(CloudOperator):
         Raises:
             ConflictError: Another one has ordered something since; the next try sees it.
         """
-        signals = _all_signals(load_spec(self.model), record)
+        signals = record.read_document(Signals)
         ledger_id = storage.ledger_id(record.folder_uri)
         uri = storage.last_order_uri(cloud.settings.bucket, self.model)
         data, generation = cloud.artifacts.read_generation(uri)
         last = Ledger.parse(data, uri) if generation else None
         if last is not None and last.ledger_id == ledger_id:
             return last  # an earlier try came so far
-        facts = gather_facts(cloud, context, signals, rows, last)
+        facts = gather_facts(cloud, context, record, rows, last)
         row = policy.decide(signals, rules, facts, rows, ledger_id=ledger_id, signals_uri=record.uri(Signals))
         row = policy.retrain_as_of(row, self._given_time(context) if row.retrain_as_of else None)
         if row.outcome in policy.ORDERS and cloud.artifacts.write_if(uri, row.to_bytes(), generation) is None:
@@ -114,10 +113,3 @@ class DecideRetrainingOperator(CloudOperator):
         if not given:
             return None
         return windows.require_past(windows.parse_time(given, where), context["dag_run"].start_date, where)
-
-
-def _all_signals(spec: ModelSpec, record: Record) -> Signals:
-    """Return what was measured, and what the classifier found where one was asked for."""
-    asked = record.find_document(MultivariateRequest) is not None
-    found = record.find_document(Multivariate)
-    return multivariate.add_signal(spec, record.read_document(Signals), found, asked=asked)

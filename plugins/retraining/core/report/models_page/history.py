@@ -82,7 +82,8 @@ def watch_row(key: str, row: Ledger, signals: Signals | None, drift: Drift | Non
         drift: The same of an earlier release.
     """
     requests = signals.requests if signals else drift.rows if drift else None
-    shown = [_shown_signal(signal) for signal in signals.signals] if signals else _drift_signals(drift)
+    classifier = (row.facts.classifier,) if row.facts and row.facts.classifier else ()
+    shown = [_shown_signal(signal) for signal in (*signals.signals, *classifier)] if signals else _drift_signals(drift)
     return WatchRow(
         key=key,
         results={result.ledger_id: cut(result_words(result)) for result in row.facts.results} if row.facts else {},
