@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,23 +28,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.flights import LABEL, flights_by_day
-from bench.tables import REPOSITORY_PATH
+from bench.tables import REPOSITORY_PATH, flights_of_2013
 from retraining.core.documents.curves import CalibrationBin, Curves
-from retraining.core.documents.evaluation import Metrics, Scores
+from retraining.core.documents.evaluation import Answers, Metrics, NumberMetrics, Scores
 from retraining.core.monitoring.estimate import estimate
 from retraining.core.monitoring.intervals import Interval, Sums
-from retraining.core.monitoring.labelled_answers import BUCKETS, Counted, Cut, Histogram
+from retraining.core.monitoring.labelled_answers import BUCKETS, Counted, Cut, Histogram, answer_edges
 from retraining.core.monitoring.performance import measure
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.metrics import Metric
 from retraining.core.spec.model import ModelSpec
 from trainer.objective.curves import calibrate
 from trainer.objective.metrics import Floats, area, hits, log_losses, squared_errors
+from trainer.objective.number_metrics import describe_answers, measure_numbers
 
 RESULT_PATH = Path(__file__).with_name("estimate.json")
 MONTHS = range(3, 13)
 TRAINING_DAYS, TEST_DAYS = 60, 7  # include/models/flight_delays.yaml: window_days, test_days
-METRICS: tuple[Metric, ...] = ("auc", "log_loss", "accuracy")
+METRICS: tuple[Metric, ...] = ("auc", "log_loss", "accuracy", "mae")
 
 
 def month_start(month: int) -> date:
@@ -70,8 +72,10 @@ def make_plan() -> list[dict[str, list[str]]]:
 def ask(python: str, folder: Path) -> pa.Table:
     """Return what the models answered."""
     flights, days = flights_by_day()
-    flights = flights.rename_columns(["label" if name == LABEL else name for name in flights.column_names])
-    pq.write_table(flights.append_column("day", days.cast(pa.date32())), folder / "flights.parquet")
+    flights = flights.rename_columns(["late" if name == LABEL else name for name in flights.column_names])
+    minutes = flights_of_2013()["arr_delay"].drop_null().cast(pa.float64())  # in the same sequence
+    flights = flights.append_column("day", days.cast(pa.date32())).append_column("minutes", minutes)
+    pq.write_table(flights, folder / "flights.parquet")
     (folder / "plan.json").write_text(json.dumps(make_plan()))
     files = [str(folder / name) for name in ("flights.parquet", "plan.json", "scores.parquet")]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY_PATH / "dev")}
@@ -80,7 +84,7 @@ def ask(python: str, folder: Path) -> pa.Table:
 
 
 def evaluate(labels: Floats, scores: Floats) -> Scores:
-    """Return what the estimate reads of an evaluation: the curve of calibration, and the metrics."""
+    """Return what the estimate reads of an evaluation of scores: the curve of calibration, and the metrics."""
     bins = calibrate(labels, scores, np.ones(len(labels)))
     calibration = tuple(CalibrationBin(rows=each.rows, score=each.score, positive=each.positive) for each in bins)
     metrics = Metrics(
@@ -92,6 +96,23 @@ def evaluate(labels: Floats, scores: Floats) -> Scores:
     return Scores(metrics=metrics, slices=(), curves=Curves(calibration=calibration))
 
 
+def evaluate_numbers(labels: Floats, answers: Floats) -> Scores:
+    """Return what the estimate reads of an evaluation of numbers: errors by size of the answer, and the metrics."""
+    metrics = NumberMetrics.model_validate(asdict(measure_numbers(labels, answers, ())))
+    bins = Answers.model_validate(asdict(describe_answers(labels, answers, ())))
+    return Scores(metrics=metrics, slices=(), answers=bins)
+
+
+def count_numbers(labels: Floats, answers: Floats, evaluation: Scores) -> Cut:
+    """Return labelled answers as the monitor's query counts and sums them, in the bins of the evaluation's answers."""
+    histogram: Histogram = {}
+    places = np.searchsorted(answer_edges(evaluation.answers), answers, side="right")
+    for place, answer in zip(places.tolist(), answers.tolist(), strict=True):
+        cell = histogram.setdefault(place, Counted())
+        cell.examples, cell.total = cell.examples + 1, cell.total + answer
+    return Cut(histograms={"": histogram}, means={"mae": _sums(np.abs(answers - labels))})
+
+
 def count(labels: Floats, scores: Floats) -> Cut:
     """Return labelled answers as the monitor's query counts and sums them."""
     histogram: Histogram = {}
@@ -99,11 +120,11 @@ def count(labels: Floats, scores: Floats) -> Cut:
         cell = histogram.setdefault(min(bucket, BUCKETS - 1), Counted())
         cell.examples, cell.positives, cell.total = cell.examples + 1, cell.positives + label, cell.total + score
     losses = {"log_loss": log_losses(labels, scores), "accuracy": hits(labels, scores)}
-    sums = {
-        name: Sums(examples=len(each), total=float(each.sum()), squares=float((each**2).sum()))
-        for name, each in losses.items()
-    }
-    return Cut(histograms={"": histogram}, means=sums)
+    return Cut(histograms={"": histogram}, means={name: _sums(each) for name, each in losses.items()})
+
+
+def _sums(losses: Floats) -> Sums:
+    return Sums(examples=len(losses), total=float(losses.sum()), squares=float((losses**2).sum()))
 
 
 def compare(spec: ModelSpec, metric: Metric, evaluation: Scores, cut: Cut) -> dict[str, Any]:
@@ -121,23 +142,37 @@ def _interval(found: Interval) -> list[float]:
     return [round(float(value), 5) for value in (found.value, found.low, found.high)]
 
 
+def compare_month(spec: ModelSpec, tested: pa.Table, asked: pa.Table) -> dict[str, Any]:
+    """Return each metric's comparison of a model: its answers on its test days, and those of a month."""
+    (late, scores), (now_late, now_scores) = (_answers(part, "late") for part in (tested, asked))
+    (minutes, delays), (now_minutes, now_delays) = (_answers(part, "minutes") for part in (tested, asked))
+    evaluation, of_numbers = evaluate(late, scores), evaluate_numbers(minutes, delays)
+    cut, cut_of_numbers = count(now_late, now_scores), count_numbers(now_minutes, now_delays, of_numbers)
+    number = spec.model_copy(update={"label": spec.label.model_copy(update={"kind": "regression"})})
+    return {
+        metric: compare(number, metric, of_numbers, cut_of_numbers)
+        if metric == "mae"
+        else compare(spec, metric, evaluation, cut)
+        for metric in METRICS
+    }
+
+
+def _answers(rows: pa.Table, label: str) -> tuple[Floats, Floats]:
+    labels, answers = (rows[name].to_numpy().astype(float) for name in (label, f"{label}_answer"))
+    return labels, answers
+
+
 def measure_months(spec: ModelSpec, answers: pa.Table) -> dict[str, Any]:
     """Return each month's comparisons of the model that is fresh in it, and of that which is held since March."""
-    models, days, scores = (answers[name].to_numpy() for name in ("model", "day", "score"))
-    labels = answers["label"].to_numpy().astype(float)
-    evaluations = []
-    for model, month in enumerate(MONTHS):
-        tested = (models == model) & (days < np.datetime64(month_start(month)))
-        evaluations.append(evaluate(labels[tested], scores[tested]))
+    models, days = answers["model"].to_numpy(), answers["day"].to_numpy()
     known: dict[str, dict[str, Any]] = {}
     for place, month in enumerate(MONTHS):
-        first, end = np.datetime64(month_start(month)), np.datetime64(month_start(month + 1))
-        of_month = (days >= first) & (days < end)
-        known[str(month)] = {"answers": int((of_month & (models == 0)).sum())}
+        in_month = (days >= np.datetime64(month_start(month))) & (days < np.datetime64(month_start(month + 1)))
+        known[str(month)] = {"answers": int((in_month & (models == 0)).sum())}
         for name, model in (("fresh", place), ("held", 0)):
-            rows = of_month & (models == model)
-            cut = count(labels[rows], scores[rows])
-            known[str(month)][name] = {metric: compare(spec, metric, evaluations[model], cut) for metric in METRICS}
+            on_test_days = days < np.datetime64(month_start(MONTHS[model]))
+            parts = (answers.filter((models == model) & inside) for inside in (on_test_days, in_month))
+            known[str(month)][name] = compare_month(spec, *parts)
     return known
 
 
@@ -170,7 +205,8 @@ def table_rows(known: Mapping[str, Any]) -> list[str]:
             ]
         rows.append(f"| {month_start(int(month)):%B} | {' | '.join(cells)} |")
     for (name, metric), each in ((key.split(), value) for key, value in known["errors"].items()):
-        cells = [f"{each[of]:.3f}" for of in ("estimate", "evaluated")] + [f"{each['bias']:+.3f}"]
+        form = ".1f" if metric == "mae" else ".3f"
+        cells = [f"{each[of]:{form}}" for of in ("estimate", "evaluated")] + [f"{each['bias']:+{form}}"]
         rows.append(f"| {name} | {metric} | {' | '.join(cells)} | {each['overlaps']:g} of {len(known['months'])} |")
     return rows
 

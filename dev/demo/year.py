@@ -242,14 +242,10 @@ def year_lines(year: Year) -> list[str]:
     """Return what the replay came to."""
     before, during, after = scores(year)
     orders = [step for step in year.steps if step.retrained]
-    lines = [
-        (
-            f"monitor    {len(year.steps)} runs, {len(orders)} retrainings ordered,"
-            f" {sum(step.retrained.promoted for step in orders if step.retrained)} of them promoted"
-        )
-    ]
+    promoted = sum(step.retrained.promoted for step in orders if step.retrained)
+    lines = [f"monitor    {len(year.steps)} runs; retrainings ordered: {len(orders)}, promoted: {promoted}"]
     lines += [f"ordered    {step.as_of:%Y-%m-%d} by {step.cause}: {step.words}" for step in orders]
-    named = [("before the drift", before), ("until retrained", during), ("after", after)]
+    named = [("before the drift", before), ("until retrained" if promoted else "since", during), ("after", after)]
     told = ", ".join(f"{value:.3f} {name}" for name, value in named if value is not None)
     return [*lines, f"auc        {told}"]
 
