@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
+from retraining.core.documents import Evaluation
 from retraining.core.documents.monitoring import Signal
-from retraining.core.monitoring.baselines import AnswerBaseline
+from retraining.core.monitoring.baselines import AnswerBaseline, answer_baselines
+from retraining.core.monitoring.distances import jensen_shannon
 from retraining.core.monitoring.inputs import judge_log
 from retraining.core.monitoring.request_log import LogWindows, read_requests, render_requests_sql
 from retraining.core.monitoring.shifts import judge_shifts
+from tests.support.contracts import EXAMPLES
 from tests.support.request_log import CHAMPION_ID, UNSEEN, counted
 from tests.support.small_model import AS_OF, make_plan, make_spec, make_statistics
+from trainer.objective.curves import draw_curves
 
 TABLE = "my-project.retraining.requests_late"
 SAME = {str(index): 15 for index in range(1, 21)}
@@ -250,3 +257,25 @@ def test_a_feature_the_champion_did_not_know_is_left_out() -> None:
     log = read_requests(counted({"carrier": {"UA": 225, "AA": 75}}), [])
     found = judge_shifts(the_plan.spec, cut.splits["train"], log, (), CHAMPION_ID)
     assert [(item.kind, item.subject) for item in found] == [("skew", "carrier"), ("drift", "")]
+
+
+def test_scores_of_rare_events_are_told_apart() -> None:
+    """Twice as high and still low: far by quantiles, nothing in the equal bins of an evaluation without them."""
+    random = np.random.default_rng(5)
+    scores = random.beta(1, 200, 20_000)
+    curves = asdict(draw_curves((random.random(20_000) < scores).astype(float), scores))
+    example = json.loads((EXAMPLES / "evaluation__duel.json").read_text())
+    found = {}
+    for name, told in (("quantiles", curves), ("equal bins", curves | {"score_quantiles": None})):
+        example["challenger"]["curves"] = told
+        evaluation = Evaluation.parse(json.dumps(example))
+        train = make_statistics(make_plan()).splits["train"]
+        (baseline,) = answer_baselines(make_spec(), train, evaluation)
+        for factor in (1, 2):
+            counts = np.bincount(
+                np.searchsorted(baseline.edges, factor * scores, "right"), minlength=len(baseline.shares)
+            )
+            found[name, factor] = jensen_shannon(baseline.shares, (counts / len(scores)).tolist())
+    assert found["quantiles", 1] < 1e-3
+    assert found["quantiles", 2] > 0.05
+    assert found["equal bins", 2] < 1e-3

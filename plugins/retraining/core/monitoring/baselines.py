@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, SplitStatistics
+from retraining.core.documents.curves import CalibrationBin
 from retraining.core.documents.evaluation import Evaluation, Scores
 from retraining.core.monitoring.distances import UNSEEN, Bucket
 from retraining.core.spec.features import MEDIAN
@@ -120,16 +121,20 @@ def _of_numbers(spec: ModelSpec, scores: Scores | None, rows: int) -> AnswerBase
 
 
 def _of_scores(spec: ModelSpec, scores: Scores | None) -> AnswerBaseline:
-    calibration = scores.curves.calibration if scores and scores.curves else ()
-    edges = tuple(index / EQUAL_BINS for index in range(EQUAL_BINS))
+    """Return quantiles of the scores: of rare events nearly all lie in one of the bins of equal width."""
+    curves = scores.curves if scores else None
+    rows = sum(item.rows for item in curves.calibration) if curves else 0
+    if curves is None or curves.score_quantiles is None:
+        edges, shares = _of_equal_bins(curves.calibration if curves else (), rows)
+    else:
+        edges = sorted(set(curves.score_quantiles))
+        shares = quantile_shares(curves.score_quantiles, edges)
+    return AnswerBaseline(name=spec.label.name, output="score", edges=tuple(edges), shares=tuple(shares), rows=rows)
+
+
+def _of_equal_bins(calibration: Sequence[CalibrationBin], rows: int) -> tuple[list[float], list[float]]:
+    """Return edges and shares where an evaluation of an earlier release, or none, tells no quantiles."""
     counts = [0] * (EQUAL_BINS + 1)
     for item in calibration:
         counts[min(int(item.score * EQUAL_BINS), EQUAL_BINS - 1) + 1] += item.rows
-    total = sum(counts)
-    return AnswerBaseline(
-        name=spec.label.name,
-        output="score",
-        edges=edges,
-        shares=tuple(count / total for count in counts) if total else (),
-        rows=total,
-    )
+    return [index / EQUAL_BINS for index in range(EQUAL_BINS)], [count / rows for count in counts] if rows else []
