@@ -170,6 +170,19 @@ def test_every_so_many_days_one_is_asked_for(cloud, start, monkeypatch: pytest.M
     assert made == [(21, 5), (23, 5)]
 
 
+def test_a_giant_batch_is_none_of_the_requests_that_are_told_apart(cloud) -> None:
+    """Where one request brought most of them; it is left out of the other signals, too."""
+    plan = Plan.parse(cloud.artifacts.objects[f"{RUN_URI}/plan.json"])
+    snapshot = Snapshot.parse(cloud.artifacts.objects[f"{RUN_URI}/snapshot.json"])
+    giant = signal("traffic:giant batch", because="giant_batch").model_dump()
+    found = {}
+    for name, signals in (("usual", make_signals()), ("giant", make_signals(signals=(giant,)))):
+        query = multivariate.render_sample_sql(plan, snapshot, signals, "a-project.b.c", (), with_run_table=True)
+        found[name] = {each.name: each.value for each in query.parameters}.get("large_batch")
+        assert ("ARRAY_LENGTH(request_payload) <= @large_batch" in query.sql) is (name == "giant")
+    assert found == {"usual": None, "giant": plan.spec.monitoring.min_requests // 2}
+
+
 def test_an_expired_run_table_is_made_up_for_by_the_champions_query(cloud, start) -> None:
     """The table is there: its rows; else what the query gives now, with the champion's own parameters."""
     plan = Plan.parse(cloud.artifacts.objects[f"{RUN_URI}/plan.json"])

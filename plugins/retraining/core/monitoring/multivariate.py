@@ -21,6 +21,7 @@ from retraining.core.documents.plan import Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import DataError
 from retraining.core.jobs.requests import COMMAND, JobRequest
+from retraining.core.monitoring.request_log import large_batch, smoke_parameters
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.spec.model import ModelSpec
@@ -85,7 +86,8 @@ def render_sample_sql(
 ) -> Query:
     """Return the statement that makes the table of both samples.
 
-    The training examples are those of the champion's run table; where it has expired, what its query gives now.
+    The training examples are those of the champion's run table; where it has expired, what its query gives now. Where
+    one request outweighs all others, it and its like are left out, as they are of the other signals.
 
     Args:
         plan: Of the champion's run.
@@ -106,12 +108,14 @@ def render_sample_sql(
             "Retrain, or raise data.keep_table_days",
         )
     smokes = [item for item in smoke_requests if item.end > _start(signals) and item.start < signals.as_of]
+    giant = any(signal.because == "giant_batch" for signal in signals.signals)
     sql = render(
         "multivariate_sample.sql.j2",
         target=target,
         columns=compared_columns(plan.spec),
         log_table=signals.log_table,
         smoke_requests=[f"smoke_{place}" for place in range(len(smokes))],
+        large_batch=giant,
         truths=[column.name for column in snapshot.columns if column.type in ("BOOLEAN", "BOOL")],
         key=plan.spec.data.key,
         event_time=plan.spec.data.event_time,
@@ -120,8 +124,9 @@ def render_sample_sql(
     )
     own = () if with_run_table else query_parameters(plan)
     days = _test_start(plan, used=with_run_table or plan.spec.data.event_time is not None)
-    asked = [parameter for place, item in enumerate(smokes) for parameter in _smoke(f"smoke_{place}", item)]
-    return Query(sql=sql, parameters=(*own, *_drawn(plan, signals), *days, *asked))
+    asked = [parameter for place, item in enumerate(smokes) for parameter in smoke_parameters(f"smoke_{place}", item)]
+    batches = (Parameter(name="large_batch", type="INT64", value=large_batch(plan.spec)),) if giant else ()
+    return Query(sql=sql, parameters=(*own, *_drawn(plan, signals), *batches, *days, *asked))
 
 
 def _start(signals: Signals) -> datetime:
@@ -139,15 +144,6 @@ def _drawn(plan: Plan, signals: Signals) -> tuple[Parameter, ...]:
 
 def _test_start(plan: Plan, *, used: bool) -> tuple[Parameter, ...]:
     return (Parameter(name="test_start", type="DATE", value=plan.window.test_start.isoformat()),) if used else ()
-
-
-def _smoke(name: str, asked: SmokeRequest) -> list[Parameter]:
-    return [
-        Parameter(name=f"{name}_model", type="STRING", value=asked.deployed_model_id),
-        Parameter(name=f"{name}_instances", type="INT64", value=asked.instances),
-        Parameter(name=f"{name}_start", type="TIMESTAMP", value=format_time(asked.start)),
-        Parameter(name=f"{name}_end", type="TIMESTAMP", value=format_time(asked.end)),
-    ]
 
 
 def job_request(plan: Plan, monitor_uri: str, image: str, service_account: str | None) -> JobRequest:
