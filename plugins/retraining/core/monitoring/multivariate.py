@@ -108,14 +108,13 @@ def render_sample_sql(
             "Retrain, or raise data.keep_table_days",
         )
     smokes = [item for item in smoke_requests if item.end > _start(signals) and item.start < signals.as_of]
-    giant = any(signal.because == "giant_batch" for signal in signals.signals)
     sql = render(
         "multivariate_sample.sql.j2",
         target=target,
         columns=compared_columns(plan.spec),
         log_table=signals.log_table,
         smoke_requests=[f"smoke_{place}" for place in range(len(smokes))],
-        large_batch=giant,
+        large_batch=_has_giant(signals),
         truths=[column.name for column in snapshot.columns if column.type in ("BOOLEAN", "BOOL")],
         key=plan.spec.data.key,
         event_time=plan.spec.data.event_time,
@@ -125,20 +124,28 @@ def render_sample_sql(
     own = () if with_run_table else query_parameters(plan)
     days = _test_start(plan, used=with_run_table or plan.spec.data.event_time is not None)
     asked = [parameter for place, item in enumerate(smokes) for parameter in smoke_parameters(f"smoke_{place}", item)]
-    batches = (Parameter(name="large_batch", type="INT64", value=large_batch(plan.spec)),) if giant else ()
-    return Query(sql=sql, parameters=(*own, *_drawn(plan, signals), *batches, *days, *asked))
+    return Query(sql=sql, parameters=(*own, *_drawn(plan, signals), *days, *asked))
 
 
 def _start(signals: Signals) -> datetime:
     return signals.as_of - timedelta(hours=signals.window_hours)
 
 
+def _has_giant(signals: Signals) -> bool:
+    return any(signal.because == "giant_batch" for signal in signals.signals)
+
+
 def _drawn(plan: Plan, signals: Signals) -> tuple[Parameter, ...]:
-    """Return of which hours requests are drawn, and how many rows of each side."""
-    return (
+    """Return of which hours and batches requests are drawn, and how many rows of each side."""
+    drawn = (
         Parameter(name="requests_start", type="TIMESTAMP", value=format_time(_start(signals))),
         Parameter(name="requests_end", type="TIMESTAMP", value=format_time(signals.as_of)),
         Parameter(name="most", type="INT64", value=plan.spec.monitoring.multivariate.max_rows),
+    )
+    return (
+        (*drawn, Parameter(name="large_batch", type="INT64", value=large_batch(plan.spec)))
+        if _has_giant(signals)
+        else drawn
     )
 
 
