@@ -25,6 +25,10 @@ ELSEWHERE = {
     "evaluation.min_value": "Evaluation.floor",
     "evaluation.max_value": "Evaluation.floor",
     "deployment.canary_percent": "refused",
+    **{
+        f"monitoring.policy.actions.{kind}": "by name, in policy.policy_of"
+        for kind in ("latency", "age", "skew", "prediction_drift", "estimate")
+    },
 }
 PENDING = {
     "deployment: {canary_percent: [10, 50, 100]}": (

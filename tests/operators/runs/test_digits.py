@@ -23,6 +23,8 @@ from tests.support.airflow_release import AirflowFailException, AirflowReschedul
 from tests.support.scenes.asked_endpoint import predict, retire
 from tests.support.scenes.whole_run import load_dags, read_object, run_night, run_scoring
 
+pytestmark = pytest.mark.long
+
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
 
 
@@ -174,7 +176,6 @@ def test_a_table_is_scored_in_bulk_as_the_endpoint_answers(digits, first, make_r
     assert run_scoring(digits, make_run(run_id="manual__again", logical_date=FIRST))["scoring"] == result
 
 
-@pytest.mark.long
 def test_a_champions_model_that_is_gone_comes_back_as_the_message_says(digits, night, make_run) -> None:
     """Evaluate names its run; that run's train stores a model that answers alike, and the duel is held."""
     from google.cloud import storage
@@ -212,7 +213,6 @@ def run_again(spec: Any, run: Any, task_id: str) -> None:
     raise AssertionError(f"{task_id} did not end")
 
 
-@pytest.mark.long
 def test_a_second_night_exports_one_day_and_holds_a_duel(digits, night) -> None:
     """The champion is judged on the same images, class by class."""
     night(digits, FIRST)

@@ -15,6 +15,7 @@ from tests.dev.localcloud.vertex.jobs.test_training_jobs import make_job, write_
 from tests.dev.localcloud.vertex.jobs.test_training_jobs import run_uri as run_uri  # a fixture
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", ["gcloud", "sdk"])
 def test_a_job_is_submitted_by_hand(api, bucket, run_uri, local_cloud, by: str) -> None:
     """It trains for real: the report is there."""

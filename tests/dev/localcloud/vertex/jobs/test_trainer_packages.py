@@ -38,6 +38,7 @@ def run(api, name: str, program: dict[str, Any]) -> Any:
     return api.wait(api.jobs.create_custom_job(parent=api.parent, custom_job=job), timeout_s=180)
 
 
+@pytest.mark.long
 def test_the_source_distribution_trains_in_a_pre_built_container(api, bucket, run_uri, wheel, local_cloud, tmp_path):
     """As `make sdist` builds it; the version in the report is the distribution's, so no checkout was imported."""
     command = [str(TRAINER_PYTHON), "-m", "trainer.tools.package", "--framework", "2.15", "--out", str(tmp_path)]
