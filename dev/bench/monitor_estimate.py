@@ -29,8 +29,9 @@ import pyarrow.parquet as pq
 
 from bench.flights import LABEL, flights_by_day
 from bench.tables import REPOSITORY_PATH, flights_of_2013
+from retraining.core.documents.answers import Answers
 from retraining.core.documents.curves import CalibrationBin, Curves
-from retraining.core.documents.evaluation import Answers, Metrics, NumberMetrics, Scores
+from retraining.core.documents.evaluation import Metrics, NumberMetrics, Scores
 from retraining.core.monitoring.estimate import estimate
 from retraining.core.monitoring.intervals import Interval, Sums
 from retraining.core.monitoring.labelled_answers import BUCKETS, Counted, Cut, Histogram, answer_edges

@@ -37,6 +37,7 @@ from retraining.core.documents import (
     Statistics,
     TrainRequest,
 )
+from retraining.core.documents.answers import AnswerCounts, AnsweredBin, Answers, Histogram
 from retraining.core.documents.curves import Curves, WorstExample
 from retraining.core.documents.threshold import ThresholdRule, ThresholdScores
 from retraining.core.spec.augmentation import Augmentation
@@ -54,6 +55,10 @@ FILES: dict[str, tuple[str, tuple[type[BaseModel], ...]]] = {
     "statistics": ("What the training split holds: means, deviations, vocabularies.", (Statistics,)),
     "threshold": ("Binary answers as yes or no, from a threshold on.", (ThresholdRule, ThresholdScores)),
     "serving": ("What a model answers when it is loaded as serving loads it.", (Serving,)),
+    "answers": (
+        "What a model answered to the examples of a split.",
+        (Histogram, AnsweredBin, Answers, AnswerCounts),
+    ),
     "curves": ("Curves of a model's answers, and the examples that it errs on most.", (Curves, WorstExample)),
     "evaluation": ("The evaluation's documents: its request and the scores.", (EvaluateRequest, Evaluation)),
     "traffic": (

@@ -34,7 +34,6 @@ def test_two_classes(examples: tuple[Floats, Floats, Floats]) -> None:
     times = weights.astype(int)
     assert_calibrated(curves.calibration, np.repeat(labels, times), np.repeat(scores, times))
     assert sum(part.rows for part in curves.calibration) == len(labels)
-    assert curves.score_quantiles == tuple(np.quantile(scores, np.linspace(0, 1, 21)).tolist())
 
 
 @settings(deadline=None)
@@ -45,7 +44,6 @@ def test_several_classes(examples: tuple[Floats, Floats, Floats]) -> None:
     curves = draw_curves(labels, scores)
     assert curves.roc is None
     assert curves.precision_recall is None
-    assert curves.score_quantiles is None
     assert_calibrated(curves.calibration, scores.argmax(axis=1) == labels, scores.max(axis=1))
 
 

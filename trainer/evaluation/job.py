@@ -47,6 +47,7 @@ from trainer.evaluation.splits import VALIDATION, needs_validation
 from trainer.evaluation.thresholds import measure_threshold
 from trainer.evaluation.worst import worst_examples
 from trainer.input.source import Source, Split
+from trainer.objective.answer_counts import count_answers
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
 from trainer.objective.curves import draw_curves
 from trainer.objective.labels import require_labels, require_weights
@@ -324,12 +325,14 @@ def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[st
         metrics = measure_by(request.label, scored.labels[part.rows], scores[part.rows], theirs)
         slices.append(Slice(column=part.column, value=part.value, rows=len(part.rows), metrics=metrics))
     metrics, label = measure_by(request.label, scored.labels, scores, weights), request.label
-    auxiliary = _measure_auxiliary(request, scored, name)
+    kind: dict[str, Any] = {"counted": count_answers(label, scores)}
     if isinstance(label, RegressionLabel):
-        answers = describe_answers(scored.labels, scores, label.quantiles)
-        return Scores(metrics=metrics, slices=tuple(slices), answers=answers, auxiliary=auxiliary)
-    by_class, curves = _confusion(scored.labels, scores), draw_curves(scored.labels, scores, weights)
-    return Scores(metrics=metrics, slices=tuple(slices), confusion=by_class, curves=curves, auxiliary=auxiliary)
+        kind["answers"] = describe_answers(scored.labels, scores, label.quantiles)
+    else:
+        kind["confusion"] = _confusion(scored.labels, scores)
+        kind["curves"] = draw_curves(scored.labels, scores, weights)
+    auxiliary = _measure_auxiliary(request, scored, name)
+    return Scores(metrics=metrics, slices=tuple(slices), auxiliary=auxiliary, **kind)
 
 
 def _measure_auxiliary(request: EvaluateRequest, scored: Scored, model: str) -> dict[str, AuxiliaryScores]:
@@ -346,7 +349,9 @@ def _measure_auxiliary(request: EvaluateRequest, scored: Scored, model: str) -> 
             LOGGER.warning("evaluate: %s, auxiliary label %s: answers are not finite", model, label.name)
             continue
         metrics = measure_by(label, values[known], answers[known], theirs)
-        measured[label.name] = AuxiliaryScores(rows=int(known.sum()), metrics=metrics)
+        answered = answers[np.isfinite(answers.reshape(len(answers), -1)).all(axis=1)]
+        counted = count_answers(label, answered)
+        measured[label.name] = AuxiliaryScores(rows=int(known.sum()), metrics=metrics, counted=counted)
         LOGGER.info("evaluate: %s, auxiliary label %s: %s", model, label.name, _numbers(metrics))
     return measured
 

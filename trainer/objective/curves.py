@@ -23,7 +23,6 @@ from trainer.objective.class_metrics import bin_scores
 from trainer.objective.metrics import Floats, Ranking, hits, weights_by_score
 
 MOST_POINTS = 100
-QUANTILES = np.linspace(0, 1, 21)
 
 
 def draw_curves(labels: Floats, scores: Floats, weights: Floats | None = None) -> Curves:
@@ -43,7 +42,6 @@ def draw_curves(labels: Floats, scores: Floats, weights: Floats | None = None) -
         roc=_roc(found, wrong) if found[-1] and wrong[-1] else None,
         precision_recall=_precision_recall(found, wrong) if found[-1] else None,
         calibration=calibrate(labels, scores, weights),
-        score_quantiles=tuple(np.quantile(scores, QUANTILES).tolist()),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retraining.core.data.sql import Parameter
-from retraining.core.documents.evaluation import Answers
+from retraining.core.documents.answers import Answers
 from retraining.core.monitoring.labelled_answers import (
     KeyTable,
     Labels,

@@ -20,12 +20,15 @@ from retraining.core.monitoring.shifts import judge_shifts
 from tests.support.contracts import EXAMPLES
 from tests.support.request_log import CHAMPION_ID, UNSEEN, counted
 from tests.support.small_model import AS_OF, make_plan, make_spec, make_statistics
+from trainer.contract.documents import BinaryLabel
+from trainer.objective.answer_counts import count_answers
 from trainer.objective.curves import draw_curves
 
 TABLE = "my-project.retraining.requests_late"
 SAME = {str(index): 15 for index in range(1, 21)}
 """As in training: even in twenty bins."""
 LIKE_TRAINING = {"carrier": {"UA": 225, "AA": 75}, "distance": SAME}
+LATE = BinaryLabel(name="late", kind="binary")
 EVEN_SCORES = AnswerBaseline(name="late", output="score", edges=(0.0, 0.5), shares=(0.0, 0.5, 0.5), rows=200)
 
 
@@ -260,14 +263,14 @@ def test_a_feature_the_champion_did_not_know_is_left_out() -> None:
 
 
 def test_scores_of_rare_events_are_told_apart() -> None:
-    """Twice as high and still low: far by quantiles, nothing in the equal bins of an evaluation without them."""
+    """Twice as high and still low: far by what the evaluation counted, nothing in the equal bins of an earlier one."""
     random = np.random.default_rng(5)
     scores = random.beta(1, 200, 20_000)
     curves = asdict(draw_curves((random.random(20_000) < scores).astype(float), scores))
     example = json.loads((EXAMPLES / "evaluation__duel.json").read_text())
     found = {}
-    for name, told in (("quantiles", curves), ("equal bins", curves | {"score_quantiles": None})):
-        example["challenger"]["curves"] = told
+    for name, told in (("counted", asdict(count_answers(LATE, scores))), ("equal bins", None)):
+        example["challenger"] |= {"curves": curves, "counted": told}
         evaluation = Evaluation.parse(json.dumps(example))
         train = make_statistics(make_plan()).splits["train"]
         (baseline,) = answer_baselines(make_spec(), train, evaluation)
@@ -276,6 +279,6 @@ def test_scores_of_rare_events_are_told_apart() -> None:
                 np.searchsorted(baseline.edges, factor * scores, "right"), minlength=len(baseline.shares)
             )
             found[name, factor] = jensen_shannon(baseline.shares, (counts / len(scores)).tolist())
-    assert found["quantiles", 1] < 1e-3
-    assert found["quantiles", 2] > 0.05
+    assert found["counted", 1] == 0
+    assert found["counted", 2] > 0.05
     assert found["equal bins", 2] < 1e-3

@@ -51,8 +51,6 @@ class Curves:
     """null: not a binary label, or there are no positives."""
     calibration: Annotated[tuple[CalibrationBin, ...], Limits(min_length=1, max_length=15)]
     """By 15 equal bins of the score, those that are not empty."""
-    score_quantiles: Annotated[tuple[Share, ...], Limits(min_length=21, max_length=21)] | None = None
-    """In 5 % steps, every example counts the same, not rounded; null: several classes, or of an earlier release."""
 
 
 @dataclass(frozen=True, kw_only=True)

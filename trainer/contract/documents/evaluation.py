@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from trainer.contract.documents.answers import AnswerCounts, Answers
 from trainer.contract.documents.curves import Curves, WorstExample
 from trainer.contract.documents.export import ManifestFile
 from trainer.contract.documents.scalars import (
@@ -218,44 +219,13 @@ class Slice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Histogram:
-    """Rows between two edges each: one count fewer than edges. The first and the last count hold all beyond, too."""
-
-    edges: Annotated[tuple[Number, ...], Limits(min_length=2)]
-    counts: Annotated[tuple[Count, ...], Limits(min_length=1)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnsweredBin:
-    """Rows with answers of about one size: mean answer, mean and 10 % and 90 % quantiles of labels, mean errors."""
-
-    rows: Positive
-    answer: Number
-    label: Number
-    low: Number
-    high: Number
-    absolute_error: Amount | None = None
-    squared_error: Amount | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answers:
-    """What a regression answers, and how far that is from the labels. Of quantiles it is the median."""
-
-    quantiles: Annotated[tuple[Number, ...], Limits(min_length=21, max_length=21)]
-    """Of the answers, in 5 % steps."""
-    residuals: Histogram
-    """Of label minus answer."""
-    bins: Annotated[tuple[AnsweredBin, ...], Limits(min_length=1)]
-    """The rows by answer, from the lowest on, in parts of about the same size."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class AuxiliaryScores:
     """Quality of an auxiliary label's output, over the rows that have the label."""
 
     rows: Positive
     metrics: Quality
+    counted: AnswerCounts | None = None
+    """The answers to all rows, with the label or without; null: of an earlier release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,6 +240,8 @@ class Scores:
     """null: the label is no number."""
     curves: Curves | None = None
     """null: the label is a number; or of an earlier release."""
+    counted: AnswerCounts | None = None
+    """null: of an earlier release."""
     auxiliary: Mapping[Text, AuxiliaryScores] = field(default_factory=dict)
     """By the name of the auxiliary label, of those that the model answers: for information, they decide nothing."""
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from retraining.core.documents.answers import AnswerCounts, Answers
 from retraining.core.documents.curves import Curves, WorstExample
 from retraining.core.documents.document import (
     Address,
@@ -209,41 +210,13 @@ class Slice(Value):
     metrics: Quality
 
 
-class Histogram(Value):
-    """Rows between two edges each: one count fewer than edges. The first and the last count hold all beyond, too."""
-
-    edges: Annotated[tuple[Number, ...], Field(min_length=2)]
-    counts: Annotated[tuple[Count, ...], Field(min_length=1)]
-
-
-class AnsweredBin(Value):
-    """Rows with answers of about one size: mean answer, mean and 10 % and 90 % quantiles of labels, mean errors."""
-
-    rows: Positive
-    answer: Number
-    label: Number
-    low: Number
-    high: Number
-    absolute_error: Amount | None = None
-    squared_error: Amount | None = None
-
-
-class Answers(Value):
-    """What a regression answers, and how far that is from the labels. Of quantiles it is the median."""
-
-    quantiles: Annotated[tuple[Number, ...], Field(min_length=21, max_length=21)]
-    """Of the answers, in 5 % steps."""
-    residuals: Histogram
-    """Of label minus answer."""
-    bins: Annotated[tuple[AnsweredBin, ...], Field(min_length=1)]
-    """The rows by answer, from the lowest on, in parts of about the same size."""
-
-
 class AuxiliaryScores(Value):
     """Quality of an auxiliary label's output, over the rows that have the label."""
 
     rows: Positive
     metrics: Quality
+    counted: AnswerCounts | None = None
+    """The answers to all rows, with the label or without; null: of an earlier release."""
 
 
 class Scores(Value):
@@ -257,6 +230,8 @@ class Scores(Value):
     """null: the label is no number."""
     curves: Curves | None = None
     """null: the label is a number; or of an earlier release."""
+    counted: AnswerCounts | None = None
+    """null: of an earlier release."""
     auxiliary: dict[Text, AuxiliaryScores] = Field(default_factory=dict)
     """By the name of the auxiliary label, of those that the model answers: for information, they decide nothing."""
 

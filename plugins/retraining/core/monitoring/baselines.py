@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from retraining.core.documents.answers import AnswerCounts
 from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, SplitStatistics
-from retraining.core.documents.curves import CalibrationBin
 from retraining.core.documents.evaluation import Evaluation, Scores
 from retraining.core.monitoring.distances import UNSEEN, Bucket
-from retraining.core.spec.features import MEDIAN
+from retraining.core.spec.features import MEDIAN, AuxiliaryLabel, Label
 from retraining.core.spec.model import ModelSpec
 
 EQUAL_BINS = 15
-"""Of a binary label's scores: those of the calibration curve."""
+"""Of a binary label's scores, where the evaluation did not count them: those of the calibration curve."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +54,12 @@ def answer_baselines(
         evaluation: Of the champion's run; None: there is none.
     """
     scores, rows = (evaluation.challenger, evaluation.rows) if evaluation else (None, 0)
-    if spec.label.kind == "multiclass":
-        return (_of_classes(spec, train, scores),)
-    found = _of_numbers(spec, scores, rows) if spec.label.kind == "regression" else _of_scores(spec, scores)
-    return (found,) if found else ()
+    main = (
+        _of_counts(spec.label, scores.counted) if scores and scores.counted else _of_earlier(spec, train, scores, rows)
+    )
+    counted = {name: of.counted for name, of in scores.auxiliary.items() if of.counted} if scores else {}
+    others = [_of_counts(label, counted[label.name]) for label in spec.auxiliary_labels if label.name in counted]
+    return (*((main,) if main else ()), *(replace(other, output=other.name, is_main=False) for other in others))
 
 
 def bin_edges(baseline: NumericStatistics) -> list[float]:
@@ -91,6 +93,29 @@ def category_shares(baseline: CategoricalStatistics, rows: int) -> dict[Bucket, 
     return shares
 
 
+def _of_counts(label: Label | AuxiliaryLabel, counted: AnswerCounts) -> AnswerBaseline:
+    """Return the answers that the evaluation counted, of any kind of label."""
+    total = sum(counted.counts)
+    levels = label.quantiles if label.kind == "regression" else ()
+    outputs = {"binary": "score", "multiclass": "scores", "regression": "quantiles" if levels else "prediction"}
+    return AnswerBaseline(
+        name=label.name,
+        output=outputs[label.kind],
+        classes=0 if counted.edges else len(counted.counts),
+        edges=counted.edges,
+        place=levels.index(MEDIAN) if levels else 0,
+        shares=tuple(count / total for count in counted.counts) if total else (),
+        rows=total,
+    )
+
+
+def _of_earlier(spec: ModelSpec, train: SplitStatistics, scores: Scores | None, rows: int) -> AnswerBaseline | None:
+    """Return what an evaluation of an earlier release tells, or none does."""
+    if spec.label.kind == "multiclass":
+        return _of_classes(spec, train, scores)
+    return _of_numbers(spec, scores, rows) if spec.label.kind == "regression" else _of_scores(spec, scores)
+
+
 def _of_classes(spec: ModelSpec, train: SplitStatistics, scores: Scores | None) -> AnswerBaseline:
     """Return the likeliest classes of the test days; of over 100 classes, which have no confusion, the labels'."""
     confusion = scores.confusion if scores else None
@@ -121,20 +146,16 @@ def _of_numbers(spec: ModelSpec, scores: Scores | None, rows: int) -> AnswerBase
 
 
 def _of_scores(spec: ModelSpec, scores: Scores | None) -> AnswerBaseline:
-    """Return quantiles of the scores: of rare events nearly all lie in one of the bins of equal width."""
-    curves = scores.curves if scores else None
-    rows = sum(item.rows for item in curves.calibration) if curves else 0
-    if curves is None or curves.score_quantiles is None:
-        edges, shares = _of_equal_bins(curves.calibration if curves else (), rows)
-    else:
-        edges = sorted(set(curves.score_quantiles))
-        shares = quantile_shares(curves.score_quantiles, edges)
-    return AnswerBaseline(name=spec.label.name, output="score", edges=tuple(edges), shares=tuple(shares), rows=rows)
-
-
-def _of_equal_bins(calibration: Sequence[CalibrationBin], rows: int) -> tuple[list[float], list[float]]:
-    """Return edges and shares where an evaluation of an earlier release, or none, tells no quantiles."""
+    calibration = scores.curves.calibration if scores and scores.curves else ()
+    edges = tuple(index / EQUAL_BINS for index in range(EQUAL_BINS))
     counts = [0] * (EQUAL_BINS + 1)
     for item in calibration:
         counts[min(int(item.score * EQUAL_BINS), EQUAL_BINS - 1) + 1] += item.rows
-    return [index / EQUAL_BINS for index in range(EQUAL_BINS)], [count / rows for count in counts] if rows else []
+    total = sum(counts)
+    return AnswerBaseline(
+        name=spec.label.name,
+        output="score",
+        edges=edges,
+        shares=tuple(count / total for count in counts) if total else (),
+        rows=total,
+    )

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Any
 
 from retraining.core.data.sql import Parameter, Query, render
+from retraining.core.documents.answers import Answers
 from retraining.core.documents.deployment import SmokeRequest
 from retraining.core.documents.document import format_time
-from retraining.core.documents.evaluation import Answers
 from retraining.core.monitoring.intervals import Bucket, Sums
 from retraining.core.monitoring.request_log import smoke_parameters
 from retraining.core.spec.features import MEDIAN

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from retraining.core.documents import Evaluation
-from retraining.core.documents.evaluation import AnsweredBin, Answers, Histogram
+from retraining.core.documents.answers import AnsweredBin, Answers, Histogram
 from retraining.core.promotion.slices import value_of
 from retraining.core.report import charts
 from retraining.core.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Tick

@@ -158,7 +158,7 @@ class ModelSpec(Section):
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
-        answers = [] if self.label.kind == "binary" else [self.label.name]
+        answers = [label.name for label in (self.label, *self.auxiliary_labels)]
         numbers = [feature.name for feature in self.features if feature.kind == "numeric"]
         for where, columns, known in (
             ("evaluation.slices", self.evaluation.slice_columns, self.feature_names),
