@@ -193,6 +193,35 @@ def test_the_monitor_tells_the_request_log_that_it_read() -> None:
     assert tell("measure", [example("signals__no_endpoint")], MONITOR_STEPS).flow.inputs == ()
 
 
+def test_the_decision_reads_signals_and_writes_the_ledger() -> None:
+    """The row's document, and its table in the dataset of the request log."""
+    watched, row = example("signals__skew"), example("ledger__retrain")
+    folder = "late/monitor/20131120t030000z-01234567"
+    flow = tell("decide", [watched, row], MONITOR_STEPS).flow
+    assert names(flow.inputs) == [(BUCKET, f"{folder}/signals.json")]
+    table = f"{watched.log_table.rpartition('.')[0]}.retraining_ledger"
+    assert names(flow.outputs) == [(BUCKET, f"{folder}/ledger.json"), ("bigquery", table)]
+    unlogged = tell("decide", [example("signals__no_endpoint"), row], MONITOR_STEPS).flow
+    assert names(unlogged.outputs) == [(BUCKET, f"{folder}/ledger.json")]
+    assert tell("decide", [watched], MONITOR_STEPS).flow == type(flow)()
+
+
+def test_the_classifier_reads_the_request_log_and_writes_its_sample() -> None:
+    """A skipped one asked for nothing, and a failed one left its sample alone."""
+    watched, asked, found = (
+        example(name) for name in ("signals__skew", "multivariate_request__two_features", "multivariate__drifted")
+    )
+    flow = tell("multivariate", [watched, asked, found], MONITOR_STEPS).flow
+    assert names(flow.inputs) == [("bigquery", watched.log_table)]
+    assert names(flow.outputs)[0] == ("bigquery", asked.table)
+    assert flow.outputs[0].rows == found.requests + found.examples
+    assert flow.outputs[1].name.endswith("/multivariate.json")
+    failed = tell("multivariate", [watched, asked], MONITOR_STEPS).flow
+    assert names(failed.outputs) == [("bigquery", asked.table)]
+    assert failed.outputs[0].rows is None
+    assert tell("multivariate", [watched], MONITOR_STEPS).flow == type(flow)()
+
+
 @pytest.mark.parametrize(("steps", "found"), [(RUN_STEPS, WHOLE), (SCORING_STEPS, SCORED)])
 def test_the_facet_is_as_its_schema_says(steps: Steps, found: list[Any]) -> None:
     """Of every task; and every field of the schema is one that some task tells."""

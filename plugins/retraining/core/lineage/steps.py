@@ -16,7 +16,10 @@ from retraining.core.documents import (
     Document,
     EvaluateRequest,
     Evaluation,
+    Ledger,
     Manifest,
+    Multivariate,
+    MultivariateRequest,
     Plan,
     Predictions,
     Registration,
@@ -32,6 +35,7 @@ from retraining.core.lineage import datasets
 from retraining.core.lineage.datasets import Dataset
 from retraining.core.lineage.record_facet import record_facet
 from retraining.core.naming import bigquery, storage, vertex
+from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.untyped import JsonObject
 
 _D = TypeVar("_D", bound=Document)
@@ -228,7 +232,31 @@ def _roll_back(done: Rollback, _found: Documents) -> Flow:
 
 
 def _measure(watched: Signals, _found: Documents) -> Flow:
-    return Flow(inputs=(datasets.table(watched.log_table),) if watched.log_table else ())
+    return Flow(inputs=_request_log(watched))
+
+
+def _measure_multivariate(watched: Signals, found: Documents) -> Flow:
+    """Return the log, the sample and what the job left; which table had the champion's examples is not recorded."""
+    asked, done = found.find(MultivariateRequest), found.find(Multivariate)
+    if asked is None:
+        return Flow()
+    sample = datasets.table(asked.table, rows=done.requests + done.examples if done else None)
+    left = (datasets.objects(asked.multivariate_uri),) if done else ()
+    return Flow(inputs=_request_log(watched), outputs=(sample, *left))
+
+
+def _decide_retraining(watched: Signals, found: Documents) -> Flow:
+    """Return signals and ledger; its table lies beside the request log, and without one it is not known where."""
+    row = found.find(Ledger)
+    if row is None or row.signals_uri is None or row.ledger_id is None:
+        return Flow()
+    uri = storage.ledger_uri(ObjectAddress.parse(row.signals_uri).bucket, row.model, row.ledger_id)
+    tables = (datasets.table(bigquery.ledger_beside(watched.log_table), rows=1),) if watched.log_table else ()
+    return Flow(inputs=(datasets.objects(row.signals_uri),), outputs=(datasets.objects(uri), *tables))
+
+
+def _request_log(watched: Signals) -> tuple[Dataset, ...]:
+    return (datasets.table(watched.log_table),) if watched.log_table else ()
 
 
 RUN_STEPS = Steps(
@@ -254,4 +282,11 @@ SCORING_STEPS = Steps(
     },
 )
 ROLLBACK_STEPS = Steps(plan=Rollback, by_task={"roll_back": Step(reads=(), flow=_roll_back)})
-MONITOR_STEPS = Steps(plan=Signals, by_task={"measure": Step(reads=(), flow=_measure)})
+MONITOR_STEPS = Steps(
+    plan=Signals,
+    by_task={
+        "measure": Step(reads=(), flow=_measure),
+        "multivariate": Step(reads=(MultivariateRequest, Multivariate), flow=_measure_multivariate),
+        "decide": Step(reads=(Ledger,), flow=_decide_retraining),
+    },
+)

@@ -71,6 +71,12 @@ def ledger_table(project: str, dataset: str) -> str:
     return f"{project}.{dataset}.retraining_ledger"
 
 
+def ledger_beside(log_table: str) -> str:
+    """Return the ledger's table in the dataset of a request log."""
+    project, dataset, _ = log_table.rsplit(".", 2)
+    return ledger_table(project, dataset)
+
+
 def ledger_job_id(environment: str, model: str, asked: str) -> str:
     """Return the deterministic BigQuery job id of a statement on the ledger; `asked`: which row, and what of it."""
     short = hashlib.sha1(f"{environment}|{asked}".encode(), usedforsecurity=False).hexdigest()[:20]

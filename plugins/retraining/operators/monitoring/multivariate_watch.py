@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context, PokeReturnValue
 
@@ -28,6 +28,9 @@ from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.ownership import own_monitor
 from retraining.operators.record.run_record import Record
 
+if TYPE_CHECKING:
+    from retraining.core.lineage.steps import Steps
+
 LOGGER = logging.getLogger(__name__)
 
 
@@ -44,6 +47,12 @@ class MeasureMultivariateOperator(VertexJobOperator):
     def __init__(self, *, model: str, **kwargs: Any) -> None:
         super().__init__(**{"job_request": request_multivariate, "run_uri": MONITOR_URI, **kwargs})
         self.model = model
+
+    def lineage_steps(self) -> Steps:
+        """Return what the monitor reads and writes."""
+        from retraining.core.lineage.steps import MONITOR_STEPS
+
+        return MONITOR_STEPS
 
     def open_record(self, cloud: CloudPort, context: Context) -> Record:
         """Look whose monitor run it is."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, Context
 from pydantic import JsonValue
@@ -19,6 +19,7 @@ from retraining.core.planning import windows
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
+from retraining.operators.airflow.lineage import TellsLineage
 from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.monitoring.known_facts import gather_facts, ledger_rows
 from retraining.operators.monitoring.ledger_store import store_rows
@@ -26,10 +27,13 @@ from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.ownership import own_monitor
 from retraining.operators.record.run_record import Record
 
+if TYPE_CHECKING:
+    from retraining.core.lineage.steps import Steps
+
 MONITOR_URI = "{{ (ti.xcom_pull(task_ids='measure') or {}).get('monitor_uri', '') }}"
 
 
-class DecideRetrainingOperator(CloudOperator):
+class DecideRetrainingOperator(TellsLineage, CloudOperator):
     """Decide whether a retraining is due, write the ledger row, and order it by an asset event.
 
     The event goes through an `AssetAlias`: an asset among the outlets would fire with every success.
@@ -49,12 +53,18 @@ class DecideRetrainingOperator(CloudOperator):
         self.model = model
         self.monitor_uri = monitor_uri
 
+    def lineage_steps(self) -> Steps:
+        """Return what the monitor reads and writes."""
+        from retraining.core.lineage.steps import MONITOR_STEPS
+
+        return MONITOR_STEPS
+
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Read earlier rows and the signals, write one row, to the table too; give the event if it orders one."""
         if not self.monitor_uri:  # it is asked whatever became of the task before
             way_out = "Look at the log of measure, then clear it: this task follows"
             raise ContractError("measure", "it ended without signals", "signals to decide by", way_out)
-        record = own_monitor(cloud, context, self.monitor_uri)
+        record = self.lineage_record = own_monitor(cloud, context, self.monitor_uri)
         signals = record.read_document(Signals)
         rules = policy.policy_of(load_spec(self.model))
         rows = ledger_rows(cloud, self.model, rules, signals.as_of)
