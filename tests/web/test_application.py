@@ -187,3 +187,23 @@ def test_no_other_address_answers(site) -> None:
     for path in ("/docs", "/openapi.json", "/redoc", "/", "/models/../x", "/models/a/b"):
         assert site.client.get(path).status_code == 404
     assert site.client.post("/models").status_code == 405
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "%2e%2e%2foverview",
+        "..%2Fflight_delays%2Fmodel",
+        "flight_delays%00",
+        "flight_delays%2f..",
+        "x" * 50_000,
+        "%F0%9F%92%A9",
+    ],
+    ids=["parent", "encoded", "null", "itself", "long", "no ascii"],
+)
+def test_a_forged_name_reaches_no_bucket(site, name) -> None:
+    """Only a name that the reader's DAGs have is looked up."""
+    site.store(Overview(models=()), one_model())
+    site.log_in("retrain__flight_delays")
+    assert site.client.get(f"/models/{name}").status_code == 404
+    assert not site.bucket.asked
