@@ -71,3 +71,25 @@ def test_what_only_a_run_would_find_is_found(tmp_path, cloud, table, capsys, col
     assert said.startswith("parcels/examples.sql: ")
 
     assert re.search(words, said), said
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ("SELECT id, late FROM `{table}` WHERE happened < @as_of", None),
+        ("SELECT id, lateness FROM `{table}`", "lateness"),
+        ("SELECT day, late FROM `{table}`", "no column 'id'.*the key 'id' and the label 'late'"),
+    ],
+    ids=["fits", "unknown column", "no key"],
+)
+def test_the_query_of_labels_is_asked_too(tmp_path, cloud, table, capsys, labels, words):
+    """Else the monitor is the first to find out, and judges nothing."""
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "sql" / "labels.sql").write_text(labels.format(table=table), encoding="utf-8")
+    sql = f"SELECT id, happened, carrier, weight, late FROM `{table}` {WHERE}"
+    spec = f"{SPEC}monitoring: {{performance: {{labels_query: labels.sql}}}}\ndeployment: {{key_input: true}}\n"
+    assert run(tmp_path, cloud, sql, spec) == int(words is not None)
+    if words is not None:
+        said = capsys.readouterr().err
+        assert said.startswith("labels.sql: ")
+        assert re.search(words, said), said

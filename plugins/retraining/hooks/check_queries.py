@@ -18,12 +18,14 @@ from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Query
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import RetrainingError
+from retraining.core.monitoring import labelled_answers
 from retraining.core.naming.environments import Environment
 from retraining.core.planning.feature_patterns import resolve_patterns
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec
+from retraining.core.spec.files import find_specs, load_frozen_set_query, load_labels_query, load_query, load_spec
 from retraining.core.spec.messages import raise_findings
 from retraining.core.spec.model import ModelSpec
+from retraining.core.untyped import ApiJson
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.objects import Objects
 from retraining.hooks.session import SCOPES, Session
@@ -50,6 +52,10 @@ def check(spec: ModelSpec, include: Path, session: Session) -> str:
     if frozen is not None:
         where = str(spec.data.golden_query)
         _require_columns(spec, where, _columns_of(where, Query(sql=frozen), warehouse))
+    labels = load_labels_query(spec, include)
+    if labels is not None:
+        where = str(spec.monitoring.performance.labels_query)
+        _require_labels(spec, where, warehouse.dry_run(render_columns_sql(spec, labels), where).schema)
     return f"{spec.name}: BigQuery takes its queries, and their columns fit{files}"
 
 
@@ -63,6 +69,15 @@ def _require_columns(spec: ModelSpec, where: str, columns: Sequence[Column]) -> 
         (where, f"column {item.column!r}: {item.found}", item.expected, item.message) for item in misfits(spec, columns)
     ]
     raise_findings(where, [*missing, *wrong])
+
+
+def _require_labels(spec: ModelSpec, where: str, columns: Sequence[ApiJson]) -> None:
+    """Refuse labels as the monitor would, which only then judges no answer."""
+    missing = labelled_answers.missing_columns(spec, [str(column["name"]) for column in columns])
+    expected = f"the key {spec.data.key!r} and the label {spec.label.name!r}"
+    way_out = "Give its columns these names"
+    found = [(where, f"no column {name!r}", expected, way_out) for name in missing]
+    raise_findings(where, found)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
