@@ -19,6 +19,7 @@ from google.api_core import exceptions
 from google.cloud import bigquery, monitoring_v3
 from google.protobuf import field_mask_pb2, json_format, struct_pb2
 
+from localcloud.supervision.processes import is_port_free
 from tests.dev.localcloud.vertex.conftest import deploy, poll
 
 
@@ -299,6 +300,9 @@ def test_served_process_that_dies_is_started_again(api, endpoint, local_cloud):
 def test_the_process_of_a_model_answers_the_service_only(endpoint, local_cloud, secret):
     """Its port is open to every user of this machine; the secret in its environment is its owner's alone."""
     variables = environment_of(serving_pids(local_cloud.state_path)[0])
+    poll(
+        lambda: is_port_free(int(variables["AIP_HTTP_PORT"])), lambda free: not free
+    )  # it may just have been restarted
     address = f"http://127.0.0.1:{variables['AIP_HTTP_PORT']}{variables['AIP_PREDICT_ROUTE']}"
     body = {"instances": [{"carrier": "UA", "distance": 2}]}
     headers = {} if secret is None else {"X-Serving-Secret": secret}
