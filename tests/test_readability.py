@@ -14,7 +14,8 @@ import pytest
 from tests.support.house import CORE, OPERATORS
 from tests.support.product import PRODUCT, REPOSITORY, in_rooms, one_per_line
 
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 600
+RENDERED = "do not edit"  # in the docstring of a file that a program writes
 MAX_EXCEPTIONS = 96  # lines that ruff is told to leave; lower it with them
 MAX_FUNCTION_LINES = 40  # of statements: the docstring and the signature are not counted
 MAX_LINES_IN_ALL = 50  # with signature and docstring
@@ -65,8 +66,9 @@ def _python_files() -> list[Path]:
 
 
 def test_files_have_a_readable_size() -> None:
-    """A file of more than 400 lines is two rooms."""
-    sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _python_files()}
+    """A file of more than 600 lines is two rooms; what a program writes is as long as it is."""
+    texts = {path: path.read_text(encoding="utf-8") for path in _python_files()}
+    sizes = {path: len(text.splitlines()) for path, text in texts.items() if RENDERED not in text[:400]}
     findings = [
         f"{path.relative_to(REPOSITORY)} has {size} lines, at most {MAX_FILE_LINES}"
         for path, size in sizes.items()
