@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
 from typing import Any
 
+import httpx
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from google.api_core.exceptions import Forbidden
 
 from retraining.core.documents import Overview
 from retraining.core.naming import storage
+from retraining.core.report.models_page.rendering import render_all
+from retraining.web import application
 from retraining.web.application import make_application
 from retraining.web.stored import Stored
 from tests.support.scenes.models_page import HOSTILE, all_models, drifting, hostile, one_model, summary
@@ -123,8 +128,14 @@ def test_before_the_first_task_the_page_says_what_to_do(site) -> None:
 
 @pytest.mark.parametrize(
     ("stored", "words"),
-    [(b"{", "not JSON"), (b'{"kind": "plan"}', "kind is &#39;plan&#39;"), (b"\xff", "not JSON")],
-    ids=["cut off", "another document", "no text"],
+    [
+        (b"{", "not JSON"),
+        (b'{"kind": "plan"}', "kind is &#39;plan&#39;"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"kind": "overview", "schema_version": 1}', "no list of models"),
+    ],
+    ids=["cut off", "another document", "no text", "deep", "without models"],
 )
 def test_a_broken_object_is_a_page_with_the_way_out(site, stored, words) -> None:
     """And no stack trace."""
@@ -135,6 +146,65 @@ def test_a_broken_object_is_a_page_with_the_way_out(site, stored, words) -> None
     assert words in answer.text
     assert "gs://bucket/overview.json" in answer.text
     assert "Traceback" not in answer.text
+
+
+def test_a_broken_row_is_shown_to_who_may_read_its_dag_alone(site) -> None:
+    """And takes the page from nobody."""
+    site.store(Overview(models=(drifting(), summary())), one_model())
+    uri = storage.overview_uri("bucket")
+    site.bucket.objects[uri] = site.bucket.objects[uri].replace(b'"metric": "mae"', b'"metric": "secret-metric"')
+    site.log_in("retrain__flight_delays")
+    answer = site.client.get("/models")
+    assert (answer.status_code, "secret" in answer.text, "departures" in answer.text) == (200, False, False)
+    assert 'href="models/flight_delays"' in answer.text
+    site.log_in("retrain__flight_delays", "retrain__departures")
+    answer = site.client.get("/models")
+    assert (answer.status_code, "secret-metric" in answer.text) == (200, True)
+    assert 'href="models/flight_delays"' in answer.text
+
+
+def test_a_page_is_drawn_while_the_event_loop_answers_others(site, monkeypatch) -> None:
+    """The execution API has the same loop: a heartbeat of a task is answered before a long page is."""
+    drawing, answered = threading.Event(), threading.Event()
+
+    def draw(page: Any) -> str:
+        drawing.set()
+        assert answered.wait(30), "nobody else was answered meanwhile"
+        return render_all(page)
+
+    monkeypatch.setattr(application, "render_all", draw)
+    site.store(all_models(3))
+    site.log_in("retrain__model_000")
+
+    async def both() -> tuple[int, int]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(site.app), base_url="http://airflow") as client:
+            page = asyncio.create_task(client.get("/models"))
+            assert await asyncio.to_thread(drawing.wait, 30)
+            heartbeat = await client.get("/nothing")
+            answered.set()
+            return heartbeat.status_code, (await page).status_code
+
+    assert asyncio.run(both()) == (404, 200)
+
+
+def test_a_model_may_be_called_models(site) -> None:
+    """Its page leads to Airflow's login and back to all models as any other model's."""
+    answer = site.client.get("/models/models", headers=BROWSER)
+    assert answer.headers["location"] == "../../api/v2/auth/login?next=%2Fmodels%2Fmodels"
+    site.log_in("retrain__flight_delays")
+    answer = site.client.get("/models/models")
+    assert answer.status_code == 404
+    assert 'href="../models"' in answer.text
+
+
+def test_an_address_below_another_path_is_as_deep(site) -> None:
+    """Airflow mounts the application, and may itself lie in a folder of a site."""
+    outer = FastAPI()
+    outer.mount("/airflow/retraining", site.app)
+    client = TestClient(outer, follow_redirects=False)
+    for path, login in (("/models", "../api"), ("/models/a", "../../api"), ("/models/models", "../../api")):
+        answer = client.get(f"/airflow/retraining{path}", headers=BROWSER)
+        assert answer.headers["location"].startswith(f"{login}/v2/auth/login"), path
 
 
 def test_what_google_refuses_is_said_with_the_way_out(site, monkeypatch) -> None:

@@ -1,8 +1,9 @@
-"""The Models page as Airflow's API server serves it: two routes, read only, each from one stored object."""
+"""The Models page as Airflow's API server serves it: read only, each page from one stored object."""
 
 from __future__ import annotations
 
 import logging
+import re
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
@@ -11,13 +12,15 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from retraining.core.errors import RetrainingError
+from retraining.core.naming import storage
 from retraining.core.naming.dags import is_model
 from retraining.core.report.models_page.all_models import AllModels
 from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow
+from retraining.core.report.models_page.reading import read_model, read_models
 from retraining.core.report.models_page.rendering import policy, render_all, render_message, render_one
 from retraining.web.access import Readable
-from retraining.web.stored import AirflowsBucket, Stored
+from retraining.web.stored import AirflowsBucket, Bucket, Stored
 
 LOGGER = logging.getLogger(__name__)
 HEADERS = {
@@ -39,25 +42,43 @@ def make_application(stored: Stored | None = None) -> FastAPI:
     app = FastAPI(title="Models", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/models")
-    async def show_all(readable: Readable) -> Response:
-        overview = await documents.overview()
-        if overview is None:
-            return _message("Nothing to show yet", "No task has written the Models page's object so far.", FIRST)
-        return _page(
-            render_all(AllModels(overview=overview, now=_now(), places=in_airflow(of_model=False), readable=readable))
-        )
+    async def show_all(readable: Readable, request: Request) -> Response:
+        number = _page_number(request.query_params.get("page", ""))
+        return await documents.make(lambda bucket: _all_models(bucket, readable, number))
 
     @app.get("/models/{model}")
     async def show_one(model: str, readable: Readable) -> Response:
-        overview = await documents.model(model) if is_model(model) and model in readable else None
-        if overview is None:
+        if not is_model(model) or model not in readable:
             raise HTTPException(404)
-        return _page(render_one(OneModel(overview=overview, now=_now(), places=in_airflow(of_model=True))))
+        return await documents.make(lambda bucket: _one_model(bucket, model))
 
     app.add_exception_handler(HTTPException, _refuse)
     for kind in (RetrainingError, TimeoutError, Exception):
         app.add_exception_handler(kind, _explain)
     return app
+
+
+def _all_models(bucket: Bucket, readable: frozenset[str], number: int) -> Response:
+    uri = storage.overview_uri(bucket.name)
+    data = bucket.read(uri)
+    if data is None:
+        return _message("Nothing to show yet", "No task has written the Models page's object so far.", FIRST)
+    models = read_models(data, uri, readable)
+    return _page(render_all(AllModels(models=models, now=_now(), places=in_airflow(of_model=False), page=number)))
+
+
+def _one_model(bucket: Bucket, model: str) -> Response:
+    uri = storage.model_overview_uri(bucket.name, model)
+    data = bucket.read(uri)
+    if data is None:
+        raise HTTPException(404)
+    overview = read_model(data, uri, model)
+    return _page(render_one(OneModel(overview=overview, now=_now(), places=in_airflow(of_model=True))))
+
+
+def _page_number(text: str) -> int:
+    """Return which part of the models is asked for; the first one where that is no number."""
+    return max(1, int(text)) if re.fullmatch(r"[0-9]{1,4}", text) else 1
 
 
 def _now() -> datetime:
@@ -76,8 +97,8 @@ def _message(title: str, message: str, way_out: str, status: int = 200, models: 
 async def _refuse(request: Request, error: Exception) -> Response:
     """Say what Airflow or a route refused; who is not logged in goes to the login, and comes back."""
     status = error.status_code if isinstance(error, HTTPException) else 500
-    deep = request.url.path.rstrip("/").rpartition("/")[2] != "models"
-    airflow, models = ("../../", "../models") if deep else ("../", None)
+    depth = _depth(request)
+    airflow, models = "../" * depth, f"{'../' * (depth - 1)}models" if depth > 1 else None
     if status == 401 and "text/html" in request.headers.get("accept", ""):
         query = urlencode({"next": request.url.path})
         return RedirectResponse(f"{airflow}api/v2/auth/login?{query}", 303, HEADERS)
@@ -86,6 +107,12 @@ async def _refuse(request: Request, error: Exception) -> Response:
         return _message("No such model", why, "Go back to all models, or ask who may give you that DAG.", 404, models)
     why = str(getattr(error, "detail", "")) or "The request was refused."
     return _message("Refused", why, "Log in to Airflow again, and come back.", status, models)
+
+
+def _depth(request: Request) -> int:
+    """Return how many folders an address is below Airflow's own: that of all models lies in one, a model's in two."""
+    path: str = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    return max(1, path.count("/"))
 
 
 async def _explain(request: Request, error: Exception) -> Response:

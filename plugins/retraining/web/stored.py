@@ -1,4 +1,4 @@
-"""The page's documents, read from the bucket in threads of their own, and not for longer than a reader waits."""
+"""Pages, made from the bucket's objects in threads of their own, and not for longer than a reader waits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
-from retraining.core.documents import Document, ModelOverview, Overview
-from retraining.core.naming import storage
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.ports import ArtifactsPort
 from retraining.hooks.session import explain
@@ -18,11 +17,33 @@ TIMEOUT_S = 15.0
 THREADS = 4
 """Calls that hang fill these, and not the pool that Airflow's own pages need."""
 
-_D = TypeVar("_D", bound=Document)
+_P = TypeVar("_P")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """What a page is made from: this environment's bucket, as its thread reads it."""
+
+    name: str
+    artifacts: ArtifactsPort
+
+    def read(self, uri: str) -> bytes | None:
+        """Return an object's bytes; None when there is none.
+
+        Raises:
+            RetrainingError: Google refuses it.
+        """
+        try:
+            return self.artifacts.read_object(uri)
+        except Exception as error:  # Google's have no common class; what is not explained is raised again
+            explained = explain(error)
+            if explained is None:
+                raise
+            raise explained from error
 
 
 class Stored:
-    """Reads one object per page.
+    """Makes pages from stored objects, each in a thread: the event loop is Airflow's, and tasks' heartbeats wait in it.
 
     Args:
         connect: Gives the bucket's name and what reads from it.
@@ -34,33 +55,19 @@ class Stored:
         self._timeout_s = timeout_s
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="models-page")
 
-    async def overview(self) -> Overview | None:
-        """Return all models; None: nothing was written yet.
+    async def make(self, page: Callable[[Bucket], _P]) -> _P:
+        """Return what a function makes of stored objects; reading and drawing both happen in a thread.
 
         Raises:
-            TimeoutError: Nobody answered in time.
+            TimeoutError: It was not made in time.
             RetrainingError: The settings or what is stored are wrong.
         """
-        return await self._read(Overview, storage.overview_uri)
 
-    async def model(self, model: str) -> ModelOverview | None:
-        """Return one model; as `overview` otherwise."""
-        return await self._read(ModelOverview, lambda bucket: storage.model_overview_uri(bucket, model))
+        def work() -> _P:
+            name, artifacts = self._connect()
+            return page(Bucket(name=name, artifacts=artifacts))
 
-    async def _read(self, kind: type[_D], uri_in: Callable[[str], str]) -> _D | None:
-        def read() -> _D | None:
-            try:
-                bucket, artifacts = self._connect()
-                uri = uri_in(bucket)
-                data = artifacts.read_object(uri)
-            except Exception as error:  # Google's have no common class; what is not explained is raised again
-                explained = explain(error)
-                if explained is None:
-                    raise
-                raise explained from error
-            return None if data is None else kind.parse(data, uri)
-
-        future = asyncio.get_running_loop().run_in_executor(self._pool, read)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         return await asyncio.wait_for(future, self._timeout_s)
 
 

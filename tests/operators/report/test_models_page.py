@@ -13,6 +13,7 @@ from retraining.core.naming import storage
 from retraining.core.report.models_page.history import KINDS
 from retraining.hooks.endpoints import Endpoint
 from retraining.operators.report import models_refresh
+from retraining.operators.report.models_files import write_files
 from retraining.operators.report.models_page import RefreshModelsPageOperator
 from retraining.operators.report.models_refresh import refresh_model
 from tests.support.contracts import EXAMPLES
@@ -193,6 +194,34 @@ def test_a_broken_object_is_made_anew(cloud, uri) -> None:
     refresh_model(cloud, "flight_delays")
     assert row(cloud).model == "flight_delays"
     assert len(mine(cloud).runs) == 1
+
+
+def test_a_broken_row_of_another_model_takes_no_row_away(cloud) -> None:
+    """It is left out; its own model's next task writes it anew."""
+    store_run(cloud, 18)
+    refresh_model(cloud, "flight_delays")
+    other, broken = (row(cloud).model_copy(update={"model": model}) for model in ("departures", "digits"))
+    data = Overview(models=(other, broken)).to_json()
+    data["models"][1]["metric"] = "later"
+    cloud.artifacts.objects[ALL] = json.dumps(data).encode()
+    refresh_model(cloud, "flight_delays")
+    assert [each.model for each in Overview.parse(cloud.artifacts.objects[ALL]).models] == [
+        "departures",
+        "flight_delays",
+    ]
+    cloud.artifacts.objects[ALL] = json.dumps(data).encode()
+    models_refresh.drop_others(cloud, ["departures", "digits"])
+    assert [each.model for each in Overview.parse(cloud.artifacts.objects[ALL]).models] == ["departures"]
+
+
+def test_files_of_other_models_are_written_beside_a_broken_one(cloud) -> None:
+    """The page of all models, too."""
+    store_run(cloud, 18)
+    refresh_model(cloud, "flight_delays")
+    cloud.artifacts.objects[storage.model_overview_uri("bucket", "digits")] = b"{"
+    write_files(cloud, ["digits", "flight_delays"])
+    assert "gs://bucket/flight_delays/model.html" in cloud.artifacts.objects
+    assert "gs://bucket/models.html" in cloud.artifacts.objects
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -193,6 +193,8 @@ class WatchRow(Value):
     words: Label
     requests: Count | None
     signals: tuple[ShownSignal, ...]
+    left_out: Count = 0
+    """Further signals, farther from their limit than these."""
 
 
 class ModelOverview(Document):

@@ -37,6 +37,7 @@ from retraining.core.report.models_page.history import (
     shown_run,
     watch_row,
 )
+from retraining.core.report.models_page.reading import read_models
 from retraining.core.report.models_page.summary import Live, only, shown_versions, summarize, unread, with_row
 from retraining.core.report.run import read_reported_run
 from retraining.core.settings import include_path
@@ -83,9 +84,9 @@ def drop_others(cloud: CloudPort, models: Sequence[str]) -> None:
     uri = storage.overview_uri(cloud.settings.bucket)
     for _ in range(TRIES):
         stored, generation = cloud.artifacts.read_generation(uri)
-        there = Overview.parse(stored, uri) if generation else Overview(models=())
-        left = only(there, models)
-        if left == there or cloud.artifacts.write_if(uri, left.to_bytes(), generation) is not None:
+        there = _parse_all(stored, uri) or Overview(models=())
+        left = only(there, models).to_bytes()
+        if not generation or left == stored or cloud.artifacts.write_if(uri, left, generation) is not None:
             return
     raise _overtaken(uri)
 
@@ -116,11 +117,15 @@ def _parse(stored: bytes, uri: str) -> ModelOverview | None:
 
 
 def _parse_all(stored: bytes, uri: str) -> Overview | None:
+    """Return the rows that can be read; a broken one is made anew by its own model's next task."""
     try:
-        return Overview.parse(stored, uri) if stored else None
+        read = read_models(stored, uri) if stored else None
     except ContractError as error:
         LOGGER.warning("made anew, the other models come with their next task: %s", error)
         return None
+    for model, problem in (read.broken if read else {}).items():
+        LOGGER.warning("the row of %s is left out until its next task: %s", model, problem)
+    return Overview(models=read.rows) if read else None
 
 
 def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, reported: str) -> ModelOverview:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retraining.core.documents import Overview
-from retraining.core.documents.overview import ModelSummary
+from retraining.core.documents import ModelOverview
+from retraining.core.documents.overview import ModelSummary, MonthCost
 from retraining.core.report.models_page.all_models import AllModels, ModelRow, age_words
 from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow, in_bucket
+from retraining.core.report.models_page.reading import ReadModels
 from retraining.core.report.models_page.rendering import render_all, render_one, style
 from tests.support.scenes.models_page import HOSTILE, NOW, all_models, drifting, hostile, one_model, summary
 
@@ -52,7 +53,7 @@ def test_a_glance_tells_how_a_model_stands(model, tone, watched) -> None:
 
 def test_what_needs_a_look_comes_first() -> None:
     """Then by name."""
-    page = AllModels(overview=all_models(60), now=NOW, places=in_airflow(of_model=False))
+    page = AllModels(models=ReadModels(rows=all_models(60).models), now=NOW, places=in_airflow(of_model=False))
     assert [each.summary.model for each in page.rows][:3] == ["model_040", "model_003", "model_020"]
     assert page.looks == 5
 
@@ -60,7 +61,7 @@ def test_what_needs_a_look_comes_first() -> None:
 def test_a_row_that_nobody_brings_up_to_date_says_so() -> None:
     """After over a day: `maintain` does not run."""
     old = summary(refreshed=NOW - timedelta(hours=27))
-    page = render_all(AllModels(overview=Overview(models=(old,)), now=NOW, places=in_airflow(of_model=False)))
+    page = render_all(AllModels(models=ReadModels(rows=(old,)), now=NOW, places=in_airflow(of_model=False)))
     assert "not brought up to date since 2026-05-19 09:00" in page
 
 
@@ -72,6 +73,7 @@ def test_a_row_that_nobody_brings_up_to_date_says_so() -> None:
         ({"schedule": None}, "not by the clock"),
         ({"paused_until": NOW + timedelta(days=3)}, "2026-05-24 03:00"),
         ({"schedule": "every day"}, "unknown schedule"),
+        ({"schedule": "0 3 * * 1", "paused_until": datetime(9999, 12, 31, tzinfo=UTC)}, "never"),
     ],
 )
 def test_the_next_run_is_the_next_tick(changes, words) -> None:
@@ -85,7 +87,7 @@ def test_the_next_run_is_the_next_tick(changes, words) -> None:
         (timedelta(minutes=50), "1 hour"),
         (timedelta(hours=30), "30 hours"),
         (timedelta(days=21, hours=5), "21 days"),
-        (-timedelta(hours=1), "0 hours"),
+        (-timedelta(hours=1), ""),
     ],
 )
 def test_an_age_is_said_as_people_do(age, words) -> None:
@@ -132,3 +134,83 @@ def test_the_page_has_the_colours_of_the_page_of_a_run() -> None:
 
     other = (include_path() / "templates" / "report" / "style.css").read_text(encoding="utf-8")
     assert ROOT_STYLE.findall(style())[:2] == ROOT_STYLE.findall(other)[:2]
+
+
+class Counted(tuple):
+    """Signals that count how often one of them is looked at."""
+
+    __slots__ = ()
+    looked = 0
+
+    def __iter__(self):
+        """Give each, counted."""
+        for each in super().__iter__():
+            Counted.looked += 1
+            yield each
+
+
+def watched(features: int) -> ModelOverview:
+    """A model whose monitor watches so many features, in a dozen windows."""
+    pattern = one_model().watches[0].signals[0]
+    signals = tuple(pattern.model_copy(update={"subject": f"feature_{number}"}) for number in range(features))
+    rows = one_model().watches[:12]
+    return one_model().model_copy(
+        update={"watches": tuple(row.model_copy(update={"signals": Counted(signals)}) for row in rows)}
+    )
+
+
+def test_a_page_looks_at_each_signal_so_many_times_however_many_there_are() -> None:
+    """Four times the features are at most four times the work."""
+    looked = {}
+    for features in (100, 400):
+        Counted.looked = 0
+        render_one(OneModel(overview=watched(features), now=NOW, places=in_airflow(of_model=True)))
+        looked[features] = Counted.looked
+    assert looked[400] <= 4 * looked[100]
+
+
+def test_signals_that_are_not_drawn_are_counted_and_where_they_are_is_said() -> None:
+    """Also those that the task that wrote the object left out."""
+    overview = watched(400)
+    newest = overview.watches[0].model_copy(update={"left_out": 60})
+    overview = overview.model_copy(update={"watches": (newest, *overview.watches[1:])})
+    page = render_one(OneModel(overview=overview, now=NOW, places=in_airflow(of_model=True)))
+    assert "360 more signals" in page
+    assert f"gs://my-bucket/flight_delays/monitor/{newest.key}/signals.json" in page
+    assert page.count('<figure class="multiple">') == 100
+
+
+def test_of_a_thousand_models_two_hundred_are_drawn_and_the_others_are_a_link_away() -> None:
+    """Each is on one of the pages; those that need attention on the first."""
+    read, drawn = ReadModels(rows=all_models(1000).models), []
+    for number in range(1, 6):
+        page = render_all(AllModels(models=read, now=NOW, places=in_airflow(of_model=False), page=number))
+        assert "800 of 1000 models are not drawn here" in page
+        assert page.count('href="models?page=') == 8
+        drawn += re.findall(r'href="models/(model_\d+)"', page)
+        assert ('class="looks"' in page) == (number == 1)
+    assert sorted(drawn) == sorted(row.model for row in read.rows)
+
+
+def test_a_file_of_all_models_says_where_the_others_are() -> None:
+    """It has no further pages."""
+    read = ReadModels(rows=all_models(201).models)
+    page = render_all(AllModels(models=read, now=NOW, places=in_bucket("b", ""), source="gs://b/overview.json"))
+    assert "1 of 201 models are not drawn here" in page
+    assert "All rows are in <code>gs://b/overview.json</code>" in page
+
+
+def test_costs_of_several_months_are_not_called_those_of_one() -> None:
+    """A model whose newest run is old counts the month of that run."""
+    old = MonthCost(month="2026-03", usd=1.0, runs=1, unpriced=0)
+    page = AllModels(
+        models=ReadModels(rows=(summary(), summary("old", cost=old))), now=NOW, places=in_airflow(of_model=False)
+    )
+    assert page.cost == "4.21 USD in each model's newest month (2026-03 to 2026-05)"
+
+
+def test_data_of_this_hour_are_named_by_their_time() -> None:
+    """Where data ended, a champion of the newest data is as old as the page."""
+    now = summary()
+    assert row(now).data == "data of 3 days ago"
+    assert row(now.model_copy(update={"moment": now.champion.as_of})).data == "data up to 2026-05-17 12:00"

@@ -1,18 +1,20 @@
-"""What the page of all models shows: the rows of the stored object that a reader may see."""
+"""What the page of all models shows: the rows of the stored object that a reader may see, so many at once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from croniter import croniter  # type: ignore[import-untyped]  # it has no types
 
-from retraining.core.documents.overview import ModelSummary, Overview
+from retraining.core.documents.overview import ModelSummary
 from retraining.core.report.models_page import drawing
 from retraining.core.report.models_page.places import Places
+from retraining.core.report.models_page.reading import ReadModels
 
+ROWS_AT_ONCE = 200
+"""Rows that one answer draws; those that need attention are on the first page."""
 A_DAY = timedelta(days=1)
 STALE = timedelta(hours=26)
 """Longer than from one daily `maintain` to the next: nothing brought the row up to date."""
@@ -23,6 +25,8 @@ OUTCOMES = {
     "stopped": "stopped",
     "running": "at work",
 }
+FIRST = {"bad": 0, "warn": 1}
+"""Places of tones before all others."""
 SIGNALS_NAMED = 3
 WAITING = frozenset({"too_few", "no_labels", "no_reference", "no_metrics", "no_champion"})
 """Named states that pass with time, or with what a model is asked: nobody needs to look."""
@@ -74,6 +78,14 @@ class ModelRow:
         """How old the champion's data are."""
         champion = self.summary.champion
         return age_words(self.summary.moment - champion.as_of) if champion and champion.as_of else ""
+
+    @property
+    def data(self) -> str:
+        """Up to when the champion's data reach, and how long ago that is where it is an hour or more."""
+        champion = self.summary.champion
+        if champion is None or champion.as_of is None:
+            return ""
+        return f"data of {self.age} ago" if self.age else f"data up to {champion.as_of:%Y-%m-%d %H:%M}"
 
     @property
     def score(self) -> float | None:
@@ -141,35 +153,91 @@ class ModelRow:
         after = max(self.now, summary.paused_until) if summary.paused_until else self.now
         try:
             tick: datetime = croniter(summary.schedule, after).get_next(datetime)
+        except OverflowError:  # after the end of the calendar, as of a pause until 9999
+            return "never"
         except (ValueError, KeyError):
             return "unknown schedule"
         return f"{tick:%Y-%m-%d %H:%M}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllModels:
-    """The page of all models; its template reads nothing else."""
+class BrokenRow:
+    """A model whose row cannot be read: its name, and what is wrong."""
 
-    overview: Overview
+    model: str
+    problem: str
+    address: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllModels:
+    """The page of all models; its template reads nothing else.
+
+    Attributes:
+        models: Rows of models that the reader may see.
+        now: Time of the page.
+        places: Where its links lead.
+        page: Which rows are drawn, `at_once` of them, counted from 1.
+        source: Address of the object that has all rows.
+    """
+
+    models: ReadModels
     now: datetime
     places: Places
-    readable: Collection[str] | None = None
+    page: int = 1
+    at_once: int = ROWS_AT_ONCE
+    source: str = ""
 
     @cached_property
     def rows(self) -> list[ModelRow]:
-        """The rows that the reader may see: first those that need a look, then by name."""
+        """All rows that can be read: first those that need a look, then by name."""
         rows = [
             ModelRow(summary=summary, now=self.now, address=self.places.model(summary.model))
-            for summary in self.overview.models
-            if self.readable is None or summary.model in self.readable
+            for summary in self.models.rows
         ]
-        places = {"bad": 0, "warn": 1}
-        return sorted(rows, key=lambda row: (places.get(row.tone, 2), row.summary.model))
+        return sorted(rows, key=lambda row: (FIRST.get(row.tone, 2), row.summary.model))
+
+    @cached_property
+    def broken(self) -> list[BrokenRow]:
+        """Rows that cannot be read."""
+        return [
+            BrokenRow(model=model, problem=problem, address=self.places.model(model))
+            for model, problem in sorted(self.models.broken.items())
+        ]
+
+    @property
+    def count(self) -> int:
+        """How many models there are."""
+        return len(self.rows) + len(self.broken)
+
+    @property
+    def drawn(self) -> list[ModelRow | BrokenRow]:
+        """The rows of this page; broken ones come before all others."""
+        everything: list[ModelRow | BrokenRow] = [*self.broken, *self.rows]
+        start = (self.page - 1) * self.at_once
+        return everything[start : start + self.at_once]
+
+    @property
+    def parts(self) -> list[tuple[str, str | None]]:
+        """Which rows each page has, with its address; None of this one's, and where pages are files."""
+        if self.count <= self.at_once:
+            return []
+        starts = range(0, self.count, self.at_once)
+        names = [f"{start + 1} to {min(start + self.at_once, self.count)}" for start in starts]
+        return [
+            (name, None if number == self.page else self.places.page(number))
+            for number, name in enumerate(names, start=1)
+        ]
 
     @property
     def looks(self) -> int:
         """How many need a look."""
-        return sum(row.needs_a_look for row in self.rows)
+        return sum(row.needs_a_look for row in self.rows) + len(self.broken)
+
+    @property
+    def drawn_looks(self) -> int:
+        """How many of the drawn ones need a look."""
+        return sum(isinstance(row, BrokenRow) or row.needs_a_look for row in self.drawn)
 
     @property
     def refreshed(self) -> tuple[datetime, datetime] | None:
@@ -178,14 +246,19 @@ class AllModels:
         return (min(times), max(times)) if times else None
 
     @property
-    def cost(self) -> float:
-        """What all of their months cost."""
-        return sum(row.summary.cost.usd for row in self.rows if row.summary.cost)
+    def cost(self) -> str:
+        """What all of their months cost, and which months these are; empty where nothing cost anything."""
+        costs = [row.summary.cost for row in self.rows if row.summary.cost]
+        usd, months = sum(cost.usd for cost in costs), sorted({cost.month for cost in costs})
+        if not usd:
+            return ""
+        of_months = months[0] if len(months) == 1 else f"each model's newest month ({months[0]} to {months[-1]})"
+        return f"{'at least ' if any(cost.unpriced for cost in costs) else ''}{usd:,.2f} USD in {of_months}"
 
 
 def age_words(age: timedelta) -> str:
-    """Return an age as people say it: `5 hours`, `1 day`, `21 days`."""
+    """Return an age as people say it: `5 hours`, `30 hours`, `21 days`; empty of less than half an hour."""
     if age < 2 * A_DAY:
         hours = max(0, round(age / timedelta(hours=1)))
-        return f"{hours} hour{'s' if hours != 1 else ''}"
+        return f"{hours} hour{'s' if hours > 1 else ''}" if hours else ""
     return f"{age.days} days"

@@ -95,6 +95,7 @@ def watch_row(key: str, row: Ledger, signals: Signals | None, drift: Drift | Non
         words=cut(row.words),
         requests=requests,
         signals=tuple(sorted(shown, key=_place)[:SIGNALS_KEPT]),
+        left_out=max(0, len(shown) - SIGNALS_KEPT),
     )
 
 

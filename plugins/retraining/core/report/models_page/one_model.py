@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from types import ModuleType
 
+from retraining.core.documents import Signals
 from retraining.core.documents.overview import (
     ModelOverview,
     ModelSummary,
@@ -16,6 +17,7 @@ from retraining.core.documents.overview import (
     ShownVersion,
     WatchRow,
 )
+from retraining.core.naming import storage
 from retraining.core.report import charts
 from retraining.core.report.models_page import drawing
 from retraining.core.report.models_page.all_models import OUTCOMES, ModelRow
@@ -26,10 +28,23 @@ from retraining.core.spec.metrics import HIGHER_IS_BETTER
 
 SHOWN_AT_ONCE = 12
 MULTIPLES_AT_ONCE = 24
+SIGNALS_DRAWN = 100
+"""Of the last window, in the table and with their histories; those over or nearest to their limit come first."""
+UNREADABLE_NAMED = 20
 BY_FEATURE = ("skew", "drift", "prediction_drift", "multivariate")
 """Kinds of signals that are drawn, each subject by itself."""
 SCORED = {"performance": "of its answers, once labels came", "estimate": "estimated, before labels come"}
 GAIN_WIDTH = 150.0
+SECTIONS = (
+    ("head", ""),
+    ("score", "Score over time"),
+    ("watched", "What is watched"),
+    ("ledger", "Ledger"),
+    ("runs", "Runs and comparisons"),
+    ("versions", "Versions"),
+    ("unreadable", "Not readable"),
+)
+"""Parts of the page, each drawn by itself: stem of its template after `model_`, and its title."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +100,7 @@ class Multiple:
     """One thing that is watched, over time."""
 
     signal: ShownSignal
-    chart: SmallChart | None
+    chart: SmallChart
 
     @property
     def name(self) -> str:
@@ -104,6 +119,7 @@ class OneModel:
     shown_at_once: int = SHOWN_AT_ONCE
     multiples_at_once: int = MULTIPLES_AT_ONCE
     gain_width: float = GAIN_WIDTH
+    sections: Sequence[tuple[str, str]] = SECTIONS
 
     @property
     def summary(self) -> ModelSummary:
@@ -192,8 +208,22 @@ class OneModel:
 
     @property
     def signals(self) -> Sequence[ShownSignal]:
-        """What the monitor saw last."""
-        return self.watches[0].signals if self.watches else ()
+        """What the monitor saw last, as far as it is drawn."""
+        return self.watches[0].signals[:SIGNALS_DRAWN] if self.watches else ()
+
+    @property
+    def signals_left_out(self) -> int:
+        """How many more signals the last window had."""
+        return self.watches[0].left_out + len(self.watches[0].signals) - len(self.signals) if self.watches else 0
+
+    @property
+    def signals_source(self) -> str:
+        """Address of the document that has all of the last window."""
+        return storage.document_uri(f"{self._monitors}/{self.watches[0].key}", Signals.kind_name())
+
+    @property
+    def _monitors(self) -> str:
+        return storage.monitors_uri(self.overview.bucket, self.summary.model)
 
     @cached_property
     def multiples(self) -> list[tuple[str, list[Multiple]]]:
@@ -201,24 +231,36 @@ class OneModel:
         drawn = []
         for kind in BY_FEATURE:
             of_kind = [signal for signal in self.signals if signal.kind == kind]
-            if of_kind:
-                drawn.append((kind, [Multiple(signal=each, chart=self._history(each)) for each in of_kind]))
+            charts_of_kind = [(signal, self._history(signal)) for signal in of_kind]
+            if multiples := [Multiple(signal=signal, chart=chart) for signal, chart in charts_of_kind if chart]:
+                drawn.append((kind, multiples))
         return drawn
 
     def _history(self, newest: ShownSignal) -> SmallChart | None:
-        values = [
-            Measured(
-                at=row.as_of,
-                value=signal.value,
-                words=f"{row.as_of:%Y-%m-%d %H:%M}: {signal.value:.4f}",
-                tone="bad" if signal.state == "exceeded" else "",
-            )
-            for row in self.watches[::-1]
-            for signal in row.signals
-            if (signal.kind, signal.subject, signal.measure) == (newest.kind, newest.subject, newest.measure)
-            and signal.value is not None
-        ]
-        return drawing.small_chart(values, newest.threshold)
+        return drawing.small_chart(self._values.get(_subject(newest), ()), newest.threshold)
+
+    @cached_property
+    def _values(self) -> Mapping[tuple[str, str, str], Sequence[Measured]]:
+        """Values over time of each thing that is drawn, from one pass over all rows."""
+        drawn: dict[tuple[str, str, str], list[Measured]] = {_subject(signal): [] for signal in self.signals}
+        for row in self.watches[::-1]:
+            for signal in row.signals:
+                values = drawn.get(_subject(signal))
+                if values is not None and signal.value is not None:
+                    words = f"{row.as_of:%Y-%m-%d %H:%M}: {signal.value:.4f}"
+                    tone = "bad" if signal.state == "exceeded" else ""
+                    values.append(Measured(at=row.as_of, value=signal.value, words=words, tone=tone))
+        return drawn
+
+    @property
+    def source(self) -> str:
+        """Address of the object that the page is made of."""
+        return storage.model_overview_uri(self.overview.bucket, self.summary.model)
+
+    @property
+    def unreadable(self) -> list[tuple[str, str]]:
+        """What could not be read, as far as it is named."""
+        return list(self.overview.unreadable.items())[:UNREADABLE_NAMED]
 
     @property
     def results(self) -> Mapping[str, str]:
@@ -262,6 +304,10 @@ def _gain(run: ShownRun, x: charts.Scale) -> Gain | None:
         x_zero=x(0),
         tone="good" if low > 0 else "bad" if high < 0 else "",
     )
+
+
+def _subject(signal: ShownSignal) -> tuple[str, str, str]:
+    return signal.kind, signal.subject, signal.measure
 
 
 def _tone(row: WatchRow) -> str:

@@ -33,6 +33,10 @@ class Places:
             return console.object_address(storage.models_page_uri(self.bucket, model))
         return f"{self.prefix}{quote(model, safe='')}"
 
+    def page(self, number: int) -> str | None:
+        """Return the page of so many models that come later; None: it is a file, and has no further pages."""
+        return None if self.bucket else f"{self.models}?page={number}"
+
     def dag(self, dag_id: str) -> str | None:
         """Return a DAG in Airflow."""
         return None if self.airflow is None else f"{self.airflow}dags/{quote(dag_id, safe='')}"

@@ -8,24 +8,52 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import logging
 from pathlib import Path
 
 import jinja2
 
-from retraining.core.report.models_page.all_models import AllModels
+from retraining.core.report.models_page.all_models import AllModels, BrokenRow, ModelRow
 from retraining.core.report.models_page.one_model import OneModel
 
+LOGGER = logging.getLogger(__name__)
 TEMPLATES_PATH = Path(__file__).with_name("templates")
 
 
 def render_all(page: AllModels) -> str:
-    """Return the page of all models."""
-    return _render("all_models.html.j2", page=page)
+    """Return the page of all models; one whose row cannot be drawn is *unknown* in it."""
+    return _render("all_models.html.j2", page=page, draw_row=_draw_row)
 
 
 def render_one(page: OneModel) -> str:
-    """Return a model's page."""
-    return _render("one_model.html.j2", page=page)
+    """Return a model's page; a part that cannot be drawn is *unknown* in it."""
+
+    def draw(name: str, title: str) -> str:
+        try:
+            return _part(f"model_{name}.html.j2", page=page)
+        except Exception as error:  # whatever a document holds, the other parts are shown
+            LOGGER.exception("a part of the page of %s cannot be drawn: %s", page.summary.model, name)
+            problem = f"{type(error).__name__}, the log of the API server has the rest"
+            return _part("unknown_section.html.j2", page=page, title=title, problem=problem)
+
+    return _render("one_model.html.j2", page=page, draw_section=draw)
+
+
+def _draw_row(row: ModelRow | BrokenRow) -> str:
+    if isinstance(row, BrokenRow):
+        return _part("unknown_row.html.j2", model=row.model, address=row.address, problem=row.problem)
+    try:
+        return _part("model_row.html.j2", row=row)
+    except Exception as error:  # whatever a row holds, the others are shown
+        model = row.summary.model
+        LOGGER.exception("the row of %s cannot be drawn", model)
+        problem = f"{type(error).__name__}: what is stored of it cannot be drawn"
+        return _part("unknown_row.html.j2", model=model, address=row.address, problem=problem)
+
+
+def _part(template: str, **values: object) -> str:
+    """Return a part of a page: its template escapes what it shows."""
+    return _environment().get_template(template).render(**values)
 
 
 def render_message(title: str, message: str, way_out: str, models: str | None = None) -> str:
