@@ -10,7 +10,10 @@ from retraining.core.documents import KINDS, json_text
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 SCHEMAS_PATH = REPOSITORY_PATH / "include" / "contracts"
-JSON_PATH = REPOSITORY_PATH / "trainer" / "contract" / "json_text.py"
+JSON_PATHS = (
+    REPOSITORY_PATH / "trainer" / "contract" / "json_text.py",
+    REPOSITORY_PATH / "examples" / "trainer_kit" / "trainer_kit" / "json_text.py",
+)
 DOCUMENTS_PATH = REPOSITORY_PATH / "trainer" / "contract" / "documents"
 
 
@@ -18,12 +21,12 @@ def render_files() -> dict[Path, str]:
     """Return the text of every rendered file, by its path."""
     schemas = {SCHEMAS_PATH / f"{kind}.schema.json": render_schema(model) for kind, model in KINDS.items()}
     documents = {DOCUMENTS_PATH / name: text for name, text in render_package().items()}
-    return {**schemas, **documents, JSON_PATH: _copied(Path(json_text.__file__))}
+    return {**schemas, **documents, **dict.fromkeys(JSON_PATHS, _copied(Path(json_text.__file__)))}
 
 
 def generated_paths() -> set[Path]:
     """Return the files that stand where rendered ones belong."""
-    return {JSON_PATH, *SCHEMAS_PATH.glob("*.schema.json"), *DOCUMENTS_PATH.glob("*.py")}
+    return {*JSON_PATHS, *SCHEMAS_PATH.glob("*.schema.json"), *DOCUMENTS_PATH.glob("*.py")}
 
 
 def _copied(path: Path) -> str:

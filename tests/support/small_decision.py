@@ -7,6 +7,7 @@ from retraining.core.data import leakage
 from retraining.core.jobs import requests
 from retraining.core.promotion import gates
 from retraining.core.promotion.replay import decision_changes, replay_decision
+from tests.support.contracts import EXAMPLES
 
 DIGESTS = {"plan": "a" * 64, "evaluation": "b" * 64, "evaluate_request": "c" * 64}
 CHAMPION = gates.champion_of(
@@ -18,6 +19,7 @@ CHAMPION = gates.champion_of(
 
 
 PROVEN = leakage.Proof()
+REPORT = d.Report.parse((EXAMPLES / "report__first_attempt.json").read_bytes(), "report")
 
 
 def metrics(auc, log_loss=0.4):
@@ -62,7 +64,8 @@ def evaluation(
 def decide(the_plan, ours, theirs=None, champion=CHAMPION, proof=PROVEN, signature=None, **changes):
     """The decision, taken twice: from the documents, and from their bytes."""
     against = champion if theirs or champion is not CHAMPION else None
-    request = requests.evaluation_job(the_plan, against, proof=proof, signature=signature).request
+    report = None if signature is None else REPORT.model_copy(update={"signature": signature})
+    request = requests.evaluation_job(the_plan, against, proof=proof, report=report).request
     assert isinstance(request, d.EvaluateRequest)
     judged = evaluation(the_plan, ours, theirs, **changes)
     stored = {"plan": the_plan, "evaluate_request": request, "evaluation": judged}

@@ -40,7 +40,16 @@ from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.score_job import file_uri, write_document
 from trainer.evaluation.scores import Examples, align_scores, read_given_scores, shards_of, write_scores
-from trainer.evaluation.scoring import CHALLENGER, CHAMPION, Columns, Scored, load_model, score
+from trainer.evaluation.scoring import (
+    CHALLENGER,
+    CHAMPION,
+    RESTORED,
+    TRAINED_AGAIN,
+    Columns,
+    Scored,
+    load_model,
+    score,
+)
 from trainer.evaluation.serving import check_serving
 from trainer.evaluation.slices import Cut, cut, number_groups
 from trainer.evaluation.splits import VALIDATION, needs_validation
@@ -155,13 +164,15 @@ def _judged_models(request: EvaluateRequest, columns: Columns, storage: Storage)
     for name, side in ((CHALLENGER, request.challenger), (CHAMPION, champion)):
         if side is None:
             continue
-        known = digest if name == CHALLENGER else None
+        known = side.model_digest or (digest if name == CHALLENGER else None)
         if side.scores_uri:
             given[name] = read_given_scores(side.scores_uri, side.model_uri, known, storage)
             skipped = given[name].skipped
             misfit = (skipped, "scores") if skipped else None
         else:
-            models[name] = load_model(side.model_uri, storage, known)
+            models[name] = load_model(
+                side.model_uri, storage, known, way_out=TRAINED_AGAIN if name == CHALLENGER else RESTORED
+            )
             misfit = columns.misfit(models[name])
         if misfit and name == CHALLENGER:
             raise DataError(f"{CHALLENGER} model", *misfit, NEW_ATTEMPT)

@@ -29,7 +29,7 @@ def score_models(request: ScoreRequest, manifest: Manifest, source: Source, stor
         RequestError: No examples, a model that is gone, or scores that are not finite.
     """
     columns = Columns(manifest, request.label)
-    models = {asked.scores_uri: load_model(asked.model_uri, storage) for asked in request.models}
+    models = {asked.scores_uri: load_model(asked.model_uri, storage, asked.model_digest) for asked in request.models}
     misfits = {uri: columns.misfit(model) for uri, model in models.items()}
     readable = {uri: model for uri, model in models.items() if misfits[uri] is None}
     files: dict[str, dict[str, ScoresFile]] = {uri: {} for uri in models}

@@ -33,7 +33,7 @@ from trainer_kit.errors import RequestError
 from trainer_kit.framework import Framework, Trained, TrainingData
 from trainer_kit.model import StoredModel
 from trainer_kit.shards import Scalar
-from trainer_kit.storage import Storage, digest_folder
+from trainer_kit.storage import Storage, digest_folder, require_digest
 
 STARTED = time.monotonic()
 SMOKE_REQUESTS = 5
@@ -279,7 +279,8 @@ def score(framework: Framework, request_uri: str, storage: Storage) -> None:
     for asked in request["models"]:
         with tempfile.TemporaryDirectory() as folder:
             storage.download_folder(asked["model_uri"], Path(folder))
-            digest, model = digest_folder(Path(folder)), StoredModel.load(framework, Path(folder))
+            digest = require_digest(asked["model_uri"], Path(folder), asked.get("model_digest"))
+            model = StoredModel.load(framework, Path(folder))
         skipped = misfit(model, request["label"], manifest)
         folder_uri = asked["scores_uri"].rpartition("/")[0]
         splits = {

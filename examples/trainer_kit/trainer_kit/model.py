@@ -10,6 +10,7 @@ from typing import Any
 
 from trainer_kit.data import Array, Encoder
 from trainer_kit.framework import Framework, Model
+from trainer_kit.json_text import read_json
 from trainer_kit.shards import Scalar
 
 DESCRIPTION = "trainer.json"
@@ -45,8 +46,8 @@ class StoredModel:
 
     @classmethod
     def load(cls, framework: Framework, folder: Path) -> StoredModel:
-        """Read the folder."""
-        description = json.loads((folder / DESCRIPTION).read_bytes())
+        """Read the folder; `require_digest` comes first, since a framework's own files may run code when loaded."""
+        description: Any = read_json((folder / DESCRIPTION).read_bytes())
         encoder = Encoder(features=description["features"], categories=description["categories"])
         return cls(framework=framework, model=framework.load(folder), encoder=encoder, label=description["label"])
 

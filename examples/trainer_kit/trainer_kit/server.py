@@ -1,7 +1,8 @@
 """Serves a model by the routes that Vertex AI asks of a container; Python's own server, a thread per connection.
 
 https://cloud.google.com/vertex-ai/docs/predictions/custom-container-requirements: `AIP_HTTP_PORT`, `AIP_HEALTH_ROUTE`
-and `AIP_PREDICT_ROUTE` say where, `AIP_STORAGE_URI` is the model's folder. Requests are
+and `AIP_PREDICT_ROUTE` say where, `AIP_STORAGE_URI` is the model's folder, `MODEL_DIGEST` the SHA-256 that
+its files had when they were registered: others are not loaded. Requests are
 `{"instances": [{feature: value}]}`, answers `{"predictions": […]}`: a number per instance, of several classes a list.
 """
 
@@ -19,9 +20,13 @@ import numpy as np
 
 from trainer_kit.framework import Framework
 from trainer_kit.job import end_on_sigterm, say
+from trainer_kit.json_text import read_json
 from trainer_kit.model import StoredModel
 from trainer_kit.shards import Scalar
-from trainer_kit.storage import Storage
+from trainer_kit.storage import Storage, require_digest
+
+MODEL_DIGEST = "MODEL_DIGEST"
+"""Set by the registry with the version, where no job can write."""
 
 
 def serve(framework: Framework, environ: Mapping[str, str] = os.environ) -> None:
@@ -29,6 +34,9 @@ def serve(framework: Framework, environ: Mapping[str, str] = os.environ) -> None
     end_on_sigterm()
     with tempfile.TemporaryDirectory() as folder:
         Storage().download_folder(environ["AIP_STORAGE_URI"], Path(folder))
+        if not environ.get(MODEL_DIGEST):  # a version of an earlier release
+            say("WARNING", f"{MODEL_DIGEST} is not set: nothing proves that these are the files that were registered")
+        require_digest(environ["AIP_STORAGE_URI"], Path(folder), environ.get(MODEL_DIGEST))
         model = StoredModel.load(framework, Path(folder))
     address = ("0.0.0.0", int(environ.get("AIP_HTTP_PORT", "8080")))  # noqa: S104 - a container's only door
     routes = environ.get("AIP_HEALTH_ROUTE", "/health"), environ.get("AIP_PREDICT_ROUTE", "/predict")
@@ -78,7 +86,7 @@ def answer(model: StoredModel, content: bytes) -> list[Any]:
     Raises:
         ValueError: It is not of the form above; or a value is none of its feature.
     """
-    body = json.loads(content)
+    body = read_json(content)
     instances = body.get("instances") if isinstance(body, dict) else None
     if not isinstance(instances, list) or not all(isinstance(each, dict) for each in instances) or not instances:
         raise ValueError('expected {"instances": [{feature: value, …}, …]}')

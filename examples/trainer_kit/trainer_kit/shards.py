@@ -24,6 +24,10 @@ Scalar = bytes | float | int | None
 NUMERIC, ROWS = "_numeric", "_rows"
 """Columns of the manifest's `layout`: packed numeric features, and how many rows of a record are real."""
 
+MAX_RECORD_BYTES = 2**31 - 1
+"""Of a serialised message, the most that protobuf allows."""
+
+_PIECE_BYTES = 1 << 24
 _LEAST_INT64 = -(2**63)
 _DELTA = 0xA282EAD8
 
@@ -91,13 +95,24 @@ def _read_record(file: BinaryIO, head: bytes) -> bytes:
     length, crc = struct.unpack("<QI", head)
     if masked_crc(head[:8]) != crc:
         raise ValueError("the checksum of its length is wrong")
-    data = file.read(length)
+    if length > MAX_RECORD_BYTES:
+        raise ValueError(f"it claims {length} bytes, and no record of this system has more than {MAX_RECORD_BYTES}")
+    data = _read_pieces(file, length)
     tail = file.read(4)
     if len(data) + len(tail) < length + 4:
         raise EOFError("the file ends inside it")
     if masked_crc(data) != struct.unpack("<I", tail)[0]:
         raise ValueError("the checksum of its data is wrong")
     return data
+
+
+def _read_pieces(file: BinaryIO, length: int) -> bytes:
+    """Return the next bytes, fewer at the file's end: memory is taken for what is there, not for what is claimed."""
+    pieces, left = [], length
+    while left and (piece := file.read(min(left, _PIECE_BYTES))):
+        pieces.append(piece)
+        left -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def parse_example(data: bytes, columns: Collection[str] | None = None) -> dict[str, Values]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from google.api_core.exceptions import NotFound, PreconditionFailed
 from google.cloud import storage
 
 from trainer_kit.errors import RequestError
+from trainer_kit.json_text import read_json
 
 
 class Storage:
@@ -62,7 +62,7 @@ class Storage:
         if content is None:
             raise RequestError(uri, "there is no such document", f"one of kind {kind!r}")
         try:
-            document = json.loads(content)
+            document: Any = read_json(content)
         except ValueError as error:
             raise RequestError(uri, f"is not JSON ({error})", f"a document of kind {kind!r}") from error
         found = document.get("kind") if isinstance(document, dict) else type(document).__name__
@@ -76,10 +76,10 @@ class Storage:
             self.write(f"{uri.rstrip('/')}/{file.relative_to(folder).as_posix()}", file.read_bytes())
 
     def download_folder(self, uri: str, folder: Path) -> None:
-        """Copy every object below an address.
+        """Copy every object below an address to the same place below a folder.
 
         Raises:
-            RequestError: There is none.
+            RequestError: There is none; or the name of one leads elsewhere, and none is copied.
         """
         prefix = f"{uri.rstrip('/')}/"
         if uri.startswith("gs://"):
@@ -87,11 +87,11 @@ class Storage:
             blobs = self._connected().list_blobs(bucket, prefix=name)
             uris = [f"gs://{bucket}/{blob.name}" for blob in blobs if not blob.name.endswith("/")]
         else:
-            uris = [str(file) for file in files_of(Path(uri))]
+            uris = [f"{prefix}{file.relative_to(uri).as_posix()}" for file in files_of(Path(uri))]
         if not uris:
             raise RequestError(uri, "there is no model", "a folder of its files", "Clear the train task of its run")
-        for item in uris:
-            path = folder / item.removeprefix(prefix)
+        paths = {item: path_below(folder, item.removeprefix(prefix)) for item in uris}  # all, before the first
+        for item, path in paths.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(self.read(item) or b"")
 
@@ -108,6 +108,44 @@ def files_of(folder: Path) -> list[Path]:
     """Return the files below a folder, by their names."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def path_below(folder: Path, name: str) -> Path:
+    """Return the local place of an object by its name below an address; names of objects may hold anything.
+
+    Raises:
+        RequestError: It leads out of the folder.
+    """
+    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise RequestError(
+            f"an object named {name!r}",
+            "no place below a folder",
+            "names without empty parts, '.' and '..'",
+            "Delete it: nothing of this system writes such a name",
+        )
+    return folder / name
+
+
+def require_digest(uri: str, folder: Path, expected: str | None) -> str:
+    """Return the digest of a model's files, before anything of them is loaded: what is loaded may be code.
+
+    Args:
+        uri: Where they come from.
+        folder: Where they are.
+        expected: Digest of the training report; None: not known.
+
+    Raises:
+        RequestError: They have another one.
+    """
+    digest = digest_folder(folder)
+    if expected and digest != expected:
+        raise RequestError(
+            uri,
+            f"a model with SHA-256 {digest}: it was written again since its training",
+            f"that of its training report, {expected}",
+            "Bring its files back as they were, or train again with Force",
+        )
+    return digest
 
 
 def digest_folder(folder: Path) -> str:

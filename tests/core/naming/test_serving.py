@@ -13,6 +13,7 @@ from retraining.core.spec.deployment import Container
 from tests.support.small_model import make_spec
 
 PREBUILT = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
+DIGEST = "d" * 64
 OWN = {"image": "host/mine/server:1", "predict_route": "/ask", "health_route": "/well"}
 
 
@@ -24,7 +25,7 @@ def with_container(plan, **container):
 
 def test_tensorflow_serving_unless_told_otherwise(small_plan):
     """It reads the model from where Vertex AI copied it, on the port that it is told."""
-    assert serving.container_spec(serving.container_of(small_plan)) == {
+    assert serving.container_spec(serving.container_of(small_plan), DIGEST) == {
         "image_uri": "us-central1-docker.pkg.dev/my-project/retraining/tensorflow-serving:2.19.1",
         "command": [],
         "args": [
@@ -33,7 +34,7 @@ def test_tensorflow_serving_unless_told_otherwise(small_plan):
             "--model_base_path=$(AIP_STORAGE_URI)",
             "--file_system_poll_wait_seconds=0",
         ],
-        "env": [],
+        "env": [{"name": "MODEL_DIGEST", "value": DIGEST}],
         "ports": [{"container_port": 8501}],
         "predict_route": "/v1/models/late:predict",
         "health_route": "/v1/models/late",
@@ -52,7 +53,7 @@ def test_its_model_lies_in_a_numbered_folder(small_plan):
 def test_a_pre_built_container_reads_the_folder_itself(small_plan):
     """It has routes of its own."""
     plan = small_plan.model_copy(update={"serving_image": PREBUILT})
-    assert serving.container_spec(serving.container_of(plan)) == {"image_uri": PREBUILT}
+    assert serving.container_spec(serving.container_of(plan), DIGEST) == {"image_uri": PREBUILT}
     folder = f"{plan.run_uri}/training/model"
     assert serving.trained_model_uri(plan) == serving.registered_uri(plan, folder) == folder
 
@@ -61,11 +62,11 @@ def test_a_container_of_the_models_own(small_plan):
     """Whatever the setting names; its folder is the model's own unless it asks as TensorFlow Serving does."""
     described = {**OWN, "port": 5000, "args": ["--at", "$(AIP_STORAGE_URI)"], "environment": {"THREADS": "2"}}
     plan = with_container(small_plan, **described)
-    assert serving.container_spec(serving.container_of(plan)) == {
+    assert serving.container_spec(serving.container_of(plan), DIGEST) == {
         "image_uri": "host/mine/server:1",
         "command": [],
         "args": ["--at", "$(AIP_STORAGE_URI)"],
-        "env": [{"name": "THREADS", "value": "2"}],
+        "env": [{"name": "THREADS", "value": "2"}, {"name": "MODEL_DIGEST", "value": DIGEST}],
         "ports": [{"container_port": 5000}],
         "predict_route": "/ask",
         "health_route": "/well",

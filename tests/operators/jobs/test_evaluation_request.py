@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents import Snapshot
+from retraining.core.documents import EvaluateRequest, Snapshot
 from retraining.core.naming import serving, vertex
 from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.jobs.requests import request_evaluation
 from retraining.operators.record.run_record import Record
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
 
@@ -99,3 +100,16 @@ def test_what_cannot_be_proven_is_said(cloud, record, caplog) -> None:
     assert "read 7 rows from its run table" in caplog.text
     assert "read 7 rows from its run table" in request.unproven
     assert request.trained_on_known
+
+
+def test_both_sides_are_asked_for_by_the_digest_of_their_reports(cloud, record) -> None:
+    """What lies at their addresses may have been exchanged: the judge loads what was trained, or nothing."""
+    folders = {"challenger": record.folder_uri, "champion": f"{record.folder_uri.rsplit('/', 1)[0]}/{KEY}"}
+    example = json.loads((EXAMPLES / "report__first_attempt.json").read_bytes())
+    for side, digest in (("challenger", "a" * 64), ("champion", "b" * 64)):
+        report = {**example, "model_digest": digest}
+        cloud.artifacts.objects[f"{folders[side]}/report.json"] = json.dumps(report).encode()
+    request = request_evaluation(cloud, record).request
+    assert isinstance(request, EvaluateRequest)
+    assert request.champion
+    assert (request.challenger.model_digest, request.champion.model_digest) == ("a" * 64, "b" * 64)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +14,8 @@ from trainer_kit import job
 from trainer_kit.data import MOST_CATEGORIES, Encoder
 from trainer_kit.errors import RequestError
 from trainer_kit.model import StoredModel
-from trainer_kit.server import answer
+from trainer_kit.server import MODEL_DIGEST, answer, serve
+from trainer_kit.storage import Storage, digest_folder
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -72,6 +76,8 @@ def test_the_server_answers_instances(stored) -> None:
         pytest.param('{"instances": [{"zone": "a"}]}', "without 'weight'", id="feature-missing"),
         pytest.param('{"instances": [{"zone": "a", "weight": "2"}]}', "expected a number", id="text-for-number"),
         pytest.param("not json", "Expecting value", id="no-json"),
+        pytest.param('{"instances": [{"zone": "a", "weight": NaN}]}', "not finite", id="nan"),
+        pytest.param("[" * 10_000, "levels", id="deep"),
     ],
 )
 def test_the_server_refuses_by_name(stored, body, saying) -> None:
@@ -100,3 +106,88 @@ def test_weights_are_numbers_from_0_on() -> None:
     assert job.weights_of("w", {"w": [0, 2.5]}).tolist() == [0.0, 2.5]
     with pytest.raises(RequestError, match=r"weight 'w': 3 are missing or wrong"):
         job.weights_of("w", {"w": [1.0, None, -1.0, float("inf")]})
+
+
+class Told:
+    """Storage that lists names as a bucket may have them."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+
+    def list_blobs(self, _bucket: str, prefix: str) -> list[SimpleNamespace]:
+        """List them below the prefix."""
+        return [SimpleNamespace(name=f"{prefix}{name}") for name in self._names]
+
+
+@pytest.mark.parametrize("name", ["../outside", "//etc/outside", "a/../../outside", "./x", "a//b", "a\0b"])
+def test_no_object_is_written_outside_the_folder(name, tmp_path, monkeypatch) -> None:
+    """Nor is any other of the model: the names are looked at before the first is fetched."""
+    storage = Storage()
+    monkeypatch.setattr(storage, "_client", Told(["trainer.json", name]))
+    monkeypatch.setattr(storage, "read", lambda _uri: b"written")
+    folder = tmp_path / "model"
+    with pytest.raises(RequestError, match="no place below a folder"):
+        storage.download_folder("gs://bucket/model", folder)
+    assert list(tmp_path.rglob("*")) == []
+
+
+class Pickled(Adding):
+    """A framework whose files are code, as joblib's are."""
+
+    def save(self, model: object, folder: Path) -> None:
+        """Write it."""
+        (folder / "model.joblib").write_bytes(pickle.dumps(model))
+
+    def load(self, folder: Path) -> object:
+        """Read it."""
+        return pickle.loads((folder / "model.joblib").read_bytes())  # noqa: S301 - what the test is about
+
+
+class Trap:
+    """What runs when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self._path,)
+
+
+@pytest.fixture
+def exchanged(stored, tmp_path) -> tuple[Path, str, Path]:
+    """Folder of a model that was exchanged after its training, the digest of its report, and what the new one does."""
+    folder, trap = tmp_path / "model", tmp_path / "it-ran"
+    folder.mkdir()
+    StoredModel(framework=Pickled(), model=None, encoder=stored.encoder, label=stored.label).save(folder)
+    digest = digest_folder(folder)
+    Pickled().save(Trap(trap), folder)
+    return folder, digest, trap
+
+
+def test_an_exchanged_model_is_not_loaded_to_be_scored(exchanged, tmp_path) -> None:
+    """A score request names the digest of the training report: files of another one are code that nobody trained."""
+    folder, digest, trap = exchanged
+    request = {"schema_version": 1, "kind": "score_request", "model": "m", "run_key": "r", "key": "id"}
+    request |= {"manifest_uri": str(tmp_path / "manifest.json"), "splits": ["test"], "label": {"kind": "binary"}}
+    request["models"] = [
+        {"model_uri": str(folder), "scores_uri": str(tmp_path / "scores.json"), "model_digest": digest}
+    ]
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    (tmp_path / "manifest.json").write_text(json.dumps({"schema_version": 1, "kind": "manifest", "schema": []}))
+    with pytest.raises(RequestError, match=rf"written again since its training.*{digest}"):
+        job.score(Pickled(), str(tmp_path / "request.json"), Storage())
+    assert not trap.exists()
+    assert not (tmp_path / "scores.json").exists()
+
+
+def test_an_exchanged_model_is_not_served(exchanged) -> None:
+    """The registry keeps the digest with the version, and the container proves the files before it loads them."""
+    folder, digest, trap = exchanged
+    with pytest.raises(RequestError, match="written again since its training"):
+        serve(Pickled(), {"AIP_STORAGE_URI": str(folder), MODEL_DIGEST: digest})
+    assert not trap.exists()
+
+
+def test_the_registry_and_the_server_call_the_digest_the_same() -> None:
+    source = REPOSITORY / "plugins" / "retraining" / "core" / "spec" / "deployment.py"
+    assert f'MODEL_DIGEST_VARIABLE = "{MODEL_DIGEST}"' in source.read_text()

@@ -7,6 +7,7 @@ import gzip
 import math
 import random
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,20 @@ def test_its_speed_is_printed(tmp_path: Path, capsys) -> None:
         print(f"\nshards without TensorFlow: {rate:,.0f} rows/s of 12 columns on one core")
     assert rows == count
     assert rate > 5_000
+
+
+@pytest.mark.parametrize("length", [2**40, 2**31 - 1, 2**63])
+@pytest.mark.parametrize("compression", ["NONE", "GZIP"])
+def test_memory_is_taken_for_what_is_there_not_for_what_is_claimed(tmp_path, length, compression) -> None:
+    """A length with a right checksum, and no such data behind it."""
+    head = length.to_bytes(8, "little")
+    data = head + masked_crc(head).to_bytes(4, "little") + b"few bytes"
+    path = tmp_path / "shard"
+    path.write_bytes(gzip.compress(data) if compression == "GZIP" else data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ShardError, match=r"record 0: (it claims|the file ends inside it)"):
+            list(read_records(path, compression))
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()

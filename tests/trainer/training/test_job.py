@@ -230,6 +230,26 @@ def test_another_model_than_the_reports_is_not_judged(trained, exported, tmp_pat
     assert not (tmp_path / "evaluation.json").exists()
 
 
+def test_another_model_than_the_champions_report_describes_is_not_judged(trained, exported, tmp_path: Path) -> None:
+    """Its files were exchanged after it was registered: they are not even loaded, and the way out is the champion's."""
+    request, manifest = trained[0], exported.manifest()
+    model = shutil.copytree(request.model_uri, tmp_path / "model")
+    digest = digest_folder(model)
+    asked = exported.evaluate_request(request.model_uri, str(model))
+    asked = dataclasses.replace(
+        asked,
+        champion=dataclasses.replace(asked.champion, model_digest=digest),
+        evaluation_uri=str(tmp_path / "evaluation.json"),
+    )
+    (model / "saved_model.pb").write_bytes(b"none that TensorFlow could load")
+    with (
+        open_source(manifest, manifest.splits, exported.storage) as source,
+        pytest.raises(DataError, match=rf"written again since the report.*{digest}.*DAG rollback"),
+    ):
+        evaluate(asked, manifest, source, exported.storage)
+    assert not (tmp_path / "evaluation.json").exists()
+
+
 def test_both_models_are_judged_on_the_same_examples(trained, judge, exported, tmp_path: Path) -> None:
     weak_request = relocated(
         exported.train_request(training={"epochs": 1, "model": "dense", "hyperparameters": {"learning_rate": 1e-5}}),

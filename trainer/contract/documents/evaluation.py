@@ -48,6 +48,8 @@ class Challenger:
     """Document `scores` that the model's own trainer writes; null: the judge scores the model."""
     signature: Signature | None = None
     """By its training report; null: not known."""
+    model_digest: Sha256 | None = None
+    """By its training report, proven before the model is loaded; null: not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,8 @@ class Champion:
     scores_uri: Address | None = None
     """As the challenger's."""
     signature: Signature | None = None
+    """As the challenger's."""
+    model_digest: Sha256 | None = None
     """As the challenger's."""
 
 

@@ -22,6 +22,8 @@ class ScoredModel:
     model_uri: Address
     scores_uri: Address
     """Of the document `scores`; the files that it names lie beside it."""
+    model_digest: Sha256 | None = None
+    """By the model's training report, proven before anything of it is loaded; null: not known."""
 
 
 @dataclass(frozen=True, kw_only=True)

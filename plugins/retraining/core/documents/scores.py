@@ -23,6 +23,8 @@ class ScoredModel(Value):
     model_uri: Address
     scores_uri: Address
     """Of the document `scores`; the files that it names lie beside it."""
+    model_digest: Sha256 | None = None
+    """By the model's training report, proven before anything of it is loaded; null: not known."""
 
 
 class ScoreRequest(Document):

@@ -15,7 +15,7 @@ from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.documents.threshold import ThresholdRule
-from retraining.core.documents.training import Signature, Training, TrainRequest, WeightedLabel
+from retraining.core.documents.training import Report, Training, TrainRequest, WeightedLabel
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.naming import serving, storage, vertex
@@ -153,7 +153,7 @@ def evaluation_job(
     champion_data: Data | None = None,
     champion_is_own: bool = False,
     proof: Proof = PROVEN,
-    signature: Signature | None = None,
+    report: Report | None = None,
 ) -> JobRequest:
     """Return the job that scores challenger and champion on the same shards.
 
@@ -168,20 +168,20 @@ def evaluation_job(
         champion_is_own: Whether it is of another framework, so that its own trainer scores it.
         proof: What is known of the champion's training examples: the judge looks into its files, and the decision
             goes by what they do not prove.
-        signature: The challenger's; None: not known.
+        report: Of the challenger's training; None: it is gone.
     """
     skipped = _reason_to_skip(plan, champion, champion_trained_before, champion_data)
     if champion is not None and champion_is_own:
         champion = champion.model_copy(
             update={"scores_uri": storage.scores_document_uri(plan.run_uri, vertex.CHAMPION)}
         )
-    request = _evaluate_request(plan, champion, skipped, proof, signature)
+    request = _evaluate_request(plan, champion, skipped, proof, report)
     job_request = _job_request(plan, "evaluate", request, request.evaluation_uri, "evaluation", service_account)
     return replace(job_request, artifact_uri=job_request.request_uri)  # who met whom stands there alone
 
 
 def _evaluate_request(
-    plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof, signature: Signature | None
+    plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof, report: Report | None
 ) -> EvaluateRequest:
     """Return what the judge is asked; `skipped` says why the champion is not scored."""
     compared = champion is not None and not skipped
@@ -197,7 +197,7 @@ def _evaluate_request(
         key=plan.spec.data.key,
         key_input=plan.spec.deployment.key_input,
         weight=plan.spec.data.weight,
-        challenger=_challenger(plan, signature),
+        challenger=_challenger(plan, report),
         champion=None if skipped else champion,
         champion_skipped=skipped,
         golden=plan.golden_query is not None,
@@ -220,13 +220,14 @@ def _evaluate_request(
     )
 
 
-def _challenger(plan: Plan, signature: Signature | None) -> Challenger:
+def _challenger(plan: Plan, report: Report | None) -> Challenger:
     own = plan.spec.training.runtime.scoring_image is not None
     return Challenger(
         model_uri=serving.trained_model_uri(plan),
         report_uri=storage.document_uri(plan.run_uri, "report"),
         scores_uri=storage.scores_document_uri(plan.run_uri, vertex.CHALLENGER) if own else None,
-        signature=signature,
+        signature=report.signature if report else None,
+        model_digest=report.model_digest if report else None,
     )
 
 

@@ -56,7 +56,8 @@ def _scoring_job(
         label=request.label,
         key=request.key,
         models=tuple(
-            ScoredModel(model_uri=side.model_uri, scores_uri=side.scores_uri or "") for side in sides.values()
+            ScoredModel(model_uri=side.model_uri, scores_uri=side.scores_uri or "", model_digest=side.model_digest)
+            for side in sides.values()
         ),
     )
     request_uri = storage.document_uri(folder_uri, asked.kind_name())

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage
-from retraining.core.spec.deployment import Container
+from retraining.core.spec.deployment import MODEL_DIGEST_VARIABLE, Container
 from retraining.core.untyped import ProtoJson
 
 BASE_PATH = "--model_base_path="
@@ -48,15 +48,24 @@ def tensorflow_serving(image: str, model: str) -> Container:
     )
 
 
-def container_spec(container: Container) -> ProtoJson:
-    """Return a container as `aiplatform_v1.ModelContainerSpec` in proto-JSON; of a pre-built one the image alone."""
+def container_spec(container: Container, model_digest: str) -> ProtoJson:
+    """Return a container as `aiplatform_v1.ModelContainerSpec` in proto-JSON; of a pre-built one the image alone.
+
+    Args:
+        container: Of the spec, or the default one.
+        model_digest: Of the model's files: what serves can prove them before it loads any. The registry keeps it with
+            the version, where no job can write.
+    """
     if Container.is_prebuilt(container.image):
         return {"image_uri": container.image}
     return {
         "image_uri": container.image,
         "command": list(container.command),
         "args": list(container.args),
-        "env": [{"name": name, "value": value} for name, value in container.environment.items()],
+        "env": [
+            {"name": name, "value": value}
+            for name, value in {**container.environment, MODEL_DIGEST_VARIABLE: model_digest}.items()
+        ],
         "ports": [{"container_port": container.port}],
         "predict_route": container.predict_route,
         "health_route": container.health_route,

@@ -10,7 +10,7 @@ from retraining.core.documents.decision import Decision, DecisionChampion, Gate,
 from retraining.core.documents.document import format_time
 from retraining.core.documents.evaluation import Baseline, Champion, EvaluateRequest, Evaluation
 from retraining.core.documents.plan import Plan
-from retraining.core.documents.training import Signature
+from retraining.core.documents.training import Report, Signature
 from retraining.core.errors import ContractError
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
@@ -327,7 +327,7 @@ def _gate(gate: GateName, passed: bool, found: str, expected: str, message: str)
 
 
 def champion_of(
-    version_name: str, version_id: str, model_uri: str, run_key: str, signature: Signature | None = None
+    version_name: str, version_id: str, model_uri: str, run_key: str, report: Report | None = None
 ) -> Champion:
     """Return the champion as the registry knows it, for `requests.evaluation_job`.
 
@@ -336,7 +336,7 @@ def champion_of(
         version_id: Of the version that carries the alias.
         model_uri: Its SavedModel.
         run_key: Its label `retraining-run`.
-        signature: By the report of that run; None: not known.
+        report: Of that run's training; None: it is gone.
 
     Raises:
         ContractError: The label is no run key.
@@ -347,5 +347,6 @@ def champion_of(
         version_id=version_id,
         run_key=run_key,
         as_of=RunKey.parse(run_key).as_of,
-        signature=signature,
+        signature=report.signature if report else None,
+        model_digest=report.model_digest if report else None,
     )

@@ -18,6 +18,8 @@ VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]
 ApprovalMode = Literal["first", "always", "never", "on_warning"]
 """When a person is asked: while the model has no champion; each time; never; when data or comparison carry warnings."""
 SignatureDigest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+MODEL_DIGEST_VARIABLE = "MODEL_DIGEST"
+"""Environment variable of a serving container: the SHA-256 that the model's files had when they were registered."""
 PREBUILT = re.compile(r"(?:[a-z]+-docker\.pkg\.dev/vertex-ai|gcr\.io/cloud-aiplatform)/prediction/([^:@]+)")
 
 
@@ -49,6 +51,8 @@ class Container(Section):
             raise ValueError(f"{self.image} has no {' and no '.join(missing)}: name the paths that it answers")
         if reserved := [name for name in self.environment if name.startswith("AIP_")]:
             raise ValueError(f"environment sets {', '.join(reserved)}: Vertex AI sets what begins with AIP_ itself")
+        if MODEL_DIGEST_VARIABLE in self.environment:
+            raise ValueError(f"environment sets {MODEL_DIGEST_VARIABLE}: registering sets it to the model's digest")
         return self
 
 

@@ -91,7 +91,7 @@ def upload_of(plan: Plan, decision: Decision, report: Report, schema_uris: Mappi
         display_name=plan.model,
         description=decision.words,
         artifact_uri=serving.registered_uri(plan, report.model_uri),
-        container_spec=serving.container_spec(serving.container_of(plan)),
+        container_spec=serving.container_spec(serving.container_of(plan), report.model_digest),
         labels=vertex.version_labels(plan),
         schema_uris=schema_uris,
     )

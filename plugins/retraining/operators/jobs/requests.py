@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from retraining.core.data import leakage
-from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Report, Signature, Snapshot, Tuning
+from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Report, Snapshot, Tuning
 from retraining.core.jobs import requests
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage, vertex
@@ -50,7 +50,7 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
                 version.version_id,
                 version.model_uri,
                 version.run_key,
-                _signature(champion_record),
+                champion_record.find_document(Report),
             )
             its_plan = champion_record.find_document(Plan)
             proof = leakage.proof(
@@ -66,13 +66,7 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
         champion_data=its_plan.spec.data if its_plan else None,
         champion_is_own=version is not None and version.labels.get(vertex.MODELS_LABEL) == vertex.OWN,
         proof=proof,
-        signature=_signature(record),
+        report=record.find_document(Report),
     )
     require_models(cloud, record, record.find_document(EvaluateRequest) or cast("EvaluateRequest", job_request.request))
     return job_request
-
-
-def _signature(record: Record) -> Signature | None:
-    """Return the signature of a run's model; None: its report is gone."""
-    report = record.find_document(Report)
-    return report.signature if report else None
