@@ -25,7 +25,8 @@ def deploy(bucket: EnvironmentBucket, folder: Path, commit: str, *, dry: bool, f
     Raises:
         DeployError: A file of somebody else's is in the way and `force` is not set, or somebody writes meanwhile.
     """
-    bundle, listing = digests_of(folder), bucket.list()
+    bundle = digests_of(folder)
+    listing = bucket.list(bundle)
     changes = plan_changes(bundle, listing.found, listing.left)
     for change in changes:
         print(change)
@@ -53,7 +54,7 @@ def _apply(
     generation = bucket.write_record(both, f"half of {commit}", listing.record_generation)
     for change in changes:
         bucket.apply(change, listing, folder)
-    if other := list(differences(bundle, bucket.list().found, listing.left)):
+    if other := list(differences(bundle, bucket.list(bundle).found, listing.left)):
         raise DeployError(f"{other[0]} was changed by somebody while this upload ran: run it again")
     bucket.write_record({name: frozenset({digest}) for name, digest in bundle.items()}, commit, generation)
 

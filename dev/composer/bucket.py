@@ -5,14 +5,14 @@ Every write and removal holds only for the object as it was listed, so nothing t
 
 from __future__ import annotations
 
-import base64
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
 from google.api_core.exceptions import Forbidden, NotFound, PreconditionFailed
 from google.cloud import storage
 
@@ -23,6 +23,8 @@ RECORD = "retraining-deployed.json"
 ENVIRONMENT_LABEL = "goog-composer-environment"
 _NOT_THERE = 0  # Cloud Storage's generation of an object that does not exist
 _SECONDS = 60
+_AT_ONCE = 8
+_RECORD_VERSION = 2  # of version 1 the digests are CRC32C, which whoever changes a file can keep
 _WITHOUT_RECORD = "delete it; what differs in the bucket then needs FORCE=1, and nothing that is gone is removed"
 
 
@@ -70,18 +72,26 @@ class EnvironmentBucket:
             raise DeployError(f"gs://{self.name} is the bucket of the environment {owner!r}, not of {environment!r}")
         return f"gs://{self.name} is the bucket of {environment}"
 
-    def list(self) -> Listing:
-        """Return what is there.
+    def list(self, names: Collection[str]) -> Listing:
+        """Return what is there; files that may be ours are read for their digests, as the service has none to go by.
+
+        Args:
+            names: Of the bundle; those of the record are looked at too.
 
         Raises:
             DeployError: The record is of a later release, or no record.
         """
         blobs = [blob for folder in FOLDERS for blob in self._bucket.list_blobs(prefix=f"{folder}/", timeout=_SECONDS)]
         record, generation = self._read_record()
+        provable = record.get("schema_version") == _RECORD_VERSION
+        left = {name: frozenset(digests if provable else ()) for name, digests in record.get("files", {}).items()}
+        ours = [blob for blob in blobs if blob.name in left or blob.name in names]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            digests = dict(zip((blob.name for blob in ours), pool.map(self._digest, ours), strict=True))
         return Listing(
-            found={blob.name: blob.crc32c for blob in blobs if not blob.name.endswith("/")},
+            found={name: digest for name, digest in digests.items() if digest},
             generations={blob.name: blob.generation for blob in blobs},
-            left={name: frozenset(digests) for name, digests in record.get("files", {}).items()},
+            left=left,
             record_generation=generation,
             commit=str(record.get("commit", "")),
         )
@@ -111,7 +121,11 @@ class EnvironmentBucket:
             DeployError: Another upload wrote it.
         """
         blob = self._bucket.blob(RECORD)
-        record = {"schema_version": 1, "commit": commit, "files": {name: sorted(files[name]) for name in sorted(files)}}
+        record = {
+            "schema_version": _RECORD_VERSION,
+            "commit": commit,
+            "files": {name: sorted(files[name]) for name in sorted(files)},
+        }
         try:
             blob.upload_from_string(
                 json.dumps(record, indent=1).encode() + b"\n",
@@ -125,6 +139,16 @@ class EnvironmentBucket:
             ) from None
         return int(blob.generation or _NOT_THERE)
 
+    def _digest(self, blob: storage.Blob) -> str | None:
+        """Return an object's digest as it was listed; None: it is gone, or another one by now."""
+        try:
+            content = self._bucket.blob(blob.name).download_as_bytes(
+                if_generation_match=blob.generation, timeout=_SECONDS
+            )
+        except (NotFound, PreconditionFailed):
+            return None
+        return _sha256(content)
+
     def _read_record(self) -> tuple[Mapping[str, Any], int]:
         blob = self._bucket.get_blob(RECORD, timeout=_SECONDS)
         if blob is None:
@@ -134,8 +158,8 @@ class EnvironmentBucket:
             record = json.loads(blob.download_as_bytes(timeout=_SECONDS))
         except ValueError as error:
             raise DeployError(f"{address}: no JSON ({error}): {_WITHOUT_RECORD}") from None
-        if not isinstance(record, dict) or record.get("schema_version") != 1:
-            raise DeployError(f"{address}: expected schema_version 1: use the release that wrote it")
+        if not isinstance(record, dict) or record.get("schema_version") not in (1, _RECORD_VERSION):
+            raise DeployError(f"{address}: expected schema_version 1 or 2: use the release that wrote it")
         if not _is_list_of_digests(record.get("files")):
             raise DeployError(f"{address}: files: expected a list of digests by name: {_WITHOUT_RECORD}")
         return record, int(blob.generation)
@@ -148,7 +172,7 @@ def digests_of(folder: Path) -> Digests:
         DeployError: One of the folders has none: what is in the bucket would all be removed.
     """
     found = {
-        path.relative_to(folder).as_posix(): _crc32c(path.read_bytes())
+        path.relative_to(folder).as_posix(): _sha256(path.read_bytes())
         for name in FOLDERS
         for path in sorted((folder / name).rglob("*"))
         if path.is_file()
@@ -164,5 +188,5 @@ def _is_list_of_digests(files: object) -> bool:
     )
 
 
-def _crc32c(content: bytes) -> str:
-    return base64.b64encode(google_crc32c.Checksum(content).digest()).decode()
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 Digests = Mapping[str, str]
-"""CRC32C in base64, as Cloud Storage tells it, by the object's name."""
+"""SHA-256 of the content, by the object's name."""
 Left = Mapping[str, frozenset[str]]
-"""The digests that an upload may have left, by the object's name: two, if it was killed."""
+"""The digests that an upload may have left, by the object's name: two, if it was killed; none, without proof."""
 
 
 class Kind(StrEnum):
@@ -82,6 +82,8 @@ def _removed(name: str, found: Digests, left: Left) -> Change:
 
 
 def _changed(there: str, left: frozenset[str]) -> str:
+    if not left:
+        return "an earlier release put it there and left no digest of it"
     return "" if there in left else "somebody changed it there"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import pytest
 
 from composer import __main__ as command
@@ -131,6 +133,56 @@ def test_what_somebody_changed_is_named_and_only_forced(bucket, tmp_path) -> Non
     assert contents(bucket) == {**SECOND, **THEIRS}
 
 
+def with_checksum_of(wanted: bytes, start: bytes) -> bytes:
+    """Bytes that begin otherwise and have the same CRC32C: four more bytes reach any checksum."""
+    target = int.from_bytes(google_crc32c.Checksum(wanted).digest(), "big")
+    before = google_crc32c.value(start + b"\0\0\0\0")
+    flips = [google_crc32c.value(start + (1 << bit).to_bytes(4, "little")) ^ before for bit in range(32)]
+    rows = [(flip, 1 << bit) for bit, flip in enumerate(flips)]  # CRC is linear: solve for the bits to flip
+    missing, chosen = target ^ before, 0
+    for place in reversed(range(32)):
+        pivot = next(row for row in rows if row[0] >> place & 1)
+        rows = [(row[0] ^ pivot[0], row[1] ^ pivot[1]) if row[0] >> place & 1 else row for row in rows if row != pivot]
+        if missing >> place & 1:
+            missing, chosen = missing ^ pivot[0], chosen ^ pivot[1]
+    return start + chosen.to_bytes(4, "little")
+
+
+@pytest.mark.cloud
+def test_a_file_changed_to_the_same_checksum_is_seen(bucket, tmp_path) -> None:
+    """CRC32C finds broken wires; who changes a file on purpose keeps it. The next upload names the file."""
+    from google.cloud import storage
+
+    first = write(tmp_path / "first", FIRST)
+    deploy(bucket, first)
+    forged = with_checksum_of(FIRST["dags/retrain.py"], b"import theirs  #")
+    assert google_crc32c.value(forged) == google_crc32c.value(FIRST["dags/retrain.py"])
+    storage.Client().bucket(bucket.name).blob("dags/retrain.py").upload_from_string(forged)
+    with pytest.raises(DeployError, match=r"1 files .* such as dags/retrain\.py.*FORCE=1"):
+        deploy(bucket, first)
+    deploy(bucket, first, force=True)
+    assert contents(bucket) == {**FIRST, **THEIRS}
+
+
+@pytest.mark.cloud
+def test_a_record_of_an_earlier_release_proves_nothing(bucket, tmp_path, capsys) -> None:
+    """Its checksums could be kept: what differs is replaced by force once; then the digests are there."""
+    from google.cloud import storage
+
+    remote = storage.Client().bucket(bucket.name)
+    for name, content in FIRST.items():
+        remote.blob(name).upload_from_string(content)
+    record = {"schema_version": 1, "commit": "a", "files": {name: ["AAAAAA=="] for name in FIRST}}
+    remote.blob(RECORD).upload_from_string(json.dumps(record))
+    second = write(tmp_path / "second", SECOND)
+    with pytest.raises(DeployError, match=r"2 files"):
+        deploy(bucket, second)
+    assert "left no digest of it" in capsys.readouterr().out
+    deploy(bucket, second, force=True)
+    deploy(bucket, write(tmp_path / "first", FIRST))
+    assert contents(bucket) == {**FIRST, **THEIRS}
+
+
 @pytest.mark.cloud
 def test_of_two_at_once_one_is_told_so(bucket, tmp_path, monkeypatch) -> None:
     """Whoever looked before the other wrote does not write over it; the bucket has the other's bundle, whole."""
@@ -138,8 +190,8 @@ def test_of_two_at_once_one_is_told_so(bucket, tmp_path, monkeypatch) -> None:
     listed = EnvironmentBucket.list
     slow = EnvironmentBucket(bucket.name)
 
-    def list_and_wait(self: EnvironmentBucket) -> Any:
-        found = listed(self)
+    def list_and_wait(self: EnvironmentBucket, names: Any) -> Any:
+        found = listed(self, names)
         if self is slow:
             monkeypatch.undo()
             deploy(bucket, second)
@@ -178,7 +230,7 @@ def test_without_a_bundle_nothing_is_removed(bucket, tmp_path) -> None:
 @pytest.mark.cloud
 @pytest.mark.parametrize(
     "record",
-    [b"{", b"[]", b'{"schema_version": 2}', b'{"schema_version": 1}', b'{"schema_version": 1, "files": {"a": 1}}'],
+    [b"{", b"[]", b'{"schema_version": 3}', b'{"schema_version": 1}', b'{"schema_version": 1, "files": {"a": 1}}'],
 )
 def test_a_record_that_is_none_is_named(bucket, tmp_path, record: bytes) -> None:
     from google.cloud import storage
