@@ -10,7 +10,7 @@ import pytest
 from retraining.core.documents import ScoringPlan
 from retraining.core.errors import DataError
 from retraining.core.scoring import lines
-from retraining.core.scoring.keys import KeySet, name_keys
+from retraining.core.scoring.keys import KeySet, find_places
 from tests.support.contracts import EXAMPLES
 
 PLAN = json.loads((EXAMPLES / "scoring_plan__query.json").read_bytes())
@@ -46,16 +46,22 @@ def test_a_line_gives_its_key() -> None:
     ("line", "words"),
     [
         (b"\x1f\x8b\x08\x00", r"a, line 4: a compressed file\. Expected plain JSON lines.*Unpack it \(gunzip\)"),
-        (b"flight_id,carrier", "line 4: no JSON: b'flight_id,carrier'"),
-        (b"[1]", "no object"),
+        (b"flight_id,carrier", "line 4: no JSON: Expecting value at character 0"),
+        (b'{"flight_id": 7, "distance": NaN}', "line 4: no JSON: not UTF-8, "),
+        (b"\xff", "line 4: no JSON: not UTF-8, "),
+        (b"[" * 5000, "line 4: no JSON: not UTF-8, .* or too many levels"),
+        (b"[1]", "no object but a list"),
         (
             json.dumps({"flight_id": 7, "carrier": "UA"}).encode(),
             r"line 4: no distance\. Expected JSON lines, each with",
         ),
-        (json.dumps(LINE | {"late": 0}).encode(), "a line with late.*and nothing else"),
-        (json.dumps(LINE | {"flight_id": None}).encode(), "the key flight_id is null. Expected a text or a whole"),
-        (json.dumps(LINE | {"flight_id": True}).encode(), "the key flight_id is true"),
-        (json.dumps(LINE | {"flight_id": 1.5}).encode(), r"the key flight_id is 1\.5"),
+        (json.dumps(LINE | {"late": 0}).encode(), r"line 4: 1 more than these\. Expected .*and nothing else"),
+        (
+            json.dumps(LINE | {"flight_id": None}).encode(),
+            "the key flight_id is true, false or null. Expected a text or a whole",
+        ),
+        (json.dumps(LINE | {"flight_id": True}).encode(), "the key flight_id is true, false or null"),
+        (json.dumps(LINE | {"flight_id": 1.5}).encode(), "the key flight_id is a number"),
     ],
 )
 def test_a_line_that_is_no_instance_is_named(line: bytes, words: str) -> None:
@@ -85,7 +91,7 @@ def test_an_answer_has_a_key_and_what_the_plan_says(prediction: Any, size: int |
 )
 def test_an_answer_of_another_form_is_refused(line: bytes) -> None:
     with pytest.raises(
-        DataError, match=r"b, line 2: an answer \{.*Expected a key, and a number as 'score'.*stays as it"
+        DataError, match=r"b, line 2: an answer of another form\. Expected a key, and a number as 'score'.*stays as it"
     ):
         lines.answer_key(plan(), "b, line 2", line)
     with pytest.raises(DataError, match="2 numbers"):
@@ -101,10 +107,12 @@ def test_the_order_of_keys_does_not_matter_and_anything_else_does() -> None:
 
 
 def test_what_two_sets_of_keys_differ_in_is_found_and_named() -> None:
-    """Among more keys than are told in a message."""
-    numbers = range(5000)
-    sent, answered = KeySet.of(numbers), KeySet.of([*range(10, 5000), 4711, "x"])
-    assert name_keys(sent.without(answered), numbers, 5) == "0, 1, 2, 3, 4, …"
-    assert name_keys(answered.doubled(), numbers, 5) == "4711"
-    assert name_keys(answered.without(sent), [*numbers, "x", "x"], 5) == "x"
+    """Among more keys than are told in a message; where they stand, never what they are."""
+    numbers, said = range(5000), [*range(10, 5000), 4711, "x"]
+    sent, answered = KeySet.of(numbers), KeySet.of(said)
+    asked_places = [(key, f"line {place}") for place, key in enumerate(numbers, start=1)]
+    said_places = [(key, f"answer {place}") for place, key in enumerate(said, start=1)]
+    assert find_places(sent.without(answered), asked_places, 5) == "line 1; line 2; line 3; line 4; line 5; …"
+    assert find_places(answered.doubled(), said_places, 5) == "answer 4702; answer 4991"
+    assert find_places(answered.without(sent), said_places, 5) == "answer 4992"
     assert (sent.doubled(), len(sent.without(answered))) == (set(), 10)

@@ -50,7 +50,8 @@ training: {{model: dense, epochs: 8, batch_size: 64, seed: 7, hyperparameters: {
 evaluation: {{metric: auc, min_value: 0.7, promote: {{min_examples: 100}}}}
 monitoring: {{policy: {{windows: {{exceeded: 1, of: 1}}}}}}
 deployment: {{staging: true}}
-scoring: {{table: {SOURCE}.night, destination: retraining.{MODEL}_scores, partition: false}}
+scoring:
+  {{table: {SOURCE}.night, destination: retraining.{MODEL}_scores, allow_destinations: [retraining], partition: false}}
 """
 # Late are the heavy parcels of one carrier.
 ROWS = f"""

@@ -29,7 +29,7 @@ MODELS = ("departures", "sklearn", "auxiliary", "xgboost", "regression", "keyed"
 """Arrays and a count; other frameworks, in their own containers; several outputs; a number with quantiles; a key."""
 
 
-def scored_spec(name: str, include: Path) -> ModelSpec:
+def scored_spec(name: str, include: Path, bucket: str) -> ModelSpec:
     """A shipped model or an example, with a section `scoring`."""
     if name == "departures":
         path = include / "models" / "departures.yaml"
@@ -42,7 +42,12 @@ def scored_spec(name: str, include: Path) -> ModelSpec:
     if name == "keyed":
         values["name"], values["deployment"] = name, values.get("deployment", {}) | {"key_input": True}
         path = path.rename(path.with_name(f"{name}.yaml"))
-    values["scoring"] = {"table": f"retraining.{name}_unseen", "destination": f"retraining.{name}_scores"}
+    values["scoring"] = {
+        "table": f"retraining.{name}_unseen",
+        "destination": f"retraining.{name}_scores",
+        "allow_sources": ["gs://b-b/in/", f"gs://{bucket}/{name}-lines/"],
+        "allow_destinations": ["gs://b-b/", f"gs://{bucket}/"],
+    }
     path.write_text(yaml.safe_dump(values))
     return load_spec(path)
 
@@ -110,7 +115,7 @@ def test_a_table_and_files_are_scored_as_the_endpoint_answers(
     include = copy_include(tmp_path)
     for module in (run_plan, scoring_plan):
         monkeypatch.setattr(module, "include_path", lambda: include)
-    spec = scored_spec(name, include)
+    spec = scored_spec(name, include, local_cloud.bucket)
     night = run_night(spec, make_run(run_id=f"manual__{name}", logical_date=NIGHT))
     client, source = bigquery.Client(), f"retraining.{name}_unseen"
     test_start = night["plan"]["window"]["test_start"]
@@ -139,11 +144,11 @@ def test_a_table_and_files_are_scored_as_the_endpoint_answers(
     bucket = storage.Client().bucket(local_cloud.bucket)
     lines = [json.dumps({spec.data.key: key, **values}) for key, values in rows.items()]
     for number, part in enumerate((lines[:200], lines[200:])):
-        bucket.blob(f"{name}_lines/{number}.jsonl").upload_from_string("\n".join(part))
-    folder = f"gs://{bucket.name}/{name}_answers"
-    files = {"files": f"gs://{bucket.name}/{name}_lines/*.jsonl", "destination": folder}
+        bucket.blob(f"{name}-lines/{number}.jsonl").upload_from_string("\n".join(part))
+    folder = f"gs://{bucket.name}/{name}-answers"
+    files = {"files": f"gs://{bucket.name}/{name}-lines/*.jsonl", "destination": folder}
     run_scoring(spec, make_run(run_id=f"manual__{name}_files", logical_date=NIGHT), **files)
-    current = json.loads(bucket.blob(f"{name}_answers/2013-11-20/current.json").download_as_bytes())
+    current = json.loads(bucket.blob(f"{name}-answers/2013-11-20/current.json").download_as_bytes())
     prefix = current["predictions"].removeprefix(f"gs://{bucket.name}/").rstrip("*")
     answers = [
         json.loads(line)

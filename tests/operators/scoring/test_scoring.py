@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,20 @@ from retraining.core.errors import ConflictError
 from retraining.core.scoring.plan import explain
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.bucket import Killed
-from tests.support.scenes.scoring import DESTINATION, QUERY, ROWS, SPEC, ScoringScene, columns
+from tests.support.scenes.scoring import DESTINATION, QUERY, ROWS, SPEC, ScoringScene, change_section, columns
 
 ALL = ("plan", "snapshot", "predict", "write", "cancel_jobs", "clean_up")
+
+
+@pytest.fixture(autouse=True)
+def _places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The file allows two datasets and two folders of a bucket to the form."""
+    change_section(
+        monkeypatch,
+        tmp_path,
+        allow_sources=["retraining", "gs://b-b/in/"],
+        allow_destinations=["flights", "gs://b-b/out/"],
+    )
 
 
 @pytest.fixture
@@ -67,7 +79,7 @@ def test_a_version_that_takes_the_key_is_sent_it(scene) -> None:
     (job,) = scene.cloud.jobs.specs
     assert job["instance_config"] == {"instance_type": "object", "key_field": "row_key"}
     with pytest.raises(AirflowFailException, match=r"takes the key with each row.*Load the files into a table"):
-        scene.execute(scene.start("manual__2", files="gs://b-b/in/*.jsonl", destination="gs://b-b/out"), "plan")
+        scene.execute(scene.start("manual__2", files="gs://b-b/in/*.jsonl", destination="gs://b-b/out/a"), "plan")
     assert len(scene.cloud.jobs.specs) == 1
 
 

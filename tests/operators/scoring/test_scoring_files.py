@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.bucket import Killed
-from tests.support.scenes.scoring import SPEC, ScoringScene
+from tests.support.scenes.scoring import SPEC, ScoringScene, change_section
 
 ALL = ("plan", "snapshot", "predict", "write", "cancel_jobs", "clean_up")
 FILES, TARGET = "gs://b-b/in/*.jsonl", "gs://b-b/out"
@@ -66,6 +67,12 @@ class FilesScene:
         return found
 
 
+@pytest.fixture(autouse=True)
+def _places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The file allows what the form names."""
+    change_section(monkeypatch, tmp_path, allow_sources=["gs://b-b/in/"], allow_destinations=["gs://b-b/"])
+
+
 @pytest.fixture
 def scene(make_run: Any) -> FilesScene:
     """A champion, and files to score."""
@@ -83,14 +90,20 @@ def test_answers_in_another_order_are_announced(scene) -> None:
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        (KEYS[:6], "6 answers for 8 lines; 2 without an answer: {key} k6, k7; .'no number', 1"),
+        (
+            KEYS[:6],
+            r"6 answers for 8 lines; 2 without an answer: {b}2; {b}3; the service's own errors are in .*errors_st",
+        ),
         (
             [*KEYS[:7], "k0"],
-            "8 answers for 8 lines; 1 without an answer: {key} k7; 1 answered more than once: {key} k0",
+            r"8 answers for 8 lines; 1 without an answer: {b}3; 1 answered more than once: {r}0-of-00002, line 1; {r}",
         ),
-        ([*KEYS[:7], "x"], "8 answers for 8 lines; 1 without an answer: {key} k7; 1 answered and not asked: {key} x"),
-        ([*KEYS, "x"], "9 answers for 8 lines; 1 answered and not asked: {key} x"),
-        ([], "0 answers for 8 lines; 8 without an answer: {key} k0, k1, k2, k3, k4, …"),
+        (
+            [*KEYS[:7], "x"],
+            "8 answers for 8 lines; 1 without an answer: {b}3; 1 answered and not asked: {r}1-of-00002, line 5",
+        ),
+        ([*KEYS, "x"], "9 answers for 8 lines; 1 answered and not asked: {r}1-of-00002, line 6"),
+        ([], "0 answers for 8 lines; 8 without an answer: {a}1; {a}2; {a}3; {a}4; {a}5; …"),
     ],
     ids=["lost", "doubled", "foreign", "too many", "none"],
 )
@@ -98,8 +111,12 @@ def test_every_line_is_compared_with_the_answers(scene, keys, words) -> None:
     """Not how many there are alone; the destination stays, and no second job is paid for a cleared task."""
     run = scene.start()
     folder = scene.predict(run, keys)
-    with pytest.raises(AirflowFailException, match=f"{folder}: {words.format(key=scene.scoring.key)}.*stays as it was"):
+    places = {name: rf"gs://b-b/in/{name}\.jsonl, line " for name in "ab"}
+    words = words.format(r=f"{folder}/prediction.results-0000", **places)
+    with pytest.raises(AirflowFailException, match=f"{folder}: {words}.*stays as it was") as refused:
         scene.scoring.execute(run, "write")
+    assert "k0" not in str(refused.value)
+    assert "no number" not in str(refused.value)
     assert CURRENT not in scene.bucket.objects
     scene.answer(KEYS)
     scene.scoring.execute(run, "write", "clean_up", max_tries=4)
@@ -118,7 +135,11 @@ def test_files_that_changed_after_they_were_read_are_noticed(scene) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("c", ["k3", "k6", "new"], r"\*\.jsonl: 2 {key} more than once in 11 lines: k3, k6\. Expected each key once"),
+        (
+            "c",
+            ["k3", "k6", "new"],
+            r"2 {key} more than once in 11 lines: \S+a\.jsonl, line 4; \S+b\.jsonl, line 2; \S+c\.jsonl, line 1; ",
+        ),
         ("b", None, r"in/b\.jsonl, line 1: a compressed file.*Unpack it"),
     ],
     ids=["doubled", "gzip"],

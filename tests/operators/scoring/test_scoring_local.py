@@ -34,7 +34,11 @@ features:
 label: {name: late, kind: binary}
 training: {model: dense}
 evaluation: {metric: auc, min_value: 0.6}
-scoring: {table: retraining.bulk_source, destination: retraining.bulk_scores}
+scoring:
+  table: retraining.bulk_source
+  destination: retraining.bulk_scores
+  allow_sources: [retraining, "gs://b-b/", "gs://BUCKET/bulk-lines/"]
+  allow_destinations: [retraining, "gs://b-b/", "gs://BUCKET/bulk-answers/"]
 """
 
 
@@ -63,7 +67,7 @@ def spec(local_cloud, tmp_path_factory):
     register(f"gs://{local_cloud.bucket}/{run_folder}/training/model")
     models = folder / "include" / "models"
     models.mkdir(parents=True)
-    (models / f"{MODEL}.yaml").write_text(SPEC)
+    (models / f"{MODEL}.yaml").write_text(SPEC.replace("BUCKET", local_cloud.bucket))
     for name in ("prices", "regions"):
         (models.parent / name).symlink_to(include_path() / name)
     with pytest.MonkeyPatch.context() as patch:
@@ -140,9 +144,9 @@ def lines(folder: str, data: list[dict[str, Any]]) -> str:
 
 def test_files_are_scored_into_files(spec, make_run) -> None:
     """An answer for each line, with its key; the destination names them once they are whole."""
-    source = lines("bulk_lines", [{"id": f"k{n}", "carrier": "UA", "distance": n * 1.5} for n in range(20)])
+    source = lines("bulk-lines/good", [{"id": f"k{n}", "carrier": "UA", "distance": n * 1.5} for n in range(20)])
     settings = Cloud().settings
-    target = f"gs://{settings.bucket}/bulk_answers"
+    target = f"gs://{settings.bucket}/bulk-answers/good"
     run = score(spec, make_run, "manual__files", 20, files=source, destination=target)
     assert run.xcoms["write", "return_value"]["rows"] == 20
     cloud = Cloud()
@@ -160,7 +164,7 @@ def test_files_are_scored_into_files(spec, make_run) -> None:
 def test_lines_without_an_answer_are_not_announced(spec, make_run) -> None:
     """One bad line takes its batch of 64 with it; what the destination names stays."""
     data = [{"id": f"k{n}", "carrier": "UA", "distance": "far" if n == 7 else 1.5} for n in range(100)]
-    source, target = lines("bulk_bad", data), f"gs://{Cloud().settings.bucket}/bulk_bad_answers"
+    source, target = lines("bulk-lines/bad", data), f"gs://{Cloud().settings.bucket}/bulk-answers/bad"
     with pytest.raises(AirflowFailException, match=r"(?s)36 answers for 100 lines; .*stays as it was"):
         score(spec, make_run, "manual__bad", 20, files=source, destination=target)
     assert Cloud().artifacts.read_object(f"{target}/2013-11-20/current.json") is None
@@ -170,14 +174,14 @@ def test_lines_without_an_answer_are_not_announced(spec, make_run) -> None:
     ("line", "words"),
     [
         ({"id": "a", "carrier": "UA"}, r"0\.jsonl, line 1: no distance"),
-        ({"id": "a", "carrier": "UA", "distance": 1.5, "late": 0}, "a line with late"),
+        ({"id": "a", "carrier": "UA", "distance": 1.5, "late": 0}, "1 more than these"),
         (["a", "UA", 1.5], "no object"),
     ],
 )
 def test_lines_that_are_no_instances_are_refused_before_a_job(spec, make_run, line, words) -> None:
-    source = lines("bulk_strange", [line] * 6)
+    source = lines("bulk-lines/strange", [line] * 6)
     name = f"{type(line).__name__}_{len(line)}"
-    target = f"gs://{Cloud().settings.bucket}/bulk_strange_{name}"
+    target = f"gs://{Cloud().settings.bucket}/bulk-answers/{name}"
     with pytest.raises(AirflowFailException, match=words):
         score(spec, make_run, f"manual__{name}", 20, files=source, destination=target)
 

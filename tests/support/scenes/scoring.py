@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
+import yaml
 
 from retraining.core.documents import Plan, Report, ScoringPlan
 from retraining.core.jobs.job import JobType
@@ -11,6 +15,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.operators.airflow.params import score_params
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.scoring import scoring_plan
 from retraining.operators.scoring.destination import CleanUpScoringOperator, WriteAnswersOperator
 from retraining.operators.scoring.instances import SnapshotInstancesOperator
 from retraining.operators.scoring.prediction import PredictOperator
@@ -29,6 +34,18 @@ ROWS = 12
 def columns(**types: str) -> list[dict[str, Any]]:
     """Columns of a table, as BigQuery's API gives them."""
     return [{"name": name, "type": type_, "mode": "NULLABLE", "fields": []} for name, type_ in types.items()]
+
+
+def change_section(monkeypatch: pytest.MonkeyPatch, folder: Path, **keys: Any) -> None:
+    """Let the model's file have other keys in its section `scoring`, as `plan` reads it."""
+    for path in include_path().iterdir():
+        if path.name != "models":
+            (folder / path.name).symlink_to(path)
+    values = yaml.safe_load((include_path() / "models" / f"{MODEL}.yaml").read_text())
+    values["scoring"] = {key: value for key, value in (values["scoring"] | keys).items() if value is not None}
+    (folder / "models").mkdir()
+    (folder / "models" / f"{MODEL}.yaml").write_text(yaml.safe_dump(values))
+    monkeypatch.setattr(scoring_plan, "include_path", lambda: folder)
 
 
 class ScoringScene:

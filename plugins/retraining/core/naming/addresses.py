@@ -42,6 +42,18 @@ class ObjectAddress:
         return (path.rpartition("/")[0] if star else path).strip("/")
 
     @property
+    def first_folder(self) -> str:
+        """First part of the path; empty where that is the last one too."""
+        folder, slash, _ = self.path.partition("/")
+        return folder if slash else ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every folder has a name, and no part is `.` or `..`: storage means nothing by them, others do."""
+        *folders, name = self.path.split("/")
+        return all(folders) and not {*folders, name} & {".", ".."}
+
+    @property
     def without_scheme(self) -> str:
         """`<bucket>/<path>`, as browsers' addresses have it."""
         return f"{self.bucket}/{self.path}"

@@ -12,6 +12,19 @@ from retraining.core.naming.run_keys import frozen_set_key, stamp
 _BATCH_OUTPUT = re.compile(r"(?:predictions|errors)_(\d{4}_\d{2}_\d{2}T\d{2}_\d{2}_\d{2})_\d{3}Z_\d{3}")
 _RUN_TABLE = re.compile(r"(run|score|files|objects)_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
 
+RESERVED_PREFIXES = ("golden_", "requests_", "retraining_")
+"""How the names begin of this system's tables that stay."""
+
+
+def is_reserved_table(name: str) -> bool:
+    """Tell whether a full name is one that this system, or Vertex AI for it, gives to its tables."""
+    short = name.rpartition(".")[2].lower()
+    return (
+        is_run_table(short)
+        or _BATCH_OUTPUT.fullmatch(name.rpartition(".")[2]) is not None
+        or short.startswith(RESERVED_PREFIXES)
+    )
+
 
 def run_table(plan: Plan) -> str:
     """Run table as `project.dataset.table`."""

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 Key = str | int
+PlacedKey = tuple[Key, str]
+"""A key, and where it stands."""
 _GROUPS = 256
 
 
@@ -52,16 +54,15 @@ class KeySet:
         return {mark for index in range(_GROUPS) for mark in marks(index)}
 
 
-def name_keys(marks: set[int], keys: Iterable[Key], most: int) -> str:
-    """Return those of the keys that have one of the marks, each once, as text; not more than some."""
-    left, named = set(marks), []
-    for key in keys:
-        if (mark := _mark(key)) in left:
-            left.discard(mark)
-            named.append(str(key))
-            if len(named) == most:
-                break
-    return ", ".join(named) + (", …" if len(marks) > len(named) else "")
+def find_places(marks: set[int], placed: Iterable[PlacedKey], most: int) -> str:
+    """Return where keys that have one of the marks stand, the first few of them."""
+    found: list[str] = []
+    for key, place in placed:
+        if _mark(key) in marks:
+            if len(found) == most:
+                return "; ".join([*found, "…"])
+            found.append(place)
+    return "; ".join(found)
 
 
 def _mark(key: Key) -> int:

@@ -2,7 +2,8 @@
 
 A line is an instance with its key: `{"id": "a", "carrier": "UA", "distance": 12.5}`. A line of the answers has the key
 and the prediction. Answers of a job lie in a folder of its own, and `current.json` in the destination names the one
-that counts: readers see the old answers until that object is replaced, and then the new ones.
+that counts: readers see the old answers until that object is replaced, and then the new ones. A message says where a
+line stands, never what it holds: whoever reads logs may not be one who may read the file.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import NoReturn, cast
 
 from retraining.core.data.span_store import StoredObject
 from retraining.core.documents.document import canonical_json, format_time
+from retraining.core.documents.json_text import read_json
 from retraining.core.documents.scoring import Predictions, ScoringInput, ScoringPlan
 from retraining.core.errors import DataError
 from retraining.core.scoring.answers import SHOWN
-from retraining.core.scoring.keys import Key, KeySet, name_keys
+from retraining.core.scoring.keys import Key, KeySet, PlacedKey, find_places
 
 RESULTS, ERRORS = "prediction.results-", "prediction.errors_stats-"
 """What Vertex AI calls the objects of answers, and of what has none."""
@@ -27,6 +29,7 @@ PIECE_BYTES = 8_000_000
 """Of a file that are in memory while its lines are counted."""
 
 _GZIP = b"\x1f\x8b"
+_LIMITS = "not UTF-8, a name that stands twice, a number that is not finite or too long, or too many levels"
 _WAY_OUT = "Correct the files, then clear plan and what follows it"
 
 
@@ -60,18 +63,18 @@ def instance_key(plan: ScoringPlan, where: str, line: bytes) -> Key:
         way_out = "Unpack it (gunzip): a batch prediction reads JSON lines as plain text"
         raise DataError(where, "a compressed file", f"plain {expected}", way_out)
     try:
-        values = json.loads(line)
-    except ValueError:
-        raise DataError(where, f"no JSON: {line[:80]!r}", expected, _WAY_OUT) from None
+        values = read_json(line)
+    except ValueError as error:
+        raise DataError(where, f"no JSON: {_reason(error)}", expected, _WAY_OUT) from None
     if not isinstance(values, dict):
-        raise DataError(where, f"no object: {line[:80]!r}", expected, _WAY_OUT)
+        raise DataError(where, f"no object but {_kind(values)}", expected, _WAY_OUT)
     if missing := [name for name in wanted if name not in values]:
         raise DataError(where, f"no {', '.join(missing)}", expected, _WAY_OUT)
-    if strange := [name for name in values if name not in wanted]:
-        raise DataError(where, f"a line with {', '.join(strange)}", f"{expected}, and nothing else", _WAY_OUT)
+    if more := len(values) - len(set(wanted)):
+        raise DataError(where, f"{more} more than these", f"{expected}, and nothing else", _WAY_OUT)
     key = values[plan.key]
     if not _is_key(key):
-        raise DataError(where, f"the key {plan.key} is {json.dumps(key)[:80]}", "a text or a whole number", _WAY_OUT)
+        raise DataError(where, f"the key {plan.key} is {_kind(key)}", "a text or a whole number", _WAY_OUT)
     return cast(Key, key)
 
 
@@ -82,28 +85,27 @@ def answer_key(plan: ScoringPlan, where: str, line: bytes) -> Key:
         DataError: It is of another form.
     """
     with contextlib.suppress(ValueError):
-        values = json.loads(line)
+        values = read_json(line)
         if isinstance(values, dict) and _is_key(values.get("key")) and _is_answer(plan, values.get("prediction")):
             return cast(Key, values["key"])
     form = f"{plan.answer_size} numbers" if plan.answer_size else "a number"
     way_out = f"{plan.destination.table} stays as it was. Compare the serving image with the version's signature"
-    found = f"an answer {line[:200].decode(errors='replace')}"
-    raise DataError(where, found, f"a key, and {form} as {plan.output!r}", way_out)
+    raise DataError(where, "an answer of another form", f"a key, and {form} as {plan.output!r}", way_out)
 
 
-def require_distinct(plan: ScoringPlan, sent: KeySet, keys: Iterable[Key]) -> None:
+def require_distinct(plan: ScoringPlan, sent: KeySet, placed: Iterable[PlacedKey]) -> None:
     """Refuse lines of which some have the same key: their answers could not be told apart.
 
     Args:
         plan: The scoring.
         sent: The keys of all lines.
-        keys: The same once more, to name some.
+        placed: The same once more, to say where some stand.
 
     Raises:
         DataError: Some have.
     """
     if doubled := sent.doubled():
-        found = f"{len(doubled)} {plan.key} more than once in {sent.lines} lines: {name_keys(doubled, keys, SHOWN)}"
+        found = f"{len(doubled)} {plan.key} more than once in {sent.lines} lines: {find_places(doubled, placed, SHOWN)}"
         raise DataError(str(plan.source.files), found, "each key once", _WAY_OUT)
 
 
@@ -139,23 +141,27 @@ def is_whole(instances: ScoringInput, answered: KeySet) -> bool:
     return answered.lines == instances.rows and instances.keys in (None, answered.digest)
 
 
-def describe_difference(key: str, sent: KeySet, answered: KeySet, named: Callable[[], Iterable[Key]]) -> Iterator[str]:
-    """Yield which lines have no answer, or several, and which answers are of no line.
+def describe_difference(
+    sent: KeySet,
+    answered: KeySet,
+    asked: Callable[[], Iterable[PlacedKey]],
+    said: Callable[[], Iterable[PlacedKey]],
+) -> Iterator[str]:
+    """Yield how many lines have no answer, or several, how many answers are of no line, and where some of them stand.
 
     Args:
-        key: Its name.
         sent: The keys of the lines.
         answered: The keys of the answers.
-        named: Gives all of them once more, to name some.
+        asked: Gives the lines' keys once more.
+        said: Gives the answers' keys once more.
     """
-    kinds = {
-        "without an answer": sent.without(answered),
-        "answered more than once": answered.doubled(),
-        "answered and not asked": answered.without(sent),
-    }
-    for what, marks in kinds.items():
+    for what, marks, placed in (
+        ("without an answer", sent.without(answered), asked),
+        ("answered more than once", answered.doubled(), said),
+        ("answered and not asked", answered.without(sent), said),
+    ):
         if marks:
-            yield f"{len(marks)} {what}: {key} {name_keys(marks, named(), SHOWN)}"
+            yield f"{len(marks)} {what}: {find_places(marks, placed(), SHOWN)}"
 
 
 def refuse_answers(plan: ScoringPlan, predictions: Predictions, found: Iterable[str]) -> NoReturn:
@@ -183,6 +189,18 @@ def current(plan: ScoringPlan, instances: ScoringInput, predictions: Predictions
         "job": predictions.job,
     }
     return (json.dumps(values, indent=2) + "\n").encode()
+
+
+def _reason(error: ValueError) -> str:
+    """Return why a text is no JSON, without any of it."""
+    return f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else _LIMITS
+
+
+def _kind(value: object) -> str:
+    """Return what JSON calls the kind of a value."""
+    if isinstance(value, bool) or value is None:
+        return "true, false or null"
+    return {str: "a text", int: "a number", float: "a number", list: "a list"}.get(type(value), "an object")
 
 
 def _is_key(value: object) -> bool:

@@ -15,12 +15,19 @@ VERSION_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$"
 SQL_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_./-]{0,190}\.sql$"
 MAX_REPLICAS = 1000
 
-FILES_PATTERN = r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/[^*]*\*?[^*]*$"
-FOLDER_PATTERN = r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/[^*]*[^*/]$"
+_BUCKET = r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/"
+_NAMED = r"[^*\x00-\x1f\x7f]"
+"""A character of an address: none that ends a line, here or in a log."""
+FILES_PATTERN = rf"{_BUCKET}{_NAMED}*\*?{_NAMED}*$"
+FOLDER_PATTERN = rf"{_BUCKET}{_NAMED}*[^*/\x00-\x1f\x7f]$"
 DESTINATION_PATTERN = f"{TABLE_PATTERN}|{FOLDER_PATTERN}"
+PLACE_PATTERN = rf"{_BUCKET}({_NAMED}*/)?$|^([a-z][a-z0-9.:-]{{4,100}}\.)?[A-Za-z0-9_]{{1,1024}}$"
 
 Table = Annotated[str, StringConstraints(pattern=TABLE_PATTERN)]
 """`dataset.table`, or `project.dataset.table`."""
+
+Place = Annotated[str, StringConstraints(max_length=1024, pattern=PLACE_PATTERN)]
+"""A folder `gs://bucket/folder/`, or a dataset `dataset` or `project.dataset`."""
 
 
 class Scoring(Section):
@@ -34,6 +41,8 @@ class Scoring(Section):
     table: Table | None = None
     files: Annotated[str, StringConstraints(max_length=1024, pattern=FILES_PATTERN)] | None = None
     destination: Annotated[str, StringConstraints(max_length=1024, pattern=DESTINATION_PATTERN)]
+    allow_sources: tuple[Place, ...] = ()
+    allow_destinations: tuple[Place, ...] = ()
     partition: bool = True
     version: Annotated[str, StringConstraints(pattern=VERSION_PATTERN)] = "champion"
     machine: MachineType = "n1-standard-4"

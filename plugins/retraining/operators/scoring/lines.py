@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from retraining.core.catalog.cost import load_prices
 from retraining.core.data.span_store import StoredObject
 from retraining.core.documents import Predictions, ScoringInput, ScoringPlan, ScoringResult
 from retraining.core.errors import DataError
 from retraining.core.scoring import answers, lines
-from retraining.core.scoring.keys import Key, KeySet
+from retraining.core.scoring.keys import Key, KeySet, PlacedKey
 from retraining.core.settings import include_path
 from retraining.hooks.ports import CloudPort
 
@@ -22,7 +21,7 @@ def take_lines(cloud: CloudPort, planned: ScoringPlan) -> ScoringInput:
     """Look whether every line is an instance with a key of its own, and count them."""
     asked = _instances(cloud, planned)
     sent = KeySet.of(asked.keys())
-    lines.require_distinct(planned, sent, asked.keys())
+    lines.require_distinct(planned, sent, asked.placed())
     return lines.build_input(planned, asked.objects, sent)
 
 
@@ -48,9 +47,14 @@ class _Lines:
 
     def keys(self) -> Iterator[Key]:
         """Yield the key of each line."""
+        return (key for key, _ in self.placed())
+
+    def placed(self) -> Iterator[PlacedKey]:
+        """Yield the key of each line, and its place."""
         for item in self.objects:
             for number, line in lines.split_lines(self._pieces(item)):
-                yield self.read_key(self.planned, f"{item.uri}, line {number}", line)
+                where = f"{item.uri}, line {number}"
+                yield self.read_key(self.planned, where, line), where
 
     def _pieces(self, item: StoredObject) -> Iterator[bytes]:
         for start in range(0, item.bytes, lines.PIECE_BYTES):
@@ -80,6 +84,7 @@ def _problems(
         yield f"{planned.source.files} has changed since snapshot read it"
     else:
         sent_keys = KeySet.of(asked.keys())
-        yield from lines.describe_difference(planned.key, sent_keys, answered, lambda: chain(asked.keys(), said.keys()))
-    for item in cloud.objects.match(f"{predictions.table}/{lines.ERRORS}*"):
-        yield (cloud.artifacts.read_object(item.uri) or b"").decode(errors="replace").strip()[:500]
+        yield from lines.describe_difference(sent_keys, answered, asked.placed, said.placed)
+    errors = [item.uri for item in cloud.objects.match(f"{predictions.table}/{lines.ERRORS}*") if item.bytes]
+    if errors:
+        yield f"the service's own errors are in {', '.join(errors)}"
