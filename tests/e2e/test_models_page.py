@@ -23,7 +23,10 @@ from demo.progress import follow_run
 from demo.system import LaptopSystem
 from retraining.core.documents import ModelOverview, Overview
 from retraining.core.naming import storage
-from tests.support.scenes.models_page import drifting, hostile, one_model, summary
+from retraining.core.report.all_runs import render_all_runs
+from retraining.core.report.page import render
+from tests.support.contracts import EXAMPLES
+from tests.support.scenes.models_page import drifting, hostile, one_model, run, summary
 
 BROWSER_FILES = Path(__file__).with_name("browser")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -37,12 +40,29 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("npm") is None, reason="no Node with npm"),
 ]
 SHOWN = "flight_delays"
+ATTACK = "document.title = 'attacked'; fetch('/api/v2/variables')"
 ENVIRONMENT = dict(os.environ)  # before the local cloud's is laid over it: npm asks its own registry
 
 
 def store(uri: str, document: Overview | ModelOverview) -> None:
     """Store a document in the local cloud's bucket."""
     cloud_storage.Blob.from_uri(uri, cloud_storage.Client()).upload_from_string(document.to_bytes())
+
+
+def store_run_pages(airflow: str) -> None:
+    """Store a run's page, plan and the page of all runs; into the run's page a job has written a script."""
+    bucket, shown = os.environ["RETRAINING_BUCKET"], run(1)
+    plan = json.loads((EXAMPLES / "plan__scheduled.json").read_text())
+    uri = storage.run_uri(bucket, SHOWN, shown.run_key)
+    plan |= {"model": SHOWN, "bucket": bucket, "run_key": shown.run_key, "run_uri": uri}
+    page = render({"plan": plan}, airflow=airflow).replace("</title>", f"</title><script>{ATTACK}</script>")
+    html = "text/html; charset=utf-8"
+    for address, text, kind in (
+        (storage.document_uri(uri, "plan"), json.dumps(plan), "application/json"),
+        (storage.report_page_uri(uri), page, html),
+        (storage.all_runs_page_uri(bucket, SHOWN), render_all_runs(SHOWN, [], {}, [shown.run_key], airflow), html),
+    ):
+        cloud_storage.Blob.from_uri(address, cloud_storage.Client()).upload_from_string(text, kind)
 
 
 def read(uri: str) -> bytes:
@@ -59,6 +79,7 @@ def seen(laptop: LaptopSystem, tmp_path_factory: pytest.TempPathFactory) -> dict
     rows = (drifting("departures").model_copy(update={"refreshed": now}), summary(SHOWN, refreshed=now))
     store(storage.overview_uri(bucket), Overview(models=rows))
     store(storage.model_overview_uri(bucket, SHOWN), one_model())
+    store_run_pages(laptop.airflow.url)
     wait_for_dag(api, "monitor__digits")
     api.unpause("monitor__digits")
     run_id = api.trigger("monitor__digits")
@@ -90,6 +111,16 @@ def test_a_reader_clicks_through(seen) -> None:
     assert steps["drawn"] > 10
     assert steps["dag"] == f"/dags/retrain__{SHOWN}"
     assert (steps["tab"], steps["title"]) == ("/retraining/models", "Models")
+
+
+def test_a_reader_reads_the_pages_of_runs_and_their_documents(seen) -> None:
+    """From the model's page; a script that a job wrote into a run's page does nothing."""
+    steps = seen["steps"]
+    assert "attacked" not in steps["runTitle"]
+    assert SHOWN in steps["runTitle"]
+    assert any("script" in message.lower() for message in seen["blocked"]), seen["blocked"]
+    assert steps["allRuns"] == f"/retraining/models/{SHOWN}/runs.html"
+    assert steps["plan"] == SHOWN
 
 
 def test_nothing_goes_wrong_and_nobody_else_is_asked(seen) -> None:

@@ -27,7 +27,7 @@ FLOORS = {
         ),
     ),
     "retraining.web": Room(
-        "the Models page: two routes of Airflow's API server, each from one stored object, for who may read the DAG",
+        "the Models page, runs' pages, documents: routes of Airflow's API server, read only, for who may read the DAG",
         ("retraining.core.*", "retraining.hooks", "retraining.hooks.ports", "retraining.hooks.cloud"),
     ),
     "demo": Room("the demonstration: an Airflow and the local cloud, started, followed and ended", ("localcloud.*",)),

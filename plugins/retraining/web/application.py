@@ -1,4 +1,4 @@
-"""The Models page as Airflow's API server serves it: read only, each page from one stored object."""
+"""The Models page as Airflow's API server serves it: read only, each page from stored objects."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from retraining.core.errors import RetrainingError
 from retraining.core.naming import storage
 from retraining.core.naming.dags import is_model
+from retraining.core.naming.pages import ALL_RUNS
 from retraining.core.report.models_page.all_models import AllModels
 from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow
 from retraining.core.report.models_page.reading import read_model, read_models
-from retraining.core.report.models_page.rendering import policy, render_all, render_message, render_one
+from retraining.core.report.models_page.rendering import render_all, render_one
 from retraining.web.access import Readable
+from retraining.web.answers import HEADERS, message, page
+from retraining.web.objects import show_all_runs, show_folder, show_object
 from retraining.web.stored import AirflowsBucket, Bucket, Stored
 
 LOGGER = logging.getLogger(__name__)
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cache-Control": "private, no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
 FIRST = "Start monitor__<model> or retrain__<model> of a model, or maintain for all of them: their last task writes it."
 
 
@@ -48,9 +45,23 @@ def make_application(stored: Stored | None = None) -> FastAPI:
 
     @app.get("/models/{model}")
     async def show_one(model: str, readable: Readable) -> Response:
-        if not is_model(model) or model not in readable:
-            raise HTTPException(404)
+        _require_readable(model, readable)
         return await documents.make(lambda bucket: _one_model(bucket, model))
+
+    @app.get(f"/models/{{model}}/{ALL_RUNS}")
+    async def show_runs(model: str, readable: Readable) -> Response:
+        _require_readable(model, readable)
+        return await documents.make(lambda bucket: show_all_runs(bucket, model))
+
+    @app.get("/models/{model}/{folder}/{key}")
+    async def show_documents(model: str, folder: str, key: str, readable: Readable) -> Response:
+        _require_readable(model, readable)
+        return await documents.make(lambda bucket: show_folder(bucket, model, folder, key))
+
+    @app.get("/models/{model}/{folder}/{key}/{name}")
+    async def show_stored(model: str, folder: str, key: str, name: str, readable: Readable) -> Response:
+        _require_readable(model, readable)
+        return await documents.make(lambda bucket: show_object(bucket, model, folder, key, name))
 
     app.add_exception_handler(HTTPException, _refuse)
     for kind in (RetrainingError, TimeoutError, Exception):
@@ -58,13 +69,18 @@ def make_application(stored: Stored | None = None) -> FastAPI:
     return app
 
 
+def _require_readable(model: str, readable: frozenset[str]) -> None:
+    if not is_model(model) or model not in readable:
+        raise HTTPException(404)
+
+
 def _all_models(bucket: Bucket, readable: frozenset[str], number: int) -> Response:
     uri = storage.overview_uri(bucket.name)
     data = bucket.read(uri)
     if data is None:
-        return _message("Nothing to show yet", "No task has written the Models page's object so far.", FIRST)
+        return message("Nothing to show yet", "No task has written the Models page's object so far.", FIRST)
     models = read_models(data, uri, readable)
-    return _page(render_all(AllModels(models=models, now=_now(), places=in_airflow(of_model=False), page=number)))
+    return page(render_all(AllModels(models=models, now=_now(), places=in_airflow(), page=number)))
 
 
 def _one_model(bucket: Bucket, model: str) -> Response:
@@ -73,7 +89,7 @@ def _one_model(bucket: Bucket, model: str) -> Response:
     if data is None:
         raise HTTPException(404)
     overview = read_model(data, uri, model)
-    return _page(render_one(OneModel(overview=overview, now=_now(), places=in_airflow(of_model=True))))
+    return page(render_one(OneModel(overview=overview, now=_now(), places=in_airflow(model))))
 
 
 def _page_number(text: str) -> int:
@@ -83,15 +99,6 @@ def _page_number(text: str) -> int:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _page(html: str, status: int = 200) -> HTMLResponse:
-    headers = {**HEADERS, "Content-Security-Policy": f"{policy()}; frame-ancestors 'self'"}
-    return HTMLResponse(html, status, headers)
-
-
-def _message(title: str, message: str, way_out: str, status: int = 200, models: str | None = None) -> HTMLResponse:
-    return _page(render_message(title, message, way_out, models), status)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -104,9 +111,9 @@ async def _refuse(request: Request, error: Exception) -> Response:
         return RedirectResponse(f"{airflow}api/v2/auth/login?{query}", 303, HEADERS)
     if status == 404:
         why = "There is no such model, it has no run yet, or you may not read its DAG."
-        return _message("No such model", why, "Go back to all models, or ask who may give you that DAG.", 404, models)
+        return message("No such model", why, "Go back to all models, or ask who may give you that DAG.", 404, models)
     why = str(getattr(error, "detail", "")) or "The request was refused."
-    return _message("Refused", why, "Log in to Airflow again, and come back.", status, models)
+    return message("Refused", why, "Log in to Airflow again, and come back.", status, models)
 
 
 def _depth(request: Request) -> int:
@@ -121,8 +128,8 @@ async def _explain(request: Request, error: Exception) -> Response:
     LOGGER.error("the Models page could not be shown", exc_info=error)
     if isinstance(error, TimeoutError):
         why, way_out = "Cloud Storage did not answer in time.", "Try again in a minute."
-        return _message("No answer", why, way_out, 504)
+        return message("No answer", why, way_out, 504)
     if not isinstance(error, RetrainingError):
         why = f"{type(error).__name__}: what was asked for could not be read."
-        return _message("Not readable", why, "The log of the API server has the rest.", 500)
-    return _message("Not readable", str(error), f"When that is put right: {FIRST}", 500)
+        return message("Not readable", why, "The log of the API server has the rest.", 500)
+    return message("Not readable", str(error), f"When that is put right: {FIRST}", 500)

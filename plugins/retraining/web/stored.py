@@ -9,11 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from retraining.core.errors import ContractError
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.ports import ArtifactsPort
 from retraining.hooks.session import explain
 
 TIMEOUT_S = 15.0
+MOST_BYTES = 16_000_000
+"""Of one object; a run's page with its pictures has at most 6 MB."""
 THREADS = 4
 """Calls that hang fill these, and not the pool that Airflow's own pages need."""
 
@@ -31,15 +34,32 @@ class Bucket:
         """Return an object's bytes; None when there is none.
 
         Raises:
+            RetrainingError: Google refuses it, or it is larger than `MOST_BYTES`.
+        """
+        data = _explained(lambda: self.artifacts.read_ranges({uri: (0, MOST_BYTES + 1)})).get(uri)
+        if data is None:
+            return _explained(lambda: self.artifacts.read_object(uri))  # says so where there is no bucket
+        if len(data) > MOST_BYTES:
+            raise ContractError(uri, f"more than {MOST_BYTES:,} bytes", "what a page can show", "Read it in the bucket")
+        return data
+
+    def existing(self, uris: list[str]) -> list[str]:
+        """Return those of the addresses that have an object.
+
+        Raises:
             RetrainingError: Google refuses it.
         """
-        try:
-            return self.artifacts.read_object(uri)
-        except Exception as error:  # Google's have no common class; what is not explained is raised again
-            explained = explain(error)
-            if explained is None:
-                raise
-            raise explained from error
+        return _explained(lambda: self.artifacts.existing(uris))
+
+
+def _explained(ask: Callable[[], _P]) -> _P:
+    try:
+        return ask()
+    except Exception as error:  # Google's have no common class; what is not explained is raised again
+        explained = explain(error)
+        if explained is None:
+            raise
+        raise explained from error
 
 
 class Stored:

@@ -81,6 +81,17 @@ def test_there_is_a_notice_of_each_event() -> None:
     assert {notice.event for notice in all_notices().values()} == set(EVENTS)
 
 
+def test_links_lead_to_airflow_and_nowhere_else() -> None:
+    """Whichever cloud is behind it: run pages and ledger rows are pages of Airflow, for who may read the DAG."""
+    addresses = {name: [link.address for link in notice.links] for name, notice in all_notices().items()}
+    assert all(each.startswith("https://airflow.example.com/") for links in addresses.values() for each in links)
+    page = "https://airflow.example.com/retraining/models"
+    path = PLAN.run_uri.removeprefix(f"gs://{PLAN.bucket}/")
+    for name in ("failed", "promoted", "asked", "turned_back"):
+        assert f"{page}/{path}/report.html" in addresses[name]
+    assert f"{page}/m/monitor/x/ledger.json" in addresses["warned"]
+
+
 @pytest.mark.parametrize("name", all_notices())
 def test_each_is_readable(name: str) -> None:
     """A short subject that names the model, a text, a way out, a heading of the run-book that is there; valid JSON."""

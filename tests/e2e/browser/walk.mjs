@@ -85,6 +85,27 @@ seen.steps.links = await page.locator("a[href]").evaluateAll((links) => links.ma
 await page.click('header a:text("Models")');
 await page.waitForURL("**/retraining/models");
 
+// From the model to the page of a run, which a job may have written: its script does not run, and its links lead on.
+await page.goto(`${url}/retraining/models/${model}`);
+const clean = seen.errors.length;
+await page.click('a[aria-label="Page of the run of 2026-05-19 03:00"]');
+await page.waitForURL("**/report.html");
+seen.steps.runTitle = await page.title();
+await picture(page, "run");
+seen.blocked = seen.errors.splice(clean); // what the browser says of the script that it refused
+await page.click('a:text("all runs")');
+await page.waitForURL("**/runs.html");
+seen.steps.allRuns = new URL(page.url()).pathname;
+await page.goto(`${url}/retraining/models/${model}`);
+await page.click('a[aria-label="Documents of the run of 2026-05-19 03:00"]');
+await page.waitForURL(/runs\/[^/]*$/);
+await judge(page, "documents");
+await picture(page, "documents");
+await page.click('a:text("plan.json")');
+await page.waitForURL("**/plan.json");
+seen.steps.plan = JSON.parse(await page.locator("body").innerText()).model;
+seen.errors.splice(clean);
+
 // From the model to Airflow's own page of its DAG.
 await page.goto(`${url}/retraining/models/${model}`);
 await page.click(`a:text("retrain__${model}")`);

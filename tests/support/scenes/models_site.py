@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,16 @@ class CountingBucket(FakeBucket):
         """As the hook."""
         self.asked.append(uri)
         return super().read_object(uri)
+
+    def read_ranges(self, ranges: Mapping[str, tuple[int, int]]) -> dict[str, bytes]:
+        """As the hook."""
+        self.asked += ranges
+        return super().read_ranges(ranges)
+
+    def existing(self, uris: list[str]) -> list[str]:
+        """As the hook."""
+        self.asked += uris
+        return super().existing(uris)
 
 
 class Site:

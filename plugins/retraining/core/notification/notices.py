@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from retraining.core import errors
 from retraining.core.documents import Decision, Deployment, Ledger, Plan, RampGate, Rollback
-from retraining.core.naming import console, storage
+from retraining.core.naming import pages, storage
 from retraining.core.naming.vertex import ResourceName
 from retraining.core.spec.notify import Event
 
@@ -88,7 +88,7 @@ class DagRun:
     """Where a DAG run is in Airflow's UI.
 
     Attributes:
-        base_url: Of the UI; empty: not configured, and nothing is linked.
+        base_url: Of the UI; empty: not configured, and none of its pages is linked.
         dag_id: Its DAG.
         run_id: Its id.
     """
@@ -105,6 +105,10 @@ class DagRun:
     def answer(self, task_id: str) -> tuple[Link, ...]:
         """Return where a person answers a task that waits."""
         return self._link("Approve or reject", f"{self._page}/tasks/{quote(task_id, safe='')}/required_actions")
+
+    def object(self, label: str, uri: str) -> tuple[Link, ...]:
+        """Return where an object of the bucket is shown: by Airflow, where its address is known."""
+        return (Link(label=label, address=pages.page_address(uri, self.base_url)),)
 
     @property
     def _page(self) -> str:
@@ -141,7 +145,7 @@ def of_failure(
             "left": list(left),
             "reason": KINDS.get(kind or "", ""),
         },
-        links=(*(_page(run_uri) if run_uri and run.dag_id == f"retrain__{model}" else ()), *run.links),
+        links=(*(_page(run, run_uri) if run_uri and run.dag_id == f"retrain__{model}" else ()), *run.links),
         runbook="costs" if event == "budget" else "what-a-red-run-means",
     )
 
@@ -169,7 +173,7 @@ def of_decision(plan: Plan, decision: Decision, run: DagRun) -> Notice | None:
             ],
             "champion": decision.champion.version_id if decision.champion else "",
         },
-        links=(*_page(plan.run_uri), *run.links),
+        links=(*_page(run, plan.run_uri), *run.links),
         runbook="why-did-it-not-deploy",
     )
 
@@ -190,7 +194,7 @@ def of_approval(plan: Plan, warned: Sequence[str], run: DagRun, task_id: str, an
         slot=plan.run_key,
         cause="asked",
         values={"as_of": f"{plan.as_of:%Y-%m-%d}", "warnings": str(len(warned)), "within": _span(answer_within)},
-        links=(*run.answer(task_id), *_page(plan.run_uri), *run.links),
+        links=(*run.answer(task_id), *_page(run, plan.run_uri), *run.links),
         runbook="why-did-it-not-deploy",
     )
 
@@ -207,7 +211,7 @@ def of_deployment(plan: Plan, deployment: Deployment, run: DagRun) -> Notice | N
         slot=plan.run_key,
         cause="deployment",
         values={"what": "deployment", "version": "", "gates": _words(failed, tried=tried), "before": ""},
-        links=(*_page(plan.run_uri), *run.links),
+        links=(*_page(run, plan.run_uri), *run.links),
         runbook="why-did-it-not-deploy",
     )
 
@@ -239,7 +243,7 @@ def of_ledger(row: Ledger, run: DagRun, ledger_uri: str) -> Notice | None:
             "outcome": row.because if held else row.outcome,
             "others": [signal_of(each) for each in row.causes if each != cause],
         },
-        links=(Link(label="Ledger row", address=console.object_address(ledger_uri)), *run.links),
+        links=(*run.object("Ledger row", ledger_uri), *run.links),
         runbook="why-did-it-not-retrain",
     )
 
@@ -282,9 +286,8 @@ def of_trial(model: str) -> Notice:
     )
 
 
-def _page(run_uri: str) -> tuple[Link, ...]:
-    page = console.object_address(storage.report_page_uri(run_uri))
-    return (Link(label="Run page, once the run has ended", address=page),)
+def _page(run: DagRun, run_uri: str) -> tuple[Link, ...]:
+    return run.object("Run page, once the run has ended", storage.report_page_uri(run_uri))
 
 
 def _span(time: timedelta) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from retraining.core.naming import console, storage
+from retraining.core.naming import pages, storage
 from retraining.core.report.costs import total_seconds, total_usd
 from retraining.core.report.page import duration, headline, render_template
 from retraining.core.report.quality import Interval, MetricRow, interval, metric_rows
@@ -97,7 +97,9 @@ class AllRuns:
     outcomes: Mapping[str, str]
 
 
-def render_all_runs(model: str, runs: Iterable[Run], unreadable: Mapping[str, str], others: Sequence[str]) -> str:
+def render_all_runs(
+    model: str, runs: Iterable[Run], unreadable: Mapping[str, str], others: Sequence[str], airflow: str = ""
+) -> str:
     """Return the page: the same documents give the same bytes.
 
     Args:
@@ -105,6 +107,7 @@ def render_all_runs(model: str, runs: Iterable[Run], unreadable: Mapping[str, st
         runs: Newest first.
         unreadable: Why the documents of a run could not be read, by its key.
         others: Keys of runs that are too old to be shown, newest first.
+        airflow: Address of Airflow's UI, which shows the runs' pages; empty: it is not configured.
     """
     shown = list(runs)
     settings = [_settings(run) for run in shown]
@@ -117,7 +120,7 @@ def render_all_runs(model: str, runs: Iterable[Run], unreadable: Mapping[str, st
     rows = [
         RunRow(
             run=run,
-            address=console.object_address(storage.report_page_uri(run.plan.run_uri)),
+            address=pages.page_address(storage.report_page_uri(run.plan.run_uri), airflow),
             hyperparameters={name: value for name, value in own.items() if name not in alike},
             places={sorting: places[sorting][number] for sorting in SORTINGS},
         )

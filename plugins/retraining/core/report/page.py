@@ -14,7 +14,7 @@ import jinja2
 
 from retraining.core.documents import Plan, TaskTiming, Timings, TriggerEvent
 from retraining.core.jobs.submission import Submission
-from retraining.core.naming import console, storage
+from retraining.core.naming import pages, storage
 from retraining.core.naming.spans import label_span
 from retraining.core.report import charts
 from retraining.core.report.changes import Change, Day, days, noteworthy, since_champion
@@ -51,6 +51,7 @@ def render(
     raw: Mapping[str, Mapping[str, Any]],
     submissions: Mapping[str, Submission] | None = None,
     contact_sheet: bytes | None = None,
+    airflow: str = "",
 ) -> str:
     """Return the run's page: one self-contained HTML file without scripts; the same documents give the same bytes.
 
@@ -59,6 +60,7 @@ def render(
             the champion. Kinds that the page does not show are left out.
         submissions: The run's jobs by task, as people submit them.
         contact_sheet: PNG of the training's changed images, if it left one.
+        airflow: Address of Airflow's UI, which shows the other pages; empty: it is not configured.
 
     Raises:
         ContractError: There is no plan, or a document does not obey its contract.
@@ -66,7 +68,7 @@ def render(
     run = read_reported_run(
         {kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN}
     )
-    page = Page(run=run, submissions=submissions or {}, contact_sheet=png_address(contact_sheet))
+    page = Page(run=run, submissions=submissions or {}, contact_sheet=png_address(contact_sheet), airflow=airflow)
     return render_template("report/page.html.j2", page=page)
 
 
@@ -84,6 +86,7 @@ class Page:
     run: Run
     submissions: Mapping[str, Submission]
     contact_sheet: str | None = None
+    airflow: str = ""
     chart: ModuleType = charts
     days_shown: int = DAYS_SHOWN
     bar_start: int = NAMES
@@ -99,7 +102,7 @@ class Page:
     @property
     def all_runs(self) -> str:
         """Address of the page with all runs of the model."""
-        return console.object_address(storage.all_runs_page_uri(self.plan.bucket, self.plan.model))
+        return pages.page_address(storage.all_runs_page_uri(self.plan.bucket, self.plan.model), self.airflow)
 
     @property
     def serving_image(self) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 
+from retraining.core.naming import pages
+
 
 class ConsoleLink(BaseOperatorLink):
     """One link: a name on the button, a key in XCom."""
@@ -42,7 +44,7 @@ class JobLogsLink(ConsoleLink):
 
 
 class RunDocumentsLink(ConsoleLink):
-    """The run's folder in the Storage browser."""
+    """The run's documents, as Airflow shows them; of a run of all models their folder in the Storage browser."""
 
     name = "Run documents"
     key = "link_run_documents"
@@ -83,11 +85,21 @@ class AllRunsLink(ConsoleLink):
     key = "link_all_runs"
 
 
-def dag_address(dag_id: str) -> str:
-    """Return the page of a DAG in Airflow's UI; without a configured address relative to whoever shows it."""
+def airflow_address() -> str:
+    """Return the address of Airflow's UI, without a slash at its end; empty: it is not configured."""
     from airflow.configuration import conf
 
-    return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/dags/{dag_id}"
+    return (conf.get("api", "base_url", fallback="") or "").rstrip("/")
+
+
+def dag_address(dag_id: str) -> str:
+    """Return the page of a DAG in Airflow's UI; without a configured address relative to whoever shows it."""
+    return f"{airflow_address()}/dags/{dag_id}"
+
+
+def shown_address(uri: str) -> str:
+    """Return where Airflow shows an object or a folder of documents; relative as `dag_address`."""
+    return f"{airflow_address()}/{pages.path_of(uri)}"
 
 
 def push_link(operator: BaseOperator, context: Context, link: type[ConsoleLink], address: str) -> None:

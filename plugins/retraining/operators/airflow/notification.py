@@ -24,6 +24,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.hooks.notifiers import NotSentError
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import Connect
+from retraining.operators.airflow.links import airflow_address
 
 LOGGER = logging.getLogger(__name__)
 
@@ -64,10 +65,8 @@ def settle(connect: Connect, model: str | None, slot: str, *events: Event) -> No
 
 def run_of(context: Context) -> DagRun:
     """Return where the task's DAG run is in Airflow's UI."""
-    from airflow.configuration import conf
-
     ti: Any = context["ti"]
-    return DagRun(base_url=conf.get("api", "base_url", fallback="") or "", dag_id=ti.dag_id, run_id=ti.run_id)
+    return DagRun(base_url=airflow_address(), dag_id=ti.dag_id, run_id=ti.run_id)
 
 
 class TellNotice(BaseNotifier):

@@ -14,7 +14,6 @@ from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.trainers import require_trainer
 from retraining.core.data.image_objects import folders_to_list
 from retraining.core.documents import Plan
-from retraining.core.naming import console
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.planning import locations, pauses, plan, windows
 from retraining.core.planning.params import overrides, require_known
@@ -28,7 +27,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import asks_for_study, asset_events, newest_extra, run_type, trigger
 from retraining.operators.airflow.early_end import end_run
-from retraining.operators.airflow.links import RunDocumentsLink, push_link
+from retraining.operators.airflow.links import RunDocumentsLink, push_link, shown_address
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data.query_columns import query_columns
 from retraining.operators.record.leases import renew_lease
@@ -89,7 +88,7 @@ class PlanRunOperator(CloudOperator):
         renew_lease(cloud, stored.model, stored.run_key, context)
         for line in plan.explain(stored):
             self.log.info(line)
-        push_link(self, context, RunDocumentsLink, console.folder_address(stored.run_uri, stored.project))
+        push_link(self, context, RunDocumentsLink, shown_address(stored.run_uri))
         chosen = stored.to_json()
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)

@@ -14,7 +14,7 @@ from retraining.hooks.ports import ArtifactsPort
 TRIES = 10
 
 
-def write_all_runs(artifacts: ArtifactsPort, plan: Plan) -> str:
+def write_all_runs(artifacts: ArtifactsPort, plan: Plan, airflow: str = "") -> str:
     """Write the page of a model, and return its address.
 
     The generation is read before the documents: a page is written only over one that was there before they were read.
@@ -26,13 +26,13 @@ def write_all_runs(artifacts: ArtifactsPort, plan: Plan) -> str:
     uri = storage.all_runs_page_uri(plan.bucket, plan.model)
     for _ in range(TRIES):
         _, generation = artifacts.read_generation(uri)
-        page = render_stored_runs(artifacts, plan.bucket, plan.model).encode()
+        page = render_stored_runs(artifacts, plan.bucket, plan.model, airflow).encode()
         if artifacts.write_if(uri, page, generation, "text/html; charset=utf-8") is not None:
             return uri
     raise ConflictError(uri, f"others wrote it {TRIES} times meanwhile", "that one of the writes counts", "Try again")
 
 
-def render_stored_runs(artifacts: ArtifactsPort, bucket: str, model: str) -> str:
+def render_stored_runs(artifacts: ArtifactsPort, bucket: str, model: str, airflow: str = "") -> str:
     """Return the page as the stored documents have it."""
     from retraining.core.report import all_runs  # its template engine is not needed to parse a DAG
     from retraining.core.report.run import Run, read_reported_run
@@ -49,7 +49,8 @@ def render_stored_runs(artifacts: ArtifactsPort, bucket: str, model: str) -> str
             runs.append(read_reported_run({kind: _parsed(each) for kind, each in data.items() if each is not None}))
         except (ContractError, ValueError) as error:  # one broken run does not hide the others
             unreadable[_key(folder)] = str(error)
-    return all_runs.render_all_runs(model, runs, unreadable, [_key(folder) for folder in folders[all_runs.SHOWN :]])
+    others = [_key(folder) for folder in folders[all_runs.SHOWN :]]
+    return all_runs.render_all_runs(model, runs, unreadable, others, airflow)
 
 
 def _parsed(data: bytes) -> JsonObject:

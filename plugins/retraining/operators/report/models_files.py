@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from airflow.configuration import conf
-
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage
 from retraining.core.report.models_page.all_models import AllModels
@@ -15,6 +13,7 @@ from retraining.core.report.models_page.places import in_bucket
 from retraining.core.report.models_page.reading import read_model, read_models
 from retraining.core.report.models_page.rendering import render_all, render_one
 from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.links import airflow_address
 
 LOGGER = logging.getLogger(__name__)
 HTML = "text/html; charset=utf-8"
@@ -26,7 +25,7 @@ def write_files(cloud: CloudPort, models: Sequence[str]) -> None:
     A model whose object cannot be read keeps no other's page from being written.
     """
     bucket, artifacts, now = cloud.settings.bucket, cloud.artifacts, cloud.clock.now()
-    places = in_bucket(bucket, conf.get("api", "base_url", fallback=""))
+    places = in_bucket(bucket, airflow_address())
     uris = {model: storage.model_overview_uri(bucket, model) for model in models}
     stored = artifacts.read_some([*uris.values(), storage.overview_uri(bucket)])
     for model, uri in uris.items():

@@ -11,14 +11,21 @@ from airflow.sdk import Context
 from retraining.core.catalog.cost import load_prices
 from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, Timings, Tuning
 from retraining.core.jobs.submission import Submission
-from retraining.core.naming import console, storage
+from retraining.core.naming import storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.report.timings import TASKS, EndedTask, run_timings
 from retraining.core.settings import include_path
 from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, RunTask
-from retraining.operators.airflow.links import AllRunsLink, JobLink, ReportLink, push_link
+from retraining.operators.airflow.links import (
+    AllRunsLink,
+    JobLink,
+    ReportLink,
+    airflow_address,
+    push_link,
+    shown_address,
+)
 from retraining.operators.record.run_record import MAYBE_RUN_URI, Record
 from retraining.operators.report.all_runs import write_all_runs
 
@@ -53,12 +60,13 @@ class ReportOperator(RunTask, CloudOperator):
             took = record.write_once(took)
         documents = {"timings": took.to_json(), **read_all(artifacts, record)}
         page_uri = storage.report_page_uri(self.run_uri)
-        page = render(documents, read_submissions(artifacts, record), read_contact_sheet(artifacts, record))
+        submissions, pictures = read_submissions(artifacts, record), read_contact_sheet(artifacts, record)
+        page = render(documents, submissions, pictures, airflow_address())
         artifacts.overwrite(page_uri, page.encode(), "text/html; charset=utf-8")
-        push_link(self, context, ReportLink, console.object_address(page_uri))
+        push_link(self, context, ReportLink, shown_address(page_uri))
         plan = record.read_document(Plan)
-        all_runs_uri = write_all_runs(artifacts, plan)
-        push_link(self, context, AllRunsLink, console.object_address(all_runs_uri))
+        all_runs_uri = write_all_runs(artifacts, plan, airflow_address())
+        push_link(self, context, AllRunsLink, shown_address(all_runs_uri))
         refresh_model(cloud, plan.model, reported=plan.run_key)
         self.log.info(page_uri)
         return page_uri

@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_serving_machine
 from retraining.core.documents import Plan, Report, ScoringPlan
-from retraining.core.naming import console, storage
+from retraining.core.naming import storage
 from retraining.core.planning import windows
 from retraining.core.planning.params import require_known
 from retraining.core.scoring import places, plan
@@ -19,7 +19,7 @@ from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import trigger
-from retraining.operators.airflow.links import RunDocumentsLink, push_link
+from retraining.operators.airflow.links import RunDocumentsLink, push_link, shown_address
 from retraining.operators.airflow.params import score_params
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
@@ -50,7 +50,7 @@ class PlanScoringOperator(CloudOperator):
         stored = record.write_once(made)
         for line in plan.explain(stored):
             self.log.info(line)
-        push_link(self, context, RunDocumentsLink, console.folder_address(stored.run_uri, stored.project))
+        push_link(self, context, RunDocumentsLink, shown_address(stored.run_uri))
         chosen = stored.to_json()
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "destination")} | {
             "version_id": stored.version.version_id

@@ -53,7 +53,7 @@ def test_a_glance_tells_how_a_model_stands(model, tone, watched) -> None:
 
 def test_what_needs_a_look_comes_first() -> None:
     """Then by name."""
-    page = AllModels(models=ReadModels(rows=all_models(60).models), now=NOW, places=in_airflow(of_model=False))
+    page = AllModels(models=ReadModels(rows=all_models(60).models), now=NOW, places=in_airflow())
     assert [each.summary.model for each in page.rows][:3] == ["model_040", "model_003", "model_020"]
     assert page.looks == 5
 
@@ -61,7 +61,7 @@ def test_what_needs_a_look_comes_first() -> None:
 def test_a_row_that_nobody_brings_up_to_date_says_so() -> None:
     """After over a day: `maintain` does not run."""
     old = summary(refreshed=NOW - timedelta(hours=27))
-    page = render_all(AllModels(models=ReadModels(rows=(old,)), now=NOW, places=in_airflow(of_model=False)))
+    page = render_all(AllModels(models=ReadModels(rows=(old,)), now=NOW, places=in_airflow()))
     assert "not brought up to date since 2026-05-19 09:00" in page
 
 
@@ -116,14 +116,14 @@ def test_a_loss_is_turned_so_that_right_is_better() -> None:
     """Of an error a smaller one is a gain."""
     better = one_model().runs[3].difference.model_copy(update={"metric": "mae", "mean": -1, "low": -2, "high": -0.5})
     changed = one_model(runs=(one_model().runs[3].model_copy(update={"difference": better}),))
-    (shown,) = OneModel(overview=changed, now=NOW, places=in_airflow(of_model=True)).runs
+    (shown,) = OneModel(overview=changed, now=NOW, places=in_airflow("flight_delays")).runs
     assert (shown.gain.mean, shown.gain.low, shown.gain.high, shown.gain.tone) == (1, 0.5, 2, "good")
 
 
 def test_a_model_without_a_past_has_a_page() -> None:
     """It says of each part why it is empty."""
     empty = one_model(summary(champion=None, decision=None, watch=None, cost=None), versions=(), runs=(), watches=())
-    page = render_one(OneModel(overview=empty, now=NOW, places=in_airflow(of_model=True)))
+    page = render_one(OneModel(overview=empty, now=NOW, places=in_airflow("flight_delays")))
     for words in ("No run came to a score yet", "left no measurement yet", "has not run yet", "There was no run yet"):
         assert words in page
 
@@ -164,7 +164,7 @@ def test_a_page_looks_at_each_signal_so_many_times_however_many_there_are() -> N
     looked = {}
     for features in (100, 400):
         Counted.looked = 0
-        render_one(OneModel(overview=watched(features), now=NOW, places=in_airflow(of_model=True)))
+        render_one(OneModel(overview=watched(features), now=NOW, places=in_airflow("flight_delays")))
         looked[features] = Counted.looked
     assert looked[400] <= 4 * looked[100]
 
@@ -174,7 +174,7 @@ def test_signals_that_are_not_drawn_are_counted_and_where_they_are_is_said() -> 
     overview = watched(400)
     newest = overview.watches[0].model_copy(update={"left_out": 60})
     overview = overview.model_copy(update={"watches": (newest, *overview.watches[1:])})
-    page = render_one(OneModel(overview=overview, now=NOW, places=in_airflow(of_model=True)))
+    page = render_one(OneModel(overview=overview, now=NOW, places=in_airflow("flight_delays")))
     assert "360 more signals" in page
     assert f"gs://my-bucket/flight_delays/monitor/{newest.key}/signals.json" in page
     assert page.count('<figure class="multiple">') == 100
@@ -184,7 +184,7 @@ def test_of_a_thousand_models_two_hundred_are_drawn_and_the_others_are_a_link_aw
     """Each is on one of the pages; those that need attention on the first."""
     read, drawn = ReadModels(rows=all_models(1000).models), []
     for number in range(1, 6):
-        page = render_all(AllModels(models=read, now=NOW, places=in_airflow(of_model=False), page=number))
+        page = render_all(AllModels(models=read, now=NOW, places=in_airflow(), page=number))
         assert "800 of 1000 models are not drawn here" in page
         assert page.count('href="models?page=') == 8
         drawn += re.findall(r'href="models/(model_\d+)"', page)
@@ -203,9 +203,7 @@ def test_a_file_of_all_models_says_where_the_others_are() -> None:
 def test_costs_of_several_months_are_not_called_those_of_one() -> None:
     """A model whose newest run is old counts the month of that run."""
     old = MonthCost(month="2026-03", usd=1.0, runs=1, unpriced=0)
-    page = AllModels(
-        models=ReadModels(rows=(summary(), summary("old", cost=old))), now=NOW, places=in_airflow(of_model=False)
-    )
+    page = AllModels(models=ReadModels(rows=(summary(), summary("old", cost=old))), now=NOW, places=in_airflow())
     assert page.cost == "4.21 USD in each model's newest month (2026-03 to 2026-05)"
 
 

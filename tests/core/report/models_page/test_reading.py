@@ -42,7 +42,7 @@ def test_a_broken_row_is_unknown_and_the_others_are_shown(change) -> None:
     """And the page can be sent: it is text."""
     read = read_models(stored(change), URI)
     assert ([row.model for row in read.rows], list(read.broken)) == (["whole"], ["changed_0"])
-    page = render_all(AllModels(models=read, now=NOW, places=in_airflow(of_model=False)))
+    page = render_all(AllModels(models=read, now=NOW, places=in_airflow()))
     assert page.encode()
     assert page.count(">unknown</td>") == 7
     assert 'href="models/whole"' in page
@@ -72,7 +72,7 @@ def test_a_row_that_cannot_be_drawn_is_unknown(monkeypatch) -> None:
 
     monkeypatch.setattr("retraining.core.report.models_page.all_models.ModelRow.outcome", property(fail))
     read = read_models(Overview(models=(drifting(), summary())).to_bytes(), URI)
-    page = render_all(AllModels(models=read, now=NOW, places=in_airflow(of_model=False)))
+    page = render_all(AllModels(models=read, now=NOW, places=in_airflow()))
     assert page.count(">unknown</td>") == 14
     assert "OverflowError" in page
     assert "secret text" not in page
@@ -85,7 +85,7 @@ def test_a_part_of_a_models_page_that_cannot_be_drawn_is_unknown(monkeypatch) ->
         raise OverflowError("secret text")
 
     monkeypatch.setattr("retraining.core.report.models_page.one_model.OneModel.scores", property(fail))
-    page = render_one(OneModel(overview=one_model(), now=NOW, places=in_airflow(of_model=True)))
+    page = render_one(OneModel(overview=one_model(), now=NOW, places=in_airflow("flight_delays")))
     assert '<h2>Score over time</h2>\n<p class="bad">Unknown: OverflowError' in page
     assert "<h2>Runs and comparisons</h2>" in page
     assert "secret text" not in page

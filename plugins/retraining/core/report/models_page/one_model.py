@@ -96,6 +96,16 @@ class RunRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class VersionRow:
+    """A version with its address in the registry, the run that made it, and its model card."""
+
+    version: ShownVersion
+    address: str | None
+    run: ShownRun | None
+    card: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Multiple:
     """One thing that is watched, over time."""
 
@@ -151,8 +161,8 @@ class OneModel:
         return [
             RunRow(
                 run=run,
-                page=self.places.run_page(run.run_uri),
-                folder=self.places.folder(run.run_uri, self.overview.project),
+                page=self.places.run_page(run),
+                folder=self.places.run_documents(run, self.overview.project),
                 dag_run=self.places.dag_run(run.dag_id, run.dag_run_id),
                 version=self.places.version(run.version_name) if run.version_name else None,
                 gain=_gain(run, x) if x else None,
@@ -161,13 +171,23 @@ class OneModel:
         ]
 
     @property
-    def versions(self) -> list[tuple[ShownVersion, str | None, ShownRun | None]]:
-        """Versions with their address and the run that made them, newest first."""
+    def versions(self) -> list[VersionRow]:
+        """Versions, newest first."""
         by_key = {run.run_key: run for run in self.overview.runs}
         return [
-            (version, self.places.version(version.version_name), by_key.get(version.run_key or ""))
+            VersionRow(
+                version=version,
+                address=self.places.version(version.version_name),
+                run=by_key.get(version.run_key or ""),
+                card=self.places.model_card(version.run_key),
+            )
             for version in self.overview.versions
         ]
+
+    @property
+    def all_runs(self) -> str:
+        """Address of the page with all runs."""
+        return self.places.all_runs(self.overview.bucket, self.summary.model)
 
     @cached_property
     def scores(self) -> TimeChart | None:

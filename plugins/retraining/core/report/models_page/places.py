@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from retraining.core.documents.overview import ShownRun
 from retraining.core.errors import RetrainingError
-from retraining.core.naming import console, storage
+from retraining.core.naming import console, pages, storage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,13 +20,16 @@ class Places:
     Attributes:
         airflow: What an address in Airflow begins with, to be followed by `dags/…`; None: it is not known.
         models: Address of the page of all models.
-        bucket: Where the documents are; "" within Airflow, whose pages lie beside each other.
+        bucket: Where the page lies as a file; "" within Airflow, whose pages lie beside each other.
+        prefix: What the address of a model begins with.
+        of_model: Whose page it is; "": that of all models.
     """
 
     airflow: str | None
     models: str
     bucket: str = ""
     prefix: str = ""
+    of_model: str = ""
 
     def model(self, model: str) -> str:
         """Return a model's page."""
@@ -45,15 +49,36 @@ class Places:
         """Return a run of a DAG in Airflow, with its tasks and their links to jobs."""
         return None if self.airflow is None else f"{self.dag(dag_id)}/runs/{quote(run_id, safe='')}"
 
-    @staticmethod
-    def run_page(run_uri: str) -> str:
+    def run_page(self, run: ShownRun) -> str:
         """Return the page of a run."""
-        return _quoted(console.object_address(storage.report_page_uri(run_uri)))
+        if self.bucket:
+            return _quoted(console.object_address(storage.report_page_uri(run.run_uri)))
+        return f"{self._folder('runs', run.run_key)}/{pages.RUN_PAGE}"
 
-    @staticmethod
-    def folder(uri: str, project: str) -> str:
-        """Return a folder in the Storage browser."""
-        return _quoted(console.folder_address(uri, project))
+    def run_documents(self, run: ShownRun, project: str) -> str:
+        """Return the documents of a run; of a page in the bucket their folder in the Storage browser."""
+        if self.bucket:
+            return _quoted(console.folder_address(run.run_uri, project))
+        return self._folder("runs", run.run_key)
+
+    def monitor_documents(self, key: str) -> str | None:
+        """Return the documents of a monitor run by the name of its folder; None: they are not shown, or it is none."""
+        return None if self.bucket or not pages.is_shown("monitor", key) else self._folder("monitor", key)
+
+    def model_card(self, run_key: str | None) -> str | None:
+        """Return the card of the version that a run made."""
+        if self.bucket or run_key is None:
+            return None
+        return f"{self._folder('runs', run_key)}/model_card.json"
+
+    def all_runs(self, bucket: str, model: str) -> str:
+        """Return the page with all runs of the model side by side."""
+        if self.bucket:
+            return _quoted(console.object_address(storage.all_runs_page_uri(bucket, model)))
+        return f"{quote(model, safe='')}/{pages.ALL_RUNS}"
+
+    def _folder(self, folder: str, key: str) -> str:
+        return f"{quote(self.of_model, safe='')}/{folder}/{quote(key, safe='')}"
 
     @staticmethod
     def version(version_name: str) -> str | None:
@@ -77,14 +102,14 @@ class Places:
         return f"{console.CONSOLE}/vertex-ai/training/custom-jobs?project={quote(project, safe='')}"
 
 
-def in_airflow(*, of_model: bool) -> Places:
+def in_airflow(of_model: str = "") -> Places:
     """Return the addresses of the page that Airflow serves below `retraining/`: all relative, as a proxy may be before.
 
     Args:
-        of_model: Whether it is a model's page, which lies one folder deeper.
+        of_model: Whose page it is, which lies one folder deeper; empty: that of all models.
     """
     if of_model:
-        return Places(airflow="../../", models="../models", prefix="")
+        return Places(airflow="../../", models="../models", prefix="", of_model=of_model)
     return Places(airflow="../", models="models", prefix="models/")
 
 
@@ -95,9 +120,8 @@ def in_bucket(bucket: str, airflow: str) -> Places:
         bucket: Its name.
         airflow: Address of Airflow's UI; empty: it is not configured.
     """
-    whole = airflow.startswith(("https://", "http://"))
     return Places(
-        airflow=f"{airflow.rstrip('/')}/" if whole else None,
+        airflow=f"{airflow.rstrip('/')}/" if pages.is_whole(airflow) else None,
         models=console.object_address(storage.models_page_uri(bucket)),
         bucket=bucket,
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 import jinja2
 
 from retraining.core.report.models_page.all_models import AllModels, BrokenRow, ModelRow
+from retraining.core.report.models_page.folder import FolderPage
 from retraining.core.report.models_page.one_model import OneModel
 
 LOGGER = logging.getLogger(__name__)
@@ -54,6 +55,11 @@ def _draw_row(row: ModelRow | BrokenRow) -> str:
 def _part(template: str, **values: object) -> str:
     """Return a part of a page: its template escapes what it shows."""
     return _environment().get_template(template).render(**values)
+
+
+def render_documents(page: FolderPage) -> str:
+    """Return the page with the documents of a folder."""
+    return _render("documents.html.j2", page=page)
 
 
 def render_message(title: str, message: str, way_out: str, models: str | None = None) -> str:

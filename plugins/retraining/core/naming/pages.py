@@ -1,0 +1,82 @@
+"""What of the bucket Airflow itself shows, for who may read the model's DAG: which objects, and at which address.
+
+A page's path below Airflow is that of its object in the bucket: `gs://<bucket>/<model>/runs/<run key>/report.html` is
+`<Airflow>/retraining/models/<model>/runs/<run key>/report.html`, and without the last part all documents of the run.
+Google's own browser of the bucket needs a role there, and exists for Google's cloud alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
+
+from retraining.core.naming import console
+from retraining.core.naming.addresses import ObjectAddress
+
+ROOT: Final = "retraining/models"
+RUN_PAGE, ALL_RUNS = "report.html", "runs.html"
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "runs": (
+        "plan",
+        "snapshot",
+        "statistics",
+        "checks",
+        "export_request",
+        "manifest",
+        "tuning_request",
+        "tuning",
+        "train_request",
+        "report",
+        "evaluate_request",
+        "evaluation",
+        "decision",
+        "registration",
+        "model_card",
+        "deployment",
+        "timings",
+    ),
+    "monitor": ("drift", "new_day", "signals", "multivariate_request", "multivariate", "ledger"),
+    "scoring": ("scoring_plan", "scoring_input", "predictions", "scoring"),
+    "rollbacks": ("rollback",),
+}
+"""Documents that are shown, by the model's folder that their own folders lie in."""
+FOLDER_NAME = r"\d{8}t\d{6}z-[0-9a-f]{8,12}"
+"""Of a run, a monitor run, a scoring, a rollback: its time, and a hash."""
+
+
+def is_shown(folder: str, key: str, name: str = "") -> bool:
+    """Tell whether there may be such a folder, and such an object in it.
+
+    Args:
+        folder: `runs`, `monitor`, `scoring` or `rollbacks`.
+        key: Name of the folder in that.
+        name: Of the object; empty: the folder itself is asked for.
+    """
+    if folder not in KINDS or re.fullmatch(FOLDER_NAME, key, re.ASCII) is None:
+        return False
+    names = {"", *(f"{kind}.json" for kind in KINDS[folder]), *((RUN_PAGE,) if folder == "runs" else ())}
+    return name in names
+
+
+def path_of(uri: str) -> str:
+    """Return where Airflow shows an object or a folder of documents, below its own address."""
+    return f"{ROOT}/{quote(ObjectAddress.parse(uri).path, safe='/')}"
+
+
+def page_address(uri: str, airflow: str) -> str:
+    """Return an object's or a folder's page as a link that stands anywhere.
+
+    Args:
+        uri: Its address in the bucket.
+        airflow: Address of Airflow's UI. Where it is not configured the link leads to Google's browser of the bucket.
+    """
+    if not is_whole(airflow):
+        return console.object_address(uri)
+    return f"{airflow.rstrip('/')}/{path_of(uri)}"
+
+
+def is_whole(airflow: str) -> bool:
+    """Tell whether an address of Airflow's UI is one that a link can begin with anywhere."""
+    return airflow.startswith(("https://", "http://"))

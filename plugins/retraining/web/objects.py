@@ -1,0 +1,88 @@
+"""Stored objects as Airflow shows them: pages of runs, and the documents of runs, monitors, scorings and rollbacks.
+
+An address is made here from the parts of the request after each was checked, below the environment's own bucket and the
+folder of a model whose DAG the reader may read; what a job can have written is shown so that it can do nothing.
+"""
+
+from __future__ import annotations
+
+import json
+
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from retraining.core.errors import ContractError
+from retraining.core.naming import pages, storage
+from retraining.core.report.models_page.folder import FolderPage
+from retraining.core.report.models_page.rendering import render_documents
+from retraining.web.answers import message, page, stored_document, stored_page
+from retraining.web.stored import Bucket
+
+LOOK = "Look who wrote it, delete it, and clear the task that should have written it"
+
+
+def show_all_runs(bucket: Bucket, model: str) -> Response:
+    """Return the page with all runs of a model."""
+    html = bucket.read(storage.all_runs_page_uri(bucket.name, model))
+    if html is None:
+        text = f"The task report of retrain__{model} has not written it yet."
+        return message("No page of all runs", text, "Wait for the end of the first run.", 404, "../../models")
+    return stored_page(html)
+
+
+def show_folder(bucket: Bucket, model: str, folder: str, key: str) -> Response:
+    """Return the page with what there is in a folder.
+
+    Raises:
+        HTTPException: There can be no such folder.
+    """
+    if not pages.is_shown(folder, key):
+        raise HTTPException(404)
+    shown = FolderPage(model=model, folder=folder, key=key, uri=_folder_uri(bucket, model, folder, key))
+    there = bucket.existing(list(shown.candidates.values()))
+    return page(
+        render_documents(FolderPage(model=model, folder=folder, key=key, uri=shown.uri, there=there)),
+        200 if there else 404,
+    )
+
+
+def show_object(bucket: Bucket, model: str, folder: str, key: str, name: str) -> Response:
+    """Return a run's page, or a document.
+
+    Raises:
+        HTTPException: There can be no such object.
+        ContractError: A document is no JSON, of another kind, or of another model.
+    """
+    if not name or not pages.is_shown(folder, key, name):
+        raise HTTPException(404)
+    uri = f"{_folder_uri(bucket, model, folder, key)}/{name}"
+    data = bucket.read(uri)
+    if data is None:
+        text = f"{uri} is not there: the task that writes it has not come to that, or did not run."
+        return message(
+            "Not written", text, "The documents of the folder say how far it came.", 404, "../../../../models"
+        )
+    if name == pages.RUN_PAGE:
+        return stored_page(data)
+    _require_kind(data, uri, name.removesuffix(".json"), model)
+    return stored_document(data)
+
+
+def _folder_uri(bucket: Bucket, model: str, folder: str, key: str) -> str:
+    """Return a folder's address; of a run as all other code makes it."""
+    if folder == "runs":
+        return storage.run_uri(bucket.name, model, key)
+    roots = {"monitor": storage.monitors_uri, "scoring": storage.scorings_uri, "rollbacks": storage.rollbacks_uri}
+    return f"{roots[folder](bucket.name, model)}/{key}"
+
+
+def _require_kind(data: bytes, uri: str, kind: str, model: str) -> None:
+    """Refuse a document that is not what its name says: a job may have written anything there."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ContractError(uri, f"not JSON ({type(error).__name__})", "a JSON document", LOOK) from error
+    if not isinstance(found, dict) or found.get("kind") != kind:
+        raise ContractError(uri, "no document of that kind", repr(kind), LOOK)
+    if found.get("model") != model:
+        raise ContractError(uri, "a document of another model", f"one of {model}", LOOK)
