@@ -88,7 +88,7 @@ def test_why_gives_the_gates_and_the_outcome(cloud, capsys):
 def test_why_of_a_run_that_stopped_names_its_task(cloud, capsys):
     plan = make_plan(settings=cloud.settings)
     store(cloud, plan, make_snapshot(plan))
-    assert "the run came no further than the task check_data." in ask(cloud, capsys, "why", "late")
+    assert "The run is at the task check_data and waits for BigQuery." in ask(cloud, capsys, "why", "late")
 
 
 def test_why_says_until_when_retraining_is_paused(cloud, capsys):

@@ -127,6 +127,7 @@ OPERATORS = {
             "retraining.operators.airflow",
             "retraining.operators.record",
             "retraining.operators.jobs",
+            "retraining.operators.report",
         ),
     ),
     "retraining.operators.ending": Room(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from retraining.commands.stored_runs import (
+    find_no_plan,
     find_pause,
     find_run,
     last_ledger_row,
@@ -59,6 +60,8 @@ def explain_model(cloud: CloudPort, model: str) -> list[str]:
     artifacts, bucket = cloud.artifacts, cloud.settings.bucket
     run = next(newest_runs(artifacts, bucket, _known(model)), None)
     lines = list(terminal.explain_run(whole_run(artifacts, run))) if run else [f"{model}: no run yet"]
+    failed = find_no_plan(artifacts, bucket, model)
+    lines = [*(terminal.explain_no_plan(failed) if failed else ()), *lines]
     pause = find_pause(artifacts, bucket, model)
     paused = [f"pause     {pauses.explain_pause(pause)}"] if pause and pauses.holds(pause, cloud.clock.now()) else []
     return [*lines, terminal.explain_monitor(last_ledger_row(artifacts, bucket, model)), *paused]

@@ -6,10 +6,10 @@ import json
 import logging
 from collections.abc import Iterable, Iterator
 
-from retraining.core.documents import Ledger, Pause
+from retraining.core.documents import Failure, Ledger, Pause
 from retraining.core.errors import ContractError, DataError
 from retraining.core.naming import storage
-from retraining.core.report.run import TASK_OF_KIND, Run, read_reported_run
+from retraining.core.report.run import TASK_OF_KIND, Run, read_failures, read_reported_run
 from retraining.core.report.terminal import LISTED_KINDS
 from retraining.hooks.ports import ArtifactsPort
 
@@ -30,7 +30,16 @@ def newest_runs(artifacts: ArtifactsPort, bucket: str, model: str) -> Iterator[R
 
 def whole_run(artifacts: ArtifactsPort, listed: Run) -> Run:
     """Return a run with all of its documents."""
-    return _read_run(artifacts, listed.plan.run_uri, TASK_OF_KIND) or listed
+    folder = listed.plan.run_uri
+    failed = artifacts.read_some(artifacts.list_uris(storage.failures_uri(folder), suffix=".json"))
+    return _read_run(artifacts, folder, TASK_OF_KIND, read_failures(failed)) or listed
+
+
+def find_no_plan(artifacts: ArtifactsPort, bucket: str, model: str) -> Failure | None:
+    """Return why the newest run of a model came to no plan; None: it came to one."""
+    uri = storage.no_plan_uri(bucket, model)
+    data = artifacts.read_object(uri)
+    return Failure.parse(data, uri) if data else None
 
 
 def find_run(artifacts: ArtifactsPort, bucket: str, models: Iterable[str], key: str) -> Run:
@@ -73,8 +82,10 @@ def read_stored(artifacts: ArtifactsPort, folder: str, kinds: Iterable[str]) -> 
     return {kind: stored[uri] for kind, uri in uris.items()}
 
 
-def _read_run(artifacts: ArtifactsPort, folder: str, kinds: Iterable[str]) -> Run | None:
+def _read_run(
+    artifacts: ArtifactsPort, folder: str, kinds: Iterable[str], failures: tuple[Failure, ...] = ()
+) -> Run | None:
     """Return some documents of a run; None: it has no plan."""
     uris = {storage.document_uri(folder, kind): kind for kind in kinds}
     stored = {uris[uri]: json.loads(data) for uri, data in artifacts.read_some(list(uris)).items()}
-    return read_reported_run(stored) if "plan" in stored else None
+    return read_reported_run(stored, failures) if "plan" in stored else None

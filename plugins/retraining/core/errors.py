@@ -16,11 +16,44 @@ Each message has four parts: where, what was found, what was expected, the way o
 
 from __future__ import annotations
 
+import re
+
 GRANT = (
     "Give the connection's account the role with the permission that the message names (docs/composer.md, Roles), or "
     "correct RETRAINING_PROJECT"
 )
 """The way out where Google refuses the connection's account."""
+
+
+# What a database or a shell paints its messages with (ECMA-48): sequences with parameters, titles, single characters.
+_ESCAPES = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]?")
+# The rest of them, and what turns the direction of a text around; line breaks and tabs stay.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SECRETS = (
+    (re.compile(r"(?<=://)[^\s/:@]*:[^\s/]*@"), "***@"),
+    (re.compile(r"(?i)(\bbearer +)[\w.~+/=-]{8,}"), r"\1***"),
+    (re.compile(r"\bya29\.[\w.-]+"), "***"),
+    (
+        re.compile(
+            r"(?i)((?:token|password|passwd|secret|api_?key|private_key)[\"']?(?:=|[\"']:) *[\"']?|(?:signature|sig)=)"
+            r"[^\s\"'&,;]+"
+        ),
+        r"\1***",
+    ),
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)"), "***"),
+)
+
+
+def plain_text(text: str) -> str:
+    """Return a text as a page, a log and a mail may show it: without a terminal's escapes, and without secrets.
+
+    Taken for a secret are an address's login with a password, a bearer token, a private key, and what stands after
+    `password=`, `"token": ` and their like.
+    """
+    text = _CONTROLS.sub("", _ESCAPES.sub("", text))
+    for secret, shown in _SECRETS:
+        text = secret.sub(shown, text)
+    return text
 
 
 class RetrainingError(Exception):
@@ -34,11 +67,11 @@ class RetrainingError(Exception):
     """
 
     def __init__(self, where: str, found: str, expected: str = "", way_out: str = "") -> None:
-        self.where = where
-        self.found = found
-        self.expected = expected
-        self.way_out = way_out
-        super().__init__(where, found, expected, way_out)
+        self.where = plain_text(where)
+        self.found = plain_text(found)
+        self.expected = plain_text(expected)
+        self.way_out = plain_text(way_out)
+        super().__init__(self.where, self.found, self.expected, self.way_out)
 
     def __str__(self) -> str:
         """Return the four parts as one line."""

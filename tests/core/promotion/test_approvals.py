@@ -59,7 +59,9 @@ def test_warnings_are_of_the_data_and_of_the_comparison():
     assert rows == "few rows"
     assert "it read the run table itself" in seen
     assert "it has scores alone" in served
-    assert approvals.question(unproven, ["few rows"]) == f"{unproven.words}\n\nWarning: few rows"
+    question = approvals.question(small, unproven, None, ["few rows"], "https://example.com/report.html").split("\n\n")
+    assert (question[0], question[2]) == (unproven.words, "Warning: few rows")
+    assert question[-1].startswith("[The run's page](https://example.com/report.html)")
 
 
 @pytest.mark.parametrize(

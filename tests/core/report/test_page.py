@@ -265,14 +265,14 @@ def test_the_headline_is_the_outcome(documents, change, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"deployment": None}, "The task deploy left no result"),
+        ({"deployment": None}, "The task deploy has left no result"),
         ({"deployment": None, "decision": "reject"}, "Nothing was deployed: the challenger was not promoted."),
         ({"deployment": None, "plan": "backfill_with_overrides"}, "Nothing was deployed: this run is a backfill"),
-        ({"report": None, "evaluation": None, "decision": None}, "the run came no further than the task train."),
-        ({"checks": "blocked", "manifest": None}, "No split was exported. This did not happen: the data did not pass"),
-        ({"timings": None}, "The run left no record of its tasks&#39; times."),
+        ({"report": None, "evaluation": None, "decision": None}, "not come so far: quality, training."),
+        ({"checks": "blocked", "manifest": None}, "No split was exported. The data did not pass its checks."),
+        ({"timings": None}, "the run has not come so far: time and list price."),
         ({"evaluate_request": "first_model"}, "There was no older champion to compare with: "),
-        ({"evaluate_request": None}, "The run did not come to the comparison"),
+        ({"evaluate_request": None}, "The run has not come to the comparison"),
     ],
 )
 def test_what_did_not_happen_has_its_reason(documents, change, words):

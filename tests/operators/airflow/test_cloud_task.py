@@ -13,8 +13,8 @@ from airflow.sdk import DAG
 
 from retraining.core.errors import ConflictError, ContractError, JobError, RetrainingError
 from retraining.hooks.cloud import Cloud
-from retraining.operators.airflow.boundary import KIND_KEY
 from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, CloudSensor, RunTask
+from retraining.operators.airflow.failures import FAILURE_KEY, KIND_KEY
 from retraining.operators.deployment.approval import RequestApprovalOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException, DagSerialization
 from tests.support.fakes.cloud import FakeCloud
@@ -115,7 +115,7 @@ def test_what_a_retry_cannot_mend_fails_for_good(make_run, error: Any, raised: t
     run = make_run()
     with pytest.raises(raised, match="where: found"):
         run.execute(AskOperator(task_id="one", cloud=fake_cloud, run_uri="gs://a", error=error("where", "found")))
-    assert set(run.xcoms) == {("one", KIND_KEY)}
+    assert set(run.xcoms) == {("one", KIND_KEY), ("one", FAILURE_KEY)}
 
 
 def test_a_sensor_gives_its_slot_back_for_as_long_as_the_settings_say(make_run) -> None:

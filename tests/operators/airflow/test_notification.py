@@ -12,7 +12,7 @@ from airflow.sdk import DAG, BaseOperator
 from retraining.core.documents import Notification
 from retraining.core.notification import notices
 from retraining.core.notification.notices import DagRun, Notice
-from retraining.operators.airflow.boundary import KIND_KEY
+from retraining.operators.airflow.failures import KIND_KEY
 from retraining.operators.airflow.notification import TellFailure, TellRecovery, settle, tell
 from retraining.operators.ending.conclusion import ConcludeRunOperator
 from retraining.operators.evaluation.decision import DecideOperator

@@ -12,6 +12,7 @@ import pytest
 from airflow.providers.standard.operators import hitl
 
 from retraining.operators.deployment.approval import RequestApprovalOperator
+from retraining.operators.evaluation.decision import DecideOperator
 from tests.support.scenes.deployment import FOLDER, Scene, deploy, example, register
 
 ADA = {"id": "1", "name": "ada"}
@@ -77,7 +78,47 @@ def test_it_waits_as_long_as_it_was_told_and_no_longer(make_run, scene: Scene, a
     left = waits_until(wait(run, ask)) - datetime.now(UTC)
     assert timedelta(hours=11, minutes=59) < left <= timedelta(hours=12)
     assert ask.defaults == ["Reject"]
-    assert ask.body == scene.read("decision")["words"]
+    assert ask.body.startswith(scene.read("decision")["words"])
+
+
+def test_a_person_sees_what_is_approved(make_run, scene: Scene, ask: RequestApprovalOperator, monkeypatch) -> None:
+    """The run's page is there when the question is, and linked in it; after the answer it waits no more."""
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    page = scene.cloud.artifacts.objects[f"{FOLDER}/report.html"].decode()
+    assert f"{FOLDER.removeprefix('gs://bucket/')}/report.html) has the metrics, slices, curves and checks" in ask.body
+    assert "It would serve in the place of nothing: it is the first" in ask.body
+    for shown in ("Waits for approval", "No answer is a no", "Slices, worst first", "<h3>Checks</h3>", "ROC"):
+        assert shown in page
+    assert "https://airflow.example.com/dags/retrain__flight_delays/runs/manual__1/tasks/approve/required" in page
+    complete(run, ask, "Approve", ADA)
+    page = scene.cloud.artifacts.objects[f"{FOLDER}/report.html"].decode()
+    assert "Waits for approval" not in page
+    assert "Promoted, not deployed" in page
+
+
+def test_a_page_that_cannot_be_made_stops_no_question(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:
+    """A person is asked without the link."""
+    run = make_run()
+    register(scene, run)
+    scene.cloud.artifacts.objects[f"{FOLDER}/manifest.json"] = b"{}"
+    wait(run, ask)
+    assert "report.html" not in ask.body
+
+
+def test_the_decision_says_that_it_waits_for_a_person(make_run, scene: Scene) -> None:
+    """It offers no way back to a version that is not there, and does not say that nothing has to be done."""
+    scene.cloud.settings = dataclasses.replace(scene.cloud.settings, notify_owners=("ml@example.com",))
+    same = {"model": "flight_delays", "run_key": scene.run_key}
+    scene.put("evaluate_request", example("evaluate_request") | same)
+    make_run().execute(DecideOperator(task_id="decide", run_uri=FOLDER, cloud=scene.cloud.connect))
+    sent = scene.cloud.notifiers.sent[0]
+    assert sent.subject.startswith("flight_delays: promoted, waits for approval as of")
+    assert "Approve or reject it in Airflow" in sent.text
+    assert "rollback" not in sent.text
+    assert "Nothing has to be done" not in sent.text
 
 
 @pytest.mark.parametrize(
@@ -138,7 +179,7 @@ def test_a_warning_wants_a_person_and_is_in_the_question(make_run, scene: Scene,
     finding = {"check": "rows", "severity": "warn", "feature": None, "found": "9", "expected": "10"}
     scene.change("checks", findings=[finding | {"words": "few rows"}])
     wait(run, ask)
-    assert ask.body == f"{scene.read('decision')['words']}\n\nWarning: few rows"
+    assert "\n\nWarning: few rows\n\n" in ask.body
 
 
 def test_people_are_told_that_one_of_them_is_wanted(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:

@@ -63,6 +63,7 @@ from retraining.core.documents.export import (
     Span,
     SpanFile,
 )
+from retraining.core.documents.failure import Failure
 from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerOrder, LedgerPolicy, LedgerResult, QuietHours
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
 from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Signal, Signals
@@ -138,6 +139,7 @@ KINDS: dict[str, type[Document]] = {
         Rollback,
         Pause,
         Notification,
+        Failure,
         Timings,
         Drift,
         Signals,
@@ -195,6 +197,7 @@ __all__ = [
     "EvaluateRequest",
     "Evaluation",
     "ExportRequest",
+    "Failure",
     "FeatureDrift",
     "Finding",
     "FoundDeployment",

@@ -243,6 +243,29 @@ def run_notification_uri(folder_uri: str, event: str) -> str:
     return f"{folder_uri}/notifications/{event}.json"
 
 
+def failures_uri(folder_uri: str) -> str:
+    """Return the folder of the messages of a run's failed tries."""
+    return f"{folder_uri}/failures"
+
+
+def failure_uri(folder_uri: str, task: str, attempt: int) -> str:
+    """Return where it stands why a try of a task failed."""
+    return document_uri(failures_uri(folder_uri), f"{task}-{attempt}")
+
+
+END_OF_TASK = "-end.json"
+
+
+def task_end_uri(folder_uri: str, task: str, attempt: int) -> str:
+    """Return where it stands that a task ended without a word of its own."""
+    return f"{failures_uri(folder_uri)}/{task}-{attempt}{END_OF_TASK}"
+
+
+def no_plan_uri(bucket: str, model: str) -> str:
+    """Return where it stands why the newest run of a model came to no plan, and so to no folder."""
+    return f"gs://{bucket}/{model}/failed_start.json"
+
+
 def pokes_uri(bucket: str) -> str:
     """Return the folder of what waiting tasks remember."""
     return f"gs://{bucket}/{BucketFolder.POKES}"

@@ -12,7 +12,7 @@ from datetime import timedelta
 from urllib.parse import quote
 
 from retraining.core import errors
-from retraining.core.documents import Decision, Deployment, Ledger, Plan, RampGate, Rollback
+from retraining.core.documents import Decision, Deployment, Failure, Ledger, Plan, RampGate, Rollback
 from retraining.core.naming import pages, storage
 from retraining.core.naming.vertex import ResourceName
 from retraining.core.spec.notify import Event
@@ -24,7 +24,7 @@ KINDS = {
     kind.__name__: (kind.__doc__ or "").strip()
     for kind in (*errors.RetrainingError.__subclasses__(), *errors.PlanError.__subclasses__())
 }
-"""What each class of error means. An error's own message may hold values of the data, and stays in the log."""
+"""What each class of error means."""
 
 
 SIGNALS = {
@@ -119,7 +119,13 @@ class DagRun:
 
 
 def of_failure(
-    model: str | None, run: DagRun, failed: Sequence[str], left: Sequence[str], kind: str | None, run_uri: str
+    model: str | None,
+    run: DagRun,
+    failed: Sequence[str],
+    left: Sequence[str],
+    kind: str | None,
+    run_uri: str,
+    message: Failure | None = None,
 ) -> Notice:
     """Return the notice of a failed run.
 
@@ -130,6 +136,7 @@ def of_failure(
         left: Tasks that did not run.
         kind: Class of the first failed task's error; None: it left none, as when its worker died.
         run_uri: Folder of the run's documents; empty: it came to none.
+        message: What the first failed task left of its newest try.
     """
     first = failed[0] if failed else ""
     event: Event = "budget" if kind == errors.BudgetError.__name__ else "failure"
@@ -144,14 +151,37 @@ def of_failure(
             "failed": list(failed),
             "left": list(left),
             "reason": KINDS.get(kind or "", ""),
+            "parts": _shown_parts(message) if message else [],
+            "quoted": "yes" if message and message.quotes else "",
         },
-        links=(*(_page(run, run_uri) if run_uri and run.dag_id == f"retrain__{model}" else ()), *run.links),
+        links=(
+            *_log(message),
+            *(_page(run, run_uri) if run_uri and run.dag_id == f"retrain__{model}" else ()),
+            *run.links,
+        ),
         runbook="costs" if event == "budget" else "what-a-red-run-means",
     )
 
 
-def of_decision(plan: Plan, decision: Decision, run: DagRun) -> Notice | None:
-    """Return the notice of a verdict; None of a backfill's, which changes nothing."""
+def _shown_parts(message: Failure) -> list[str]:
+    """Return the parts of a message; what may quote the data stays on the run's page."""
+    parts = {"Where": message.where, "Found": message.found, "Expected": message.expected, "Way out": message.way_out}
+    return [f"{name}: {text}" for name, text in parts.items() if text and not (name == "Found" and message.quotes)]
+
+
+def _log(message: Failure | None) -> tuple[Link, ...]:
+    return (Link(label=f"Log of {message.task}", address=message.log),) if message and message.log else ()
+
+
+def of_decision(plan: Plan, decision: Decision, run: DagRun, *, asks: bool = False) -> Notice | None:
+    """Return the notice of a verdict; None of a backfill's, which changes nothing.
+
+    Args:
+        plan: The run.
+        decision: The verdict.
+        run: The DAG run.
+        asks: Whether a person is asked before the version is deployed.
+    """
     if decision.verdict == "record":
         return None
     failed = [gate for gate in decision.gates if not gate.passed and gate.gate != "mode"]
@@ -172,8 +202,9 @@ def of_decision(plan: Plan, decision: Decision, run: DagRun) -> Notice | None:
                 for gate in shown
             ],
             "champion": decision.champion.version_id if decision.champion else "",
+            "next": "asks" if asks else "deploys" if plan.deploy else "registers",
         },
-        links=(*_page(run, plan.run_uri), *run.links),
+        links=(*_page(run, plan.run_uri, later=True), *run.links),
         runbook="why-did-it-not-deploy",
     )
 
@@ -211,7 +242,7 @@ def of_deployment(plan: Plan, deployment: Deployment, run: DagRun) -> Notice | N
         slot=plan.run_key,
         cause="deployment",
         values={"what": "deployment", "version": "", "gates": _words(failed, tried=tried), "before": ""},
-        links=(*_page(run, plan.run_uri), *run.links),
+        links=(*_page(run, plan.run_uri, later=True), *run.links),
         runbook="why-did-it-not-deploy",
     )
 
@@ -286,8 +317,10 @@ def of_trial(model: str) -> Notice:
     )
 
 
-def _page(run: DagRun, run_uri: str) -> tuple[Link, ...]:
-    return run.object("Run page, once the run has ended", storage.report_page_uri(run_uri))
+def _page(run: DagRun, run_uri: str, *, later: bool = False) -> tuple[Link, ...]:
+    """Link the run's page, which is made before a person is asked and when the run ends."""
+    label = "Run page, once the run has ended" if later else "Run page"
+    return run.object(label, storage.report_page_uri(run_uri))
 
 
 def _span(time: timedelta) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from retraining.core.documents import Approval, Checks, Decision, Plan
+from retraining.core.documents import Approval, Checks, Decision, Evaluation, Plan
 from retraining.core.promotion.gates import NOT_PROVEN
 from retraining.core.promotion.serving import NOT_CHECKED
 from retraining.core.promotion.versions import Version
@@ -32,9 +32,35 @@ def reason_not_to_ask(plan: Plan, champion: Version | None, warned: list[str]) -
     return "deployment.approval is never" if mode == "never" else None
 
 
-def question(decision: Decision, warned: list[str]) -> str:
-    """Return what a person reads who is asked."""
-    return "\n\n".join([decision.words, *(f"Warning: {words}" for words in warned)])
+def asks(plan: Plan, decision: Decision, checks: Checks) -> bool:
+    """Say whether a person will be asked for a decision's version, as far as is known when it is taken."""
+    if decision.verdict != "promote" or not plan.deploy or plan.mode != "live":
+        return False
+    mode = plan.spec.deployment.asks
+    if mode == "first":
+        return decision.champion is None
+    return mode == "always" or (mode == "on_warning" and bool(warnings(decision, checks)))
+
+
+def question(plan: Plan, decision: Decision, evaluation: Evaluation | None, warned: list[str], page: str) -> str:
+    """Return what a person reads who is asked, in Markdown: what is approved, and where all of it stands.
+
+    Args:
+        plan: The run.
+        decision: Its verdict.
+        evaluation: What it rests on.
+        warned: What the run went on with.
+        page: Address of the run's page; empty: it could not be made.
+    """
+    champion = decision.champion
+    replaced = f"version {champion.version_id}, the champion" if champion else "nothing: it is the first"
+    parts = [decision.words, f"It would serve in the place of {replaced}."]
+    if evaluation is not None:
+        parts.append(f"Judged on {evaluation.rows:,} test examples as of {plan.as_of:%Y-%m-%d %H:%M} UTC.")
+    parts += [f"Warning: {words}" for words in warned]
+    if page:
+        parts.append(f"[The run's page]({page}) has the metrics, slices, curves and checks.")
+    return "\n\n".join(parts)
 
 
 def not_asked(reason: str) -> Approval:

@@ -12,7 +12,7 @@ from typing import Any
 
 import jinja2
 
-from retraining.core.documents import Plan, TaskTiming, Timings, TriggerEvent
+from retraining.core.documents import Failure, Plan, TaskTiming, Timings, TriggerEvent
 from retraining.core.jobs.submission import Submission
 from retraining.core.naming import pages, storage
 from retraining.core.naming.spans import label_span
@@ -21,6 +21,7 @@ from retraining.core.report.changes import Change, Day, days, noteworthy, since_
 from retraining.core.report.classes import Cell, ClassRow, answers, class_rows
 from retraining.core.report.costs import costs, total_seconds, total_usd
 from retraining.core.report.curves import CurveChart, curve_charts
+from retraining.core.report.failures import heading, parts_of
 from retraining.core.report.features import FeatureRow, feature_rows
 from retraining.core.report.forest import Forest, forest
 from retraining.core.report.quality import (
@@ -52,6 +53,10 @@ def render(
     submissions: Mapping[str, Submission] | None = None,
     contact_sheet: bytes | None = None,
     airflow: str = "",
+    failures: tuple[Failure, ...] = (),
+    asked: str = "",
+    answer_url: str = "",
+    runbook_url: str | None = None,
 ) -> str:
     """Return the run's page: one self-contained HTML file without scripts; the same documents give the same bytes.
 
@@ -61,14 +66,27 @@ def render(
         submissions: The run's jobs by task, as people submit them.
         contact_sheet: PNG of the training's changed images, if it left one.
         airflow: Address of Airflow's UI, which shows the other pages; empty: it is not configured.
+        failures: What its failed tries left.
+        asked: What a person is asked, where the run waits for the answer.
+        answer_url: Where the person answers.
+        runbook_url: Address of the run-book; None: it is named as a file.
 
     Raises:
         ContractError: There is no plan, or a document does not obey its contract.
     """
     run = read_reported_run(
-        {kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN}
+        {kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN},
+        failures,
+        asked,
     )
-    page = Page(run=run, submissions=submissions or {}, contact_sheet=png_address(contact_sheet), airflow=airflow)
+    page = Page(
+        run=run,
+        submissions=submissions or {},
+        contact_sheet=png_address(contact_sheet),
+        runbook_url=runbook_url,
+        answer_url=answer_url,
+        airflow=airflow,
+    )
     return render_template("report/page.html.j2", page=page)
 
 
@@ -87,6 +105,8 @@ class Page:
     submissions: Mapping[str, Submission]
     contact_sheet: str | None = None
     airflow: str = ""
+    runbook_url: str | None = None
+    answer_url: str = ""
     chart: ModuleType = charts
     days_shown: int = DAYS_SHOWN
     bar_start: int = NAMES
@@ -133,7 +153,20 @@ class Page:
     @property
     def tone(self) -> str:
         """How the outcome looks: a verdict, or `stopped`."""
+        if self.run.failure:
+            return "stopped"
         return self.run.decision.verdict if self.run.decision else "stopped"
+
+    @property
+    def failure_parts(self) -> list[tuple[str, str]]:
+        """Parts of the message of the task that failed, by name."""
+        return list(parts_of(self.run.failure)) if self.run.failure else []
+
+    @property
+    def not_reached(self) -> list[str]:
+        """Sections of which there is nothing, because the run did not come so far."""
+        found = {"quality": self.run.evaluation, "training": self.run.report, "time and list price": self.run.timings}
+        return [name for name, document in found.items() if document is None]
 
     @property
     def tested(self) -> str:
@@ -271,12 +304,19 @@ class Page:
 
 def headline(run: Run) -> str:
     """Return the run's outcome in a few words, or where it stopped."""
+    if run.asked:
+        return "Waits for approval"
+    failure = run.failure
     if run.decision:
         verdict = VERDICT_WORDS[run.decision.verdict]
         waits = run.decision.verdict == "promote" and not (run.deployment and run.deployment.deployed)
+        if failure:
+            return f"{verdict}, {heading(failure)[:1].lower()}{heading(failure)[1:]}"
         return f"{verdict}, not deployed" if waits else verdict
     if run.checks and not run.checks.passed:
         return "Stopped by the data checks"
+    if failure:
+        return heading(failure)
     return f"Stopped at {next(TASK_OF_KIND[kind] for kind in expected_kinds(run.plan) if not run.has(kind))}"
 
 
@@ -288,7 +328,7 @@ def outcome(run: Run) -> str:
     if blocking := [finding.words.rstrip(".") for finding in findings if finding.severity == "block"]:
         sentence = "; ".join(blocking)
         return sentence if sentence.endswith(("?", "!")) else f"{sentence}."
-    return run.why_missing("decision")
+    return run.progress
 
 
 def duration(seconds: float | None) -> str:

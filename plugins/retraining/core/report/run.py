@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from retraining.core import documents
-from retraining.core.errors import ContractError
+from retraining.core.errors import ContractError, RetrainingError
 from retraining.core.naming import storage
 from retraining.core.untyped import JsonObject
+
+LOGGER = logging.getLogger(__name__)
 
 # In the order in which a run writes them, with the task that does.
 TASK_OF_KIND = {
@@ -31,6 +34,17 @@ TASK_OF_KIND = {
     "timings": "report",
 }
 CHAMPION_PLAN = "champion_plan"
+TASKS = tuple(dict.fromkeys([*list(TASK_OF_KIND.values())[:-2], "approve", "deploy"]))
+"""Tasks that leave something, in a run's order; `approve` leaves its answer to `deploy`."""
+WAITS_FOR = {
+    "snapshot": "BigQuery",
+    "check_data": "BigQuery",
+    "export": "its job on Vertex AI",
+    "tune": "the trials of its study",
+    "train": "its job on Vertex AI",
+    "evaluate": "its job on Vertex AI",
+    "deploy": "the endpoint",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +82,53 @@ class Run:
     timings: documents.Timings | None
     champion_plan: documents.Plan | None
     record: tuple[Stored, ...]
+    failures: tuple[documents.Failure, ...] = ()
+    asked: str = ""
+    """What a person may answer until when, where the run waits for it."""
 
     def has(self, kind: str) -> bool:
         """Tell whether the run wrote the document of a kind."""
         return getattr(self, kind) is not None
+
+    @property
+    def failure(self) -> documents.Failure | None:
+        """Return the message of the first task that failed, and that the run has not come past; None: there is none."""
+        latest = {each.task: each for each in sorted(self.failures, key=lambda each: (each.failed_at, each.attempt))}
+        return next((latest[task] for task in TASKS if task in latest and self._stands(latest[task])), None)
+
+    @property
+    def next_task(self) -> str | None:
+        """Return the first task without its result; None: the run came to its end, or its checks ended it."""
+        if self.deployment or (self.checks and not self.checks.passed):
+            return None
+        return next((TASK_OF_KIND[kind] for kind in expected_kinds(self.plan) if not self.has(kind)), None)
+
+    @property
+    def progress(self) -> str:
+        """Say in one sentence how far a run came that did not come to its end."""
+        task = self.next_task
+        if self.asked:
+            return f"The run waits for a person's answer: {self.asked}. No answer is a no."
+        if task is None:
+            return ""
+        if failure := self.failure:
+            told = message_of(failure)
+            again = f" It is tried again after try {failure.attempt}." if failure.retried else ""
+            return f"The task {failure.task} failed.{again} {told}"
+        waits = f" and waits for {WAITS_FOR[task]}" if task in WAITS_FOR else ""
+        return (
+            f"The run is at the task {task}{waits}. Where Airflow shows no such task at work, its log says why (run "
+            f"{self.plan.dag_run_id})."
+        )
+
+    def _stands(self, failure: documents.Failure) -> bool:
+        """Say whether a failure is not mended: its task left no result since, or it failed with one, and no other."""
+        place = TASKS.index(failure.task)
+        done = [kind for kind, task in TASK_OF_KIND.items() if task in TASKS and self.has(kind)]
+        if any(TASKS.index(TASK_OF_KIND[kind]) > place for kind in done):
+            return False
+        own = [kind for kind in expected_kinds(self.plan) if TASK_OF_KIND[kind] == failure.task]
+        return not failure.retried or not all(self.has(kind) for kind in own or ["deployment"])
 
     def why_missing(self, kind: str) -> str:
         """Say in one sentence why there is no document of a kind, as far as the others tell."""
@@ -80,7 +137,7 @@ class Run:
         task = TASK_OF_KIND[kind]
         kinds = expected_kinds(self.plan)
         if self.checks and not self.checks.passed and kinds.index(kind) > kinds.index("checks"):
-            return "This did not happen: the data did not pass its checks."
+            return "The data did not pass its checks."
         if kind == "deployment":
             if self.plan.mode == "backfill":
                 return "Nothing was deployed: this run is a backfill, which only records its version."
@@ -88,10 +145,14 @@ class Run:
                 return "Nothing was deployed: the challenger was not promoted."
             if not self.plan.deploy:
                 return "Nothing was deployed: the run was started with deploy switched off."
+        if kind == "deployment" and self.asked:
+            return "Nothing is deployed yet: a person is asked."
+        if self.failure:
+            return f"The task {self.failure.task} failed: its message stands at the top."
         stopped = next(TASK_OF_KIND[k] for k in kinds if not self.has(k))
         if stopped != task:
-            return f"This did not happen: the run came no further than the task {stopped}."
-        return f"The task {task} left no result; its log in Airflow says why (run {self.plan.dag_run_id})."
+            return f"The run is at the task {stopped}, or came no further."
+        return f"The task {task} has left no result; its log in Airflow says more (run {self.plan.dag_run_id})."
 
 
 def expected_kinds(plan: documents.Plan) -> list[str]:
@@ -99,11 +160,31 @@ def expected_kinds(plan: documents.Plan) -> list[str]:
     return [kind for kind in TASK_OF_KIND if kind != "model_card" and (kind != "tuning" or plan.spec.tuning)]
 
 
-def read_reported_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
+def message_of(failure: documents.Failure) -> str:
+    """Return the four parts as one line, as the task's log has them."""
+    return str(RetrainingError(failure.where, failure.found, failure.expected, failure.way_out))
+
+
+def read_failures(stored: Mapping[str, bytes]) -> tuple[documents.Failure, ...]:
+    """Parse the messages of failed tries, by address; one that cannot be read is left out with a warning."""
+    found = []
+    for uri, data in stored.items():
+        try:
+            found.append(documents.Failure.parse(data, uri))
+        except ContractError as error:
+            LOGGER.warning("not shown: %s", error)
+    return tuple(found)
+
+
+def read_reported_run(
+    raw: Mapping[str, Mapping[str, Any]], failures: tuple[documents.Failure, ...] = (), asked: str = ""
+) -> Run:
     """Parse a run's documents.
 
     Args:
         raw: Stored JSON by kind; beside them, under `champion_plan`, the plan of the run that made the champion.
+        failures: What its failed tries left.
+        asked: What a person may answer until when, where the run waits for it.
 
     Raises:
         ContractError: There is no plan, a kind is not part of a run, or a document does not obey its contract.
@@ -117,7 +198,8 @@ def read_reported_run(raw: Mapping[str, Mapping[str, Any]]) -> Run:
         kind = "plan" if name == CHAMPION_PLAN else name
         parsed[name] = documents.KINDS[kind].parse(json.dumps(values), f"{name}.json")
     kinds = [kind for kind in TASK_OF_KIND if kind in raw or kind in expected_kinds(parsed["plan"])]
-    return Run(**parsed, record=tuple(_stored(kind, raw, parsed["plan"], parsed["decision"]) for kind in kinds))
+    record = tuple(_stored(kind, raw, parsed["plan"], parsed["decision"]) for kind in kinds)
+    return Run(**parsed, record=record, failures=failures, asked=asked)
 
 
 def _stored(

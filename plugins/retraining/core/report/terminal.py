@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from retraining.core.documents import Evaluation, Ledger
+from retraining.core.documents import Evaluation, Failure, Ledger
 from retraining.core.documents.evaluation import Quality
 from retraining.core.promotion import ramp
 from retraining.core.report.changes import differences
+from retraining.core.report.failures import heading, parts_of
 from retraining.core.report.page import outcome
 from retraining.core.report.run import Run
 from retraining.core.report.started import explain_trigger, further_causes
@@ -56,16 +57,38 @@ def explain_run(run: Run) -> Iterator[str]:
         yield f"data      {finding.severity}: {finding.words}"
     for gate in run.decision.gates if run.decision else ():
         yield f"{'passed' if gate.passed else 'FAILED':<9} {gate.gate}: {gate.words}"
-    yield f"outcome   {outcome(run)}"
+    yield from _failed(run.failure)
+    if run.decision or not run.failure:
+        yield f"outcome   {outcome(run)}"
     if run.deployment:
         yield f"endpoint  {run.deployment.words}"
         if approval := run.deployment.approval:
             yield f"approval  {approval.words}"
         for step in run.deployment.steps:
             yield f"ramp      {step.percent} %: {ramp.outcomes(step)}"
-    elif run.decision:
+    elif run.decision and not run.failure:
         yield f"endpoint  {run.why_missing('deployment')}"
     yield f"documents {plan.run_uri}"
+
+
+def explain_no_plan(failure: Failure) -> Iterator[str]:
+    """Yield why the newest run of a model came to no plan, and so to no documents."""
+    yield f"run {failure.dag_run_id} of {failure.model} came to no plan"
+    yield from _failed(failure)
+
+
+def _failed(failure: Failure | None) -> Iterator[str]:
+    """Yield the message of the task that failed, in its four parts, as its page has them."""
+    if failure is None:
+        return
+    again = "; it is tried again" if failure.retried else ""
+    yield f"failed    {heading(failure)}, try {failure.attempt}, {failure.failed_at:%Y-%m-%d %H:%M} UTC{again}"
+    for name, text in parts_of(failure):
+        first, *more = text.splitlines() or [""]
+        yield f"  {name:<8}{first}"
+        yield from (f"{'':<10}{line}" for line in more)
+    if failure.log:
+        yield f"  {'log':<8}{failure.log}"
 
 
 def explain_monitor(row: Ledger | None) -> str:

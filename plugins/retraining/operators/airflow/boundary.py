@@ -10,17 +10,29 @@ from typing import Any, TypeVar
 from retraining.core.errors import RetrainingError, is_final
 from retraining.hooks.airflow_exceptions import AirflowException, AirflowFailException
 from retraining.hooks.session import explain, is_transient
+from retraining.operators.airflow.failures import leave_failure
 
 LOGGER = logging.getLogger(__name__)
-KIND_KEY = "error_kind"
-"""XCom of a task that failed: the class of its error, for `conclude` to tell of."""
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class FailedForGoodError(AirflowFailException):
+    """What Airflow does not retry.
+
+    Args:
+        error: With the message for people.
+    """
+
+    def __init__(self, error: RetrainingError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def fail_for_good(method: _Method) -> _Method:
     """Decorate `execute` or `poke`: an error that a retry cannot mend becomes `AirflowFailException`.
 
-    Retried are `JobError`, `ConflictError`, and whatever neither this package nor Google explains as permanent.
+    Retried are `JobError`, `ConflictError`, and whatever neither this package nor Google explains as permanent. The
+    message is what the task's log ends with, and stays in the run's record; how it came to it stands above.
     """
 
     @functools.wraps(method)
@@ -29,17 +41,18 @@ def fail_for_good(method: _Method) -> _Method:
             return method(*args, **kwargs)
         except AirflowException:
             raise
-        except RetrainingError as error:
-            _leave_kind(_context(args, kwargs), error)
-            if not is_final(error):
-                raise
-            raise AirflowFailException(str(error)) from error
         except Exception as error:  # Google's have no common class; what is not explained is raised again
-            explained = explain(error)
-            _leave_kind(_context(args, kwargs), explained or error)
+            explained = error if isinstance(error, RetrainingError) else explain(error)
+            if explained is not None and explained is not error:
+                explained.__cause__ = error
+            leave_failure(args[0] if args else None, _context(args, kwargs), explained or error)
             if explained is None:
                 raise
-            raise AirflowFailException(str(explained)) from error
+            # Airflow prints an error with all that it came of, the message first and the cause last.
+            LOGGER.error("How it came to %s:", type(explained).__name__, exc_info=error)
+            if is_final(explained):
+                raise FailedForGoodError(explained) from None
+            raise explained from None
 
     return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature
 
@@ -47,16 +60,6 @@ def fail_for_good(method: _Method) -> _Method:
 def _context(args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """Return Airflow's context among a method's arguments: Airflow gives it by name."""
     return kwargs.get("context", args[1] if len(args) > 1 else None)
-
-
-def _leave_kind(context: object, error: BaseException) -> None:
-    """Leave the class of the error in XCom, where the decorated method was given Airflow's context."""
-    if not isinstance(context, Mapping) or "ti" not in context:
-        return
-    try:
-        context["ti"].xcom_push(key=KIND_KEY, value=type(error).__name__)
-    except Exception as failure:  # the error itself must come out
-        LOGGER.warning("no XCom %s: %s", KIND_KEY, failure, exc_info=True)
 
 
 def sleep_over_outages(poke: _Method) -> _Method:

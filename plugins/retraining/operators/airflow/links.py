@@ -6,6 +6,8 @@ together from a format in each class: `core.naming.console` makes them here, for
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 
 from retraining.core.naming import pages
@@ -100,6 +102,12 @@ def dag_address(dag_id: str) -> str:
 def shown_address(uri: str) -> str:
     """Return where Airflow shows an object or a folder of documents; relative as `dag_address`."""
     return f"{airflow_address()}/{pages.path_of(uri)}"
+
+
+def task_address(dag_id: str, run_id: str, task_id: str, attempt: int) -> str | None:
+    """Return the page of a task's try, with its log; None without a configured address: it is stored."""
+    page = f"/dags/{dag_id}/runs/{quote(run_id, safe='')}/tasks/{quote(task_id, safe='')}?try_number={attempt}"
+    return f"{airflow_address()}{page}" if airflow_address() else None
 
 
 def push_link(operator: BaseOperator, context: Context, link: type[ConsoleLink], address: str) -> None:

@@ -106,7 +106,7 @@ class TellFailure(BaseNotifier):
         def make() -> Notice:
             ti: Any = context["ti"]
             error = context.get("exception")
-            cause = getattr(error, "__cause__", None) or error
+            cause = getattr(error, "error", None) or getattr(error, "__cause__", None) or error
             kind = type(cause).__name__ if isinstance(cause, BaseException) else None
             notice = notices.of_failure(_model_of(context), run_of(context), [ti.task_id], [], kind, "")
             return dataclasses.replace(notice, slot=_slot(context))

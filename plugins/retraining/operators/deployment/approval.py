@@ -10,7 +10,7 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
 
-from retraining.core.documents import Approval, Checks, Decision, Plan
+from retraining.core.documents import Approval, Checks, Decision, Evaluation, Plan
 from retraining.core.naming import dags, vertex
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.notification import notices
@@ -18,8 +18,10 @@ from retraining.core.promotion import approvals
 from retraining.core.promotion.deployments import reason_against
 from retraining.core.untyped import XCom
 from retraining.operators.airflow.boundary import fail_for_good
-from retraining.operators.airflow.cloud_task import RunTask
+from retraining.operators.airflow.cloud_task import Connect, RunTask
+from retraining.operators.airflow.links import shown_address
 from retraining.operators.airflow.notification import TellNotice, run_of, settle
+from retraining.operators.report.page import write_page
 
 APPROVE, REJECT = "Approve", "Reject"
 # The standard provider's name for the time to answer within: before its release 1.13 `execution_timeout` stood for it.
@@ -64,7 +66,9 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         warned = approvals.warnings(decision, record.read_document(Checks))
         if reason := approvals.reason_not_to_ask(plan, champion, warned):
             return self._given(approvals.not_asked(reason))
-        self.body = approvals.question(decision, warned)
+        until = cloud.clock.now() + self.answer_within
+        page = self._show(lambda: cloud, context, f"{APPROVE} or {REJECT}, until {until:%Y-%m-%d %H:%M} UTC")
+        self.body = approvals.question(plan, decision, record.find_document(Evaluation), warned, page)
         notice = notices.of_approval(plan, warned, run_of(context), self.task_id, self.answer_within)
         self.notifiers = [TellNotice(notice=notice, run_uri=self.run_uri, cloud=lambda: cloud)]
         return super().execute(context)
@@ -73,11 +77,21 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         """Take the answer."""
         answer = super().execute_complete(context, event)
         model = dags.find_model_of_dag(context["ti"].dag_id)
+        self._show(self.cloud, context)
         settle(self.cloud, model, ObjectAddress.parse(self.run_uri).name, "approval")
         user = answer.get("responded_by_user")
         person = (user or {}).get("name") if isinstance(user, Mapping) else None
         approved = answer["chosen_options"] == [APPROVE]
         return self._given(approvals.answer(approved=approved, person=person, time=answer.get("responded_at")))
+
+    def _show(self, connect: Connect, context: Context, asked: str = "") -> str:
+        """Make the run's page as it is now; return its address, or nothing: the question is asked all the same."""
+        try:
+            cloud = connect()
+            return shown_address(write_page(cloud, self.record(cloud, context), context, asked))
+        except Exception as error:  # whatever it is: an answer counts without a page
+            self.log.warning("no page of the run yet: %s", type(error).__name__, exc_info=True)
+            return ""
 
     def _given(self, approval: Approval) -> XCom:
         self.log.info(approval.words)

@@ -17,9 +17,10 @@ from retraining.core.naming import dags
 from retraining.core.notification import notices
 from retraining.core.notification.notices import Notice
 from retraining.core.report.outcome import require_success, unsuccessful
-from retraining.operators.airflow.boundary import KIND_KEY, fail_for_good
+from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.cloud_task import CloudTask
 from retraining.operators.airflow.early_end import reason_of_end
+from retraining.operators.airflow.failures import KIND_KEY, pulled_failure
 from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.record.run_record import MAYBE_RUN_URI
 
@@ -36,6 +37,8 @@ class ConcludeRunOperator(CloudTask):
 
     template_fields = ("run_uri",)
     ui_color = "#e8e8e8"
+    concludes = True
+    """Its own failure repeats that of another task."""
 
     def __init__(self, *, run_uri: str = MAYBE_RUN_URI, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -63,6 +66,8 @@ class ConcludeRunOperator(CloudTask):
             failed, left = unsuccessful(seen, may_skip=may_skip)
             kind = ti.xcom_pull(task_ids=failed[0], key=KIND_KEY) if failed else None
             model = dags.find_model_of_dag(ti.dag_id)
-            return notices.of_failure(model, run_of(context), failed, left, str(kind) if kind else None, self.run_uri)
+            message = pulled_failure(ti, failed[0]) if failed else None
+            error = str(kind) if kind else None
+            return notices.of_failure(model, run_of(context), failed, left, error, self.run_uri, message)
 
         tell(self.cloud, context, make, self.run_uri)

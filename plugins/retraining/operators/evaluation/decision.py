@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from airflow.sdk import Context
 
-from retraining.core.documents import Decision, EvaluateRequest, Evaluation, Plan
+from retraining.core.documents import Checks, Decision, EvaluateRequest, Evaluation, Plan
 from retraining.core.notification import notices
-from retraining.core.promotion import gates
+from retraining.core.notification.notices import Notice
+from retraining.core.promotion import approvals, gates
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
@@ -37,5 +38,10 @@ class DecideOperator(RunTask, CloudOperator):
         for gate in decision.gates:
             self.log.info("%s %s: %s", "passed" if gate.passed else "FAILED", gate.gate, gate.words)
         self.log.info(decision.words)
-        tell(lambda: cloud, context, lambda: notices.of_decision(plan, decision, run_of(context)), self.run_uri)
+
+        def make() -> Notice | None:
+            asks = approvals.asks(plan, decision, record.read_document(Checks))
+            return notices.of_decision(plan, decision, run_of(context), asks=asks)
+
+        tell(lambda: cloud, context, make, self.run_uri)
         return {"verdict": decision.verdict, "words": decision.words}

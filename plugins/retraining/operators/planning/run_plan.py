@@ -27,6 +27,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import asks_for_study, asset_events, newest_extra, run_type, trigger
 from retraining.operators.airflow.early_end import end_run
+from retraining.operators.airflow.failures import forget_no_plan
 from retraining.operators.airflow.links import RunDocumentsLink, push_link, shown_address
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data.query_columns import query_columns
@@ -85,6 +86,7 @@ class PlanRunOperator(CloudOperator):
             self.log.warning(warning)
         record = Record(cloud.artifacts, planned.run_uri)
         stored = record.write_once(planned)
+        forget_no_plan(cloud, stored.model)
         renew_lease(cloud, stored.model, stored.run_key, context)
         for line in plan.explain(stored):
             self.log.info(line)

@@ -39,7 +39,7 @@ from retraining.core.report.models_page.history import (
 )
 from retraining.core.report.models_page.reading import read_models
 from retraining.core.report.models_page.summary import Live, only, shown_versions, summarize, unread, with_row
-from retraining.core.report.run import read_reported_run
+from retraining.core.report.run import read_failures, read_reported_run
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.data_days import data_days
@@ -201,7 +201,9 @@ def _read_runs(
         if data["plan"] is None:
             continue
         try:
-            runs.append(shown_run(read_reported_run({kind: json.loads(raw) for kind, raw in data.items() if raw})))
+            found = {kind: json.loads(raw) for kind, raw in data.items() if raw}
+            failed = artifacts.read_some(artifacts.list_uris(storage.failures_uri(folder), suffix=".json"))
+            runs.append(shown_run(read_reported_run(found, read_failures(failed))))
         except (RetrainingError, ValueError) as error:  # one broken run does not hide the others
             unreadable[ObjectAddress.parse(folder).stem] = cut(str(error))
     return runs

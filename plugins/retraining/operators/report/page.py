@@ -6,18 +6,21 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from airflow.sdk import Context
+from airflow.sdk import BaseOperator, Context
 
 from retraining.core.catalog.cost import load_prices
 from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, Timings, Tuning
 from retraining.core.jobs.submission import Submission
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
+from retraining.core.report.run import TASKS as TASKS_OF_RUN
+from retraining.core.report.run import read_failures
 from retraining.core.report.timings import TASKS, EndedTask, run_timings
 from retraining.core.settings import include_path
 from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, RunTask
+from retraining.operators.airflow.failures import list_failures, note_states
 from retraining.operators.airflow.links import (
     AllRunsLink,
     JobLink,
@@ -26,6 +29,7 @@ from retraining.operators.airflow.links import (
     push_link,
     shown_address,
 )
+from retraining.operators.airflow.notification import run_of
 from retraining.operators.record.run_record import MAYBE_RUN_URI, Record
 from retraining.operators.report.all_runs import write_all_runs
 
@@ -47,22 +51,15 @@ class ReportOperator(RunTask, CloudOperator):
 
     def act(self, cloud: CloudPort, context: Context) -> str | None:
         """Note what the tasks took, read all documents, render, store."""
-        # Their template engine is not needed to parse a DAG.
-        from retraining.core.report.page import render
+        # Its template engine is not needed to parse a DAG.
         from retraining.operators.report.models_refresh import refresh_model
 
         if not self.run_uri:
             self.log.warning("no page: the run has no plan, so no documents; the log of plan says why")
             return None
-        ti, artifacts, record = context["ti"], cloud.artifacts, self.record(cloud, context)
-        took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key))
-        if record.find_document(Deployment) is not None:  # of a run that went to its end: those numbers stand
-            took = record.write_once(took)
-        documents = {"timings": took.to_json(), **read_all(artifacts, record)}
-        page_uri = storage.report_page_uri(self.run_uri)
-        submissions, pictures = read_submissions(artifacts, record), read_contact_sheet(artifacts, record)
-        page = render(documents, submissions, pictures, airflow_address())
-        artifacts.overwrite(page_uri, page.encode(), "text/html; charset=utf-8")
+        artifacts, record = cloud.artifacts, self.record(cloud, context)
+        note_states(cloud, self.run_uri, context, upstream_states(self, context["ti"]))
+        page_uri = write_page(cloud, record, context)
         push_link(self, context, ReportLink, shown_address(page_uri))
         plan = record.read_document(Plan)
         all_runs_uri = write_all_runs(artifacts, plan, airflow_address())
@@ -70,6 +67,43 @@ class ReportOperator(RunTask, CloudOperator):
         refresh_model(cloud, plan.model, reported=plan.run_key)
         self.log.info(page_uri)
         return page_uri
+
+
+def write_page(cloud: CloudPort, record: Record, context: Context, asked: str = "") -> str:
+    """Make the run's page of what there is; return its address.
+
+    Args:
+        cloud: The hooks.
+        record: The run's documents.
+        context: Of the task that makes it.
+        asked: What a person is asked, where the run waits for the answer.
+    """
+    # Their template engine is not needed to parse a DAG.
+    from retraining.core.report.page import render
+
+    ti, artifacts = context["ti"], cloud.artifacts
+    took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key))
+    if record.find_document(Deployment) is not None:  # of a run that went to its end: those numbers stand
+        took = record.write_once(took)
+    page_uri = storage.report_page_uri(record.folder_uri)
+    page = render(
+        {"timings": took.to_json(), **read_all(artifacts, record)},
+        read_submissions(artifacts, record),
+        read_contact_sheet(artifacts, record),
+        airflow_address(),
+        read_failures(artifacts.read_some(list_failures(cloud, record.folder_uri))),
+        asked=asked,
+        answer_url=next((link.address for link in run_of(context).answer(ti.task_id)), "") if asked else "",
+        runbook_url=cloud.settings.runbook_url,
+    )
+    artifacts.overwrite(page_uri, page.encode(), "text/html; charset=utf-8")
+    return page_uri
+
+
+def upstream_states(task: BaseOperator, ti: Any) -> dict[str, str | None]:
+    """Return Airflow's states of what comes before a task, in the run's order."""
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    return {name: states.get(name) for name in TASKS_OF_RUN if name in task.get_flat_relative_ids(upstream=True)}
 
 
 def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:

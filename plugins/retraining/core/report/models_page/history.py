@@ -64,7 +64,11 @@ def shown_run(run: Run) -> ShownRun:
 def _outcome(run: Run) -> RunOutcome:
     if run.decision:
         return run.decision.verdict
-    return "stopped" if run.timings or (run.checks and not run.checks.passed) else "running"
+    return (
+        "stopped"
+        if run.timings or (run.failure and not run.failure.retried) or (run.checks and not run.checks.passed)
+        else "running"
+    )
 
 
 def _champion_score(run: Run, judged: Evaluation | None) -> float | None:

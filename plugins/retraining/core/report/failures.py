@@ -1,0 +1,139 @@
+"""Why a run's tasks failed: from an error to the document, and from the documents to what a person reads.
+
+In: an error, the states of the run's tasks, the documents. Out: a `Failure`, its sentences.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from retraining.core.documents import Failure
+from retraining.core.documents.failure import MOST_TEXT
+from retraining.core.errors import DataError, JobError, RetrainingError, is_final, plain_text
+from retraining.core.report.outcome import FAILED
+
+LOST = "NoErrorLeft"
+"""In the place of an error's class: the task ended without one."""
+ENDED_BY_HAND = "EndedByHand"
+"""The same: no task failed, and yet some did not run."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Try:
+    """A task's try, as Airflow counts.
+
+    Attributes:
+        model: Whose run.
+        dag_run_id: Its DAG run.
+        task: Task id.
+        attempt: From 1.
+        may_retry: Whether Airflow makes another one of an error that may pass.
+        time: When it failed; whole second.
+        log: Address of its log; None: not known.
+    """
+
+    model: str
+    dag_run_id: str
+    task: str
+    attempt: int
+    may_retry: bool
+    time: datetime
+    log: str | None
+
+
+def describe_failure(error: BaseException, of: Try) -> Failure:
+    """Return the document of an error: its four parts; of a stranger its text, in place of what was found."""
+    if isinstance(error, RetrainingError):
+        retried = of.may_retry and not is_final(error)
+        # A message made of another error's quotes it; a job's are its own last lines.
+        quotes = isinstance(error, DataError | JobError) or error.__cause__ is not None
+        parts = (error.where, error.found, error.expected, error.way_out)
+        return _failure(of, type(error).__name__, parts, retried=retried, quotes=quotes)
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    way_out = "What it comes of stands in the task's log. Where it passes by itself, clear the task"
+    parts = (f"task {of.task}", text, "", way_out)
+    return _failure(of, type(error).__name__, parts, retried=of.may_retry, quotes=True)
+
+
+def lost_task(of: Try) -> Failure:
+    """Return the document of a task that failed and left no message."""
+    parts = (
+        f"task {of.task}",
+        "it failed and left no message: its worker died, it ran out of time, or a person marked it as failed",
+        "",
+        "Look at its log, at the worker's memory and at its end. Then clear the task and what follows it",
+    )
+    return _failure(of, LOST, parts, retried=False, quotes=False)
+
+
+def ended_by_hand(of: Try) -> Failure:
+    """Return the document of a run that a person ended: of the first task that did not run."""
+    parts = (
+        f"run {of.dag_run_id}",
+        f"the task {of.task} did not run: the run was ended by hand",
+        "every task to succeed",
+        f"Clear {of.task} and what follows it to go on",
+    )
+    return _failure(of, ENDED_BY_HAND, parts, retried=False, quotes=False)
+
+
+def first_unsuccessful(states: Mapping[str, str | None]) -> tuple[str, bool] | None:
+    """Return the first task that failed, and True; else the first that did not run, and False; None: all is well.
+
+    Args:
+        states: Airflow's, of the run's tasks in its order. What was skipped by the plan is not among them.
+    """
+    for task, state in states.items():
+        if state == FAILED:
+            return task, True
+    for task, state in states.items():
+        if state not in ("success", "upstream_failed"):
+            return task, False
+    return None
+
+
+def heading(failure: Failure) -> str:
+    """Return what failed, and whether it is tried again."""
+    if failure.error == ENDED_BY_HAND:
+        return f"Ended by hand before {failure.task}"
+    return f"{failure.task} failed and is tried again" if failure.retried else f"Failed at {failure.task}"
+
+
+def parts_of(failure: Failure) -> Iterator[tuple[str, str]]:
+    """Yield the parts that say something, by name."""
+    named = (
+        ("where", failure.where),
+        ("found", failure.found),
+        ("expected", failure.expected),
+        ("way out", failure.way_out),
+    )
+    yield from ((name, text) for name, text in named if text)
+
+
+def _failure(of: Try, error: str, parts: tuple[str, str, str, str], *, retried: bool, quotes: bool) -> Failure:
+    where, found, expected, way_out = (_cut(plain_text(part).strip()) for part in parts)
+    return Failure(
+        model=of.model,
+        dag_run_id=of.dag_run_id,
+        task=of.task,
+        attempt=of.attempt,
+        retried=retried,
+        failed_at=of.time,
+        error=error,
+        where=where,
+        found=found,
+        expected=expected,
+        way_out=way_out,
+        quotes=quotes,
+        log=of.log,
+    )
+
+
+def _cut(text: str) -> str:
+    """Keep both ends of a long text: of a job's lines the last ones say why."""
+    if len(text) <= MOST_TEXT:
+        return text
+    end = MOST_TEXT // 2
+    return f"{text[: MOST_TEXT - end - 3]} … {text[-end:]}"
