@@ -22,6 +22,7 @@ RUN = storage.run_uri("bucket", "flight_delays", KEY)
 AT = f"/models/flight_delays/runs/{KEY}"
 SCRIPT = b"<html><script>fetch('/api/v2/variables')</script><p onclick=alert(1)>page</p></html>"
 ELSEWHERE = {
+    "failure": "in a folder of its own, one per try: the run's page shows what counts",
     "golden": "tables of frozen sets, in a folder of their own",
     "span": "examples, in the span store",
     "score_request": "below the folders of scores",
