@@ -184,7 +184,7 @@ retraining: $(VENV)/airflow/.ready ## The command line for daily use: DO='models
 .PHONY: tensorboard
 tensorboard: $(VENV)/trainer/.ready ## TensorBoard over several runs of a model (MODEL=, RUNS='KEY KEY', RETRAINING_BUCKET; PORT=6006)
 	@test -n '$(MODEL)' -a -n '$(RUNS)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUNS='KEY KEY' and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
-	@TF_CPP_MIN_LOG_LEVEL=3 exec $(TRAINER_PY) -m tensorboard.main --port $(or $(filter-out 8080,$(PORT)),6006) --logdir_spec '$(subst $(space),$(comma),$(foreach run,$(RUNS),$(run):gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(run)/training/logs))'
+	@TF_CPP_MIN_LOG_LEVEL=3 exec $(TRAINER_PY) -m tensorboard.main --port $(or $(filter-out 8080,$(PORT)),6006) --logdir_spec '$(subst $(space),$(comma),$(foreach run,$(RUNS),$(run):gs://$(or $(RETRAINING_RESULTS_BUCKET),$(RETRAINING_BUCKET))/jobs/$(MODEL)/runs/$(run)/training/logs))'
 
 .PHONY: tfjs tfdv
 tfjs: $(VENV)/tfjs/.ready ## Convert a run's model for TensorFlow.js, into its folder training/tfjs (MODEL=, RUN=, RETRAINING_BUCKET; Python 3.11 or 3.12)

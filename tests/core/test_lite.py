@@ -17,7 +17,7 @@ def test_the_forms_of_the_spec_are_ordered_of_both_jobs():
     plan = make_plan(make_spec(training={"model": "dense", "export_lite": ["int8"]}))
     assert requests.train_request(plan, "gs://b/x").training.export_lite == ("int8",)
     lite = requests.evaluation_job(plan, None).request.lite
-    assert (lite.forms, lite.folder_uri) == (("int8",), f"{plan.run_uri}/training/lite")
+    assert (lite.forms, lite.folder_uri) == (("int8",), f"{plan.results_uri}/training/lite")
     assert requests.evaluation_job(make_plan(), None).request.lite is None
 
 

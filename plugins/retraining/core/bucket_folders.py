@@ -22,6 +22,8 @@ class BucketFolder(StrEnum):
     MAINTENANCE = "maintenance"
     PACKAGES = "packages"
     NOTIFICATIONS = "notifications"
+    JOBS = "jobs"
+    """All that jobs write, a folder per model in it: the jobs' accounts may write nowhere else."""
 
 
 RESERVED_MODELS = frozenset({*BucketFolder, *UPLOAD_TOOLS})

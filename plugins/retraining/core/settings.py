@@ -53,6 +53,13 @@ SETTINGS: dict[str, Setting] = {
         pattern=r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]",
         example="my-retraining",
     ),
+    "results_bucket": Setting(
+        variable="RETRAINING_RESULTS_BUCKET",
+        description="Bucket below whose folder jobs/ the jobs write, without gs://; empty: RETRAINING_BUCKET",
+        pattern=r"([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])?",
+        example="my-retraining-results",
+        default="",
+    ),
     "dataset": Setting(
         variable="RETRAINING_DATASET",
         description="BigQuery dataset for run tables and request logs",
@@ -161,7 +168,10 @@ SETTINGS: dict[str, Setting] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Values of `SETTINGS`; times in seconds. `service_account` None: the job runs as Vertex AI's own account."""
+    """Values of `SETTINGS`; times in seconds. `service_account` None: the job runs as Vertex AI's own account.
+
+    `results_bucket` is `bucket` where none is named.
+    """
 
     project: str
     region: str
@@ -176,10 +186,15 @@ class Settings:
     max_bytes_billed: int
     wake_interval_s: int
     watch_s: int
+    results_bucket: str = ""
     notify_owners: tuple[str, ...] = ()
     notify_channels: tuple[str, ...] = ()
     notify_smtp_conn_id: str = "smtp_default"
     runbook_url: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.results_bucket:
+            object.__setattr__(self, "results_bucket", self.bucket)
 
 
 def load(environ: Mapping[str, str]) -> Settings:
@@ -203,6 +218,7 @@ def load(environ: Mapping[str, str]) -> Settings:
         project=values["project"],
         region=values["region"],
         bucket=values["bucket"],
+        results_bucket=values["results_bucket"],
         dataset=values["dataset"],
         trainer_image=values["trainer_image"],
         trainer_package=values["trainer_package"] or None,

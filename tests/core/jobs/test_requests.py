@@ -30,12 +30,15 @@ def all_job_requests(the_plan, **arguments):
     )
 
 
-def test_requests_and_results_lie_in_the_runs_folder(small_plan):
-    uri = small_plan.run_uri
-    assert [(o.request_uri, o.result_uri, o.result_kind) for o in all_job_requests(small_plan)] == [
-        (f"{uri}/export_request.json", f"{uri}/manifest.json", "manifest"),
-        (f"{uri}/train_request.json", f"{uri}/report.json", "report"),
-        (f"{uri}/evaluate_request.json", f"{uri}/evaluation.json", "evaluation"),
+def test_a_job_writes_below_jobs_and_the_record_holds_request_and_result(small_plan):
+    """A condition of the jobs' role holds them to the folder `jobs`: the record is Airflow's alone."""
+    uri, key = small_plan.run_uri, small_plan.run_key
+    theirs = f"gs://my-retraining/jobs/late/runs/{key}"
+    orders = all_job_requests(small_plan)
+    assert [(o.request_uri, o.result_uri, o.stored_uri, o.result_kind) for o in orders] == [
+        (f"{uri}/export_request.json", f"{theirs}/manifest.json", f"{uri}/manifest.json", "manifest"),
+        (f"{uri}/train_request.json", f"{theirs}/report.json", f"{uri}/report.json", "report"),
+        (f"{uri}/evaluate_request.json", f"{theirs}/evaluation.json", f"{uri}/evaluation.json", "evaluation"),
     ]
 
 
@@ -51,7 +54,7 @@ def test_training_writes_where_vertex_says(small_plan):
     request = order.request
     assert isinstance(request, documents.TrainRequest)
     base = order.custom_job["job_spec"]["base_output_directory"]["output_uri_prefix"]
-    assert base == f"{small_plan.run_uri}/training"
+    assert base == f"{small_plan.results_uri}/training"
     assert (request.model_uri, request.checkpoint_uri, request.tensorboard_uri) == (
         f"{base}/model/1",
         f"{base}/checkpoints",
@@ -108,7 +111,7 @@ def test_champion_and_challenger_are_judged_alike(small_plan):
     assert isinstance(request, documents.EvaluateRequest)
     assert request.champion == champion()
     assert request.champion_skipped is None
-    assert request.challenger.model_uri == f"{small_plan.run_uri}/training/model/1"
+    assert request.challenger.model_uri == f"{small_plan.results_uri}/training/model/1"
     assert (request.slices, request.bootstrap.confidence, request.metric) == (("carrier",), 0.95, "auc")
 
 

@@ -42,15 +42,23 @@ def test_tables_and_addresses_of_a_run(small_plan):
     key = small_plan.run_key
     assert bigquery.run_table(small_plan) == f"my-project.retraining.run_late__{key.replace('-', '_')}"
     assert storage.document_uri(small_plan.run_uri, "plan") == f"gs://my-retraining/late/runs/{key}/plan.json"
-    assert serving.trained_model_uri(small_plan) == f"gs://my-retraining/late/runs/{key}/training/model/1"
+    assert serving.trained_model_uri(small_plan) == f"gs://my-retraining/jobs/late/runs/{key}/training/model/1"
     assert bigquery.request_log_table("my-project", "retraining", "late") == "my-project.retraining.requests_late"
-    assert storage.spans_uri("b", "late", "0" * 16) == "gs://b/late/spans/0000000000000000"
+    assert storage.spans_uri(small_plan, "0" * 16) == "gs://my-retraining/jobs/late/spans/0000000000000000"
+
+
+def test_a_plan_of_an_earlier_release_has_its_results_beside_its_documents(small_plan):
+    """A run that was under way while the release changed goes on with the addresses that its jobs were told."""
+    earlier = small_plan.model_copy(update={"results_uri": None})
+    assert storage.spans_uri(earlier, "0" * 16) == "gs://my-retraining/late/spans/0000000000000000"
+    assert serving.trained_model_uri(earlier) == f"{earlier.run_uri}/training/model/1"
 
 
 def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
     """What `storage` makes of a bucket alone, or puts before the model's name."""
     arguments = {
         "bucket": "b",
+        "results_bucket": "b",
         "model": "late",
         "key": "k",
         "name": "n",
@@ -66,12 +74,12 @@ def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
     folders = set()
     for function in vars(storage).values():
         parameters = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
-        if parameters[:1] == ["bucket"]:
+        if parameters[:1] in (["bucket"], ["results_bucket"]):
             made = function(*(arguments[name] for name in parameters))
             uris = (made,) if isinstance(made, str) else made
             folders |= {uri.removeprefix("gs://b/").partition("/")[0] for uri in uris}
     assert folders - {"late", "environment.txt", "overview.json"} <= RESERVED_MODELS
-    assert {"wakes", "leases", "maintenance"} <= folders
+    assert {"wakes", "leases", "maintenance", "jobs"} <= folders
     assert {"gcloud", "gsutil", "packages"} <= RESERVED_MODELS
 
 

@@ -43,7 +43,7 @@ def test_tensorflow_serving_unless_told_otherwise(small_plan):
 
 def test_its_model_lies_in_a_numbered_folder(small_plan):
     """The registry is told the folder above."""
-    folder = f"{small_plan.run_uri}/training/model"
+    folder = f"{small_plan.results_uri}/training/model"
     assert serving.trained_model_uri(small_plan) == f"{folder}/1"
     assert serving.registered_uri(small_plan, f"{folder}/1") == folder
     with pytest.raises(ContractError, match=rf"report.json: the model in {folder}\. .*a folder 1.*model_uri"):
@@ -54,7 +54,7 @@ def test_a_pre_built_container_reads_the_folder_itself(small_plan):
     """It has routes of its own."""
     plan = small_plan.model_copy(update={"serving_image": PREBUILT})
     assert serving.container_spec(serving.container_of(plan), DIGEST) == {"image_uri": PREBUILT}
-    folder = f"{plan.run_uri}/training/model"
+    folder = f"{plan.results_uri}/training/model"
     assert serving.trained_model_uri(plan) == serving.registered_uri(plan, folder) == folder
 
 
@@ -71,7 +71,7 @@ def test_a_container_of_the_models_own(small_plan):
         "predict_route": "/ask",
         "health_route": "/well",
     }
-    assert serving.trained_model_uri(plan) == storage.model_uri(storage.training_uri(plan.run_uri))
+    assert serving.trained_model_uri(plan) == storage.model_uri(storage.training_uri(storage.results_uri(plan)))
     numbered = with_container(small_plan, **OWN, args=["--model_base_path=$(AIP_STORAGE_URI)"])
     assert serving.trained_model_uri(numbered).endswith("/model/1")
 

@@ -23,7 +23,7 @@ from tests.support.small_model import make_plan
 AS_OF = datetime(2013, 12, 24, 12, 30, tzinfo=UTC)
 LIMITS = Limits(as_of=AS_OF, min_age_days=30)
 BUCKET, MODEL = "my-retraining", "late"
-ROOT = storage.spans_root(BUCKET, MODEL)
+ROOT = storage.spans_roots(BUCKET, BUCKET, MODEL)[0]
 SCHEMAS = ("0" * 16, "a" * 16)
 FINGERPRINTS = tuple(digit * 32 for digit in "012")
 DAYS = tuple(date(2013, 11, 10) + timedelta(days=number) for number in range(6))
@@ -122,7 +122,7 @@ def stored(schema: str, span: str, fingerprint: str, age_days: float, **changes:
 
 def references(*held: tuple[KeptRun, tuple]) -> References:
     """References of runs."""
-    made = References(BUCKET, MODEL)
+    made = References(BUCKET, BUCKET, MODEL)
     for kept, its_documents in held:
         made.add(kept, its_documents)
     return made
@@ -301,7 +301,7 @@ def test_nothing_referred_to_is_ever_deleted_and_everything_else_is(store, world
         else:
             needed |= {(values["schema"], day, fingerprint) for day, fingerprint in values["content"].items()}
             needed.add((values["schema"], "golden", values["golden"]))
-    refer = References(BUCKET, MODEL)
+    refer = References(BUCKET, BUCKET, MODEL)
     for kept in kept_runs(*found_in(world), LIMITS):
         values = world[kept.run_key]
         content = (values["schema"], values["content"], values["golden"], kept.run_key)

@@ -18,7 +18,7 @@ from retraining.operators.jobs.job import VertexJobOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.clock import START
 from tests.support.fakes.cloud import FakeCloud
-from tests.support.scenes.job import RESULT, RESULT_URI, SPOT_JOB, finish, make_task
+from tests.support.scenes.job import ASKED, RESULT, RESULT_URI, SPOT_JOB, STORED_URI, finish, make_task
 
 
 @pytest.fixture
@@ -59,13 +59,13 @@ def test_later_wakes_find_the_job_and_return_its_result(cloud, make_run) -> None
     with pytest.raises(JobError, match="left no"):
         run.execute(task)
     cloud.artifacts.objects[RESULT_URI] = RESULT
-    assert run.execute(task)["uri"] == RESULT_URI
+    assert run.execute(task)["uri"] == STORED_URI
     assert len(cloud.jobs.jobs) == 1
 
 
 def test_a_stored_result_needs_no_job(cloud, make_run) -> None:
     """What is there is reused."""
-    cloud.artifacts.objects[RESULT_URI] = RESULT
+    cloud.artifacts.objects[STORED_URI] = RESULT
     result = make_run().execute(make_task(cloud))
     assert (result["job"], result["seconds"], result["spot_seconds"]) == (None, None, None)
     assert not cloud.jobs.jobs
@@ -132,10 +132,76 @@ def test_lost_jobs_are_paid_for_too(cloud, make_run) -> None:
 
 
 def test_a_malformed_result_fails_for_good(cloud, make_run) -> None:
-    """A document that breaks its contract is not trusted."""
-    cloud.artifacts.objects[RESULT_URI] = b"{}"
+    """A document that breaks its contract is not trusted, wherever it lies."""
+    cloud.artifacts.objects[STORED_URI] = b"{}"
     with pytest.raises(AirflowFailException, match="kind is None"):
         make_run().execute(make_task(cloud))
+    del cloud.artifacts.objects[STORED_URI]
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud))
+    finish(cloud)
+    cloud.artifacts.objects[RESULT_URI] = b"{}"
+    with pytest.raises(AirflowFailException, match=f"{RESULT_URI}: kind is None"):
+        run.execute(make_task(cloud))
+    assert STORED_URI not in cloud.artifacts.objects
+
+
+@pytest.mark.parametrize(
+    ("forged", "named"),
+    [
+        ({"model": "shop_sales"}, "model 'shop_sales'. Expected 'flight_delays'"),
+        ({"run_key": "20131119t030000z-0a1b2c3d4e5f"}, "run_key '20131119t030000z-0a1b2c3d4e5f'"),
+        ({"model_uri": "gs://bucket/jobs/shop_sales/runs/x/training/model"}, "the file 'gs://bucket/jobs/shop_sales"),
+        ({"model_uri": f"{RESULT_URI.rpartition('/')[0]}/../other/model"}, "the file 'gs://"),
+    ],
+    ids=["another model", "another run", "another model's files", "a way up"],
+)
+def test_a_result_that_is_not_this_requests_fails_for_good(cloud, make_run, forged, named) -> None:
+    """Whoever may write where a job writes gets nothing into the record by it."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud))
+    finish(cloud)
+    report = json.loads(RESULT) | forged
+    cloud.artifacts.objects[RESULT_URI] = json.dumps(report).encode()
+    with pytest.raises(AirflowFailException, match=re.escape(named)) as refused:
+        run.execute(make_task(cloud))
+    assert str(refused.value).startswith(RESULT_URI)
+    assert "delete the object, and clear the task" in str(refused.value)
+    assert STORED_URI not in cloud.artifacts.objects
+    del cloud.artifacts.objects[RESULT_URI]
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud), max_tries=4)
+    finish(cloud)
+    assert run.execute(make_task(cloud), max_tries=4)["uri"] == STORED_URI
+    assert ASKED["model"] == json.loads(cloud.artifacts.objects[STORED_URI])["model"]
+
+
+def test_what_is_written_over_a_result_later_changes_nothing(cloud, make_run) -> None:
+    """The record has a copy that no job may write; all that follows reads that one."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud))
+    finish(cloud)
+    first = run.execute(make_task(cloud))
+    cloud.artifacts.objects[RESULT_URI] = json.dumps(json.loads(RESULT) | {"best_epoch": 1, "parameters": 1}).encode()
+    assert run.execute(make_task(cloud), max_tries=4) == first
+    assert cloud.artifacts.objects[STORED_URI] == RESULT
+
+
+def test_a_result_deleted_from_the_record_is_made_again(cloud, make_run) -> None:
+    """`Delete this object, then clear the task`: what the first job left does not come back."""
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud))
+    finish(cloud)
+    run.execute(make_task(cloud))
+    del cloud.artifacts.objects[STORED_URI]
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud), max_tries=4)
+    assert len(cloud.jobs.jobs) == 2
+    assert RESULT_URI not in cloud.artifacts.objects
 
 
 def test_a_retry_after_a_crash_finds_the_job(cloud, make_run) -> None:
@@ -342,7 +408,7 @@ def test_links_are_pushed_while_the_job_runs(cloud, make_run) -> None:
 
 def test_a_link_that_was_not_pushed_is_empty(cloud, make_run) -> None:
     """Airflow asks every link at the end of a wake; a reused result has no job to link to."""
-    cloud.artifacts.objects[RESULT_URI] = RESULT
+    cloud.artifacts.objects[STORED_URI] = RESULT
     task = make_task(cloud)
     make_run().execute(task)
     assert [link.get_link(task, ti_key=None) for link in task.operator_extra_links] == ["", ""]

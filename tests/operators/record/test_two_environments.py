@@ -20,7 +20,7 @@ from tests.support.airflow_release import AirflowFailException, AirflowReschedul
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.jobs import FakeJobs
 from tests.support.fakes.settings import SETTINGS
-from tests.support.scenes.job import RESULT, RESULT_URI, make_task
+from tests.support.scenes.job import RESULT, RESULT_URI, STORED_URI, make_task
 
 MODEL = "flight_delays"
 IDS = {"dag_id": f"retrain__{MODEL}", "run_id": "scheduled__2013-11-20T03:00:00+00:00", "run_type": "scheduled"}
@@ -105,7 +105,7 @@ class TestJobs:
                 (mine,) = [job for job in cloud.jobs.find_jobs({}) if job.active]
                 cloud.jobs.end(mine.name, seconds=60.0)
                 assert runs[id(cloud)].execute(place.task())["job"] == mine.name
-                del cloud.artifacts.objects[RESULT_URI]
+                del cloud.artifacts.objects[RESULT_URI], cloud.artifacts.objects[STORED_URI]
         assert len(place.one.jobs.jobs) == 4
         assert place.one.jobs.cancelled == place.two.jobs.cancelled == []
 

@@ -28,10 +28,10 @@ from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
+from tests.support.job_results import result_of
 from tests.support.scenes.data_tasks import Night as SmallNight
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
 
-RESULTS = {"export": "manifest__three_spans", "train": "report__first_attempt"}
 TASKS = {
     "plan": lambda cloud: PlanRunOperator(task_id="plan", model="flight_delays", cloud=cloud),
     "snapshot": lambda cloud: SnapshotOperator(task_id="snapshot", cloud=cloud),
@@ -112,19 +112,15 @@ class Night:
     def _end_job(self) -> None:
         name = self.cloud.jobs.newest
         task = self.cloud.jobs.jobs[name].labels[vertex.TASK_LABEL]
-        if task == "evaluate":
-            asked = json.loads(self.cloud.artifacts.objects[self.uri("evaluate_request")])
-            self.put("evaluation__duel" if asked["champion"] else "evaluation__first_model")
-        else:
-            self.put(RESULTS[task])
+        objects = self.cloud.artifacts.objects
+        uri, result = result_of(json.loads(objects[self.uri(f"{task}_request")]))
+        objects.setdefault(uri, KINDS[result["kind"]].parse(json.dumps(result)).to_bytes())
         if task == "export":
-            manifest = json.loads(self.cloud.artifacts.objects[self.uri("manifest")])
-            for file in itertools.chain(*(split["files"] for split in manifest["splits"].values())):
-                self.cloud.artifacts.objects[f"{file['uri'].rpartition('/')[0]}/span.json"] = b"{}"
+            for file in itertools.chain(*(split["files"] for split in result["splits"].values())):
+                objects[f"{file['uri'].rpartition('/')[0]}/span.json"] = b"{}"
         if task == "train":
-            self.cloud.artifacts.objects[f"{self.folder}/training/model/saved_model.pb"] = b"model"
-            report = json.loads(self.cloud.artifacts.objects[self.uri("report")])
-            self.cloud.model_files.digests[report["model_uri"]] = report["model_digest"]
+            objects[f"{result['model_uri']}/saved_model.pb"] = b"model"
+            self.cloud.model_files.digests[result["model_uri"]] = result["model_digest"]
         self.cloud.jobs.end(name)
 
 
@@ -175,6 +171,9 @@ def test_a_document_that_is_broken(night: Night, kind: str, text: bytes) -> None
 def test_documents_of_another_duel(night: Night, example: str, changes: dict[str, Any]) -> None:
     """`decide` names the one to delete; then `evaluate` makes it anew."""
     night.delete("decision")
+    if "request" in example:  # of another duel, and of this run's places
+        asked = json.loads(night.cloud.artifacts.objects[night.uri("evaluate_request")])
+        changes = {**changes, "evaluation_uri": asked["evaluation_uri"]}
     night.put(example, **changes)
     for side in ("challenger", "champion") if example == "evaluate_request__duel" else ():
         asked = json.loads(night.cloud.artifacts.objects[night.uri("evaluate_request")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from retraining.core.documents import KINDS, Document
@@ -9,9 +10,15 @@ from retraining.core.jobs.requests import JobRequest
 from retraining.operators.jobs.job import VertexJobOperator
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
+from tests.support.job_results import result_of
 
-RESULT = (EXAMPLES / "report__first_attempt.json").read_bytes()
-RESULT_URI = "gs://bucket/flight_delays/runs/x/report.json"
+ASKED = json.loads((EXAMPLES / "train_request__defaults.json").read_bytes())
+RESULT = KINDS["report"].parse(json.dumps(result_of(ASKED)[1])).to_bytes()
+RESULT_URI = ASKED["report_uri"]
+"""Where the job leaves it."""
+
+STORED_URI = "gs://bucket/flight_delays/runs/x/report.json"
+"""Where the task takes it over to."""
 SPOT_JOB = {
     "display_name": "d",
     "job_spec": {"scheduling": {"strategy": "SPOT", "timeout": "60s"}},
@@ -30,6 +37,7 @@ def make_task(cloud: FakeCloud, **kwargs: Any) -> VertexJobOperator:
         request=request(),
         request_uri="gs://bucket/flight_delays/runs/x/train_request.json",
         result_uri=RESULT_URI,
+        adopted_uri=STORED_URI,
         result_kind="report",
         submission_uri="gs://bucket/flight_delays/runs/x/submit/train",
         custom_job=SPOT_JOB,

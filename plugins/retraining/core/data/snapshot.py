@@ -196,7 +196,7 @@ def build_snapshot(
         bytes_processed=bytes_processed,
         schema=columns,
         schema_hash=hashed,
-        spans_uri=storage.spans_uri(plan.bucket, plan.model, hashed),
+        spans_uri=storage.spans_uri(plan, hashed),
         spans=spans,
         golden=frozen,
         left_out=left_out,

@@ -1,6 +1,6 @@
 """The span store by the names of its objects: which of them make a span, how old and how large each span is.
 
-    gs://<bucket>/<model>/spans/<schema hash>/<day or golden>/<fingerprint>/<file>
+    gs://<results bucket>/jobs/<model>/spans/<schema hash>/<day or golden>/<fingerprint>/<file>
 
 In: a listing, page by page, in order of names. Out: one value per span; the objects themselves are not kept in memory.
 What does not lie like that is not a span, and nobody here touches it.
@@ -67,7 +67,7 @@ def read_spans(objects: Iterable[StoredObject], spans_root: str) -> Iterator[Sto
 
     Args:
         objects: All below `spans_root`, in order of names, as Cloud Storage lists them.
-        spans_root: `gs://<bucket>/<model>/spans`.
+        spans_root: `gs://<results bucket>/jobs/<model>/spans`, or that of earlier releases.
     """
     for folder, inside in groupby(objects, lambda item: item.folder_uri):
         place = place_of(folder, spans_root)

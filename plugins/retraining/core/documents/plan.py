@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -118,7 +118,8 @@ class Plan(Document):
     `spec` names every feature; `feature_patterns` says which of them the file named by which pattern.
     `golden_query` gives the frozen set. `machines` are those of each of its jobs; those of `tune` are one trial's.
     `unknown_prices` names what has no list price, `endpoint_usd_per_hour` is that of one of the endpoint's machines.
-    `environment` and `machines` are None in a plan of a release that did not record them.
+    `results_uri` is the folder that the run's jobs write in, which may write nothing beside it.
+    `environment`, `machines` and `results_uri` are None in a plan of a release that did not record them.
     """
 
     is_strict: ClassVar[bool] = False  # the spec's own checks hand lists on where tuples are asked for
@@ -138,6 +139,7 @@ class Plan(Document):
     dataset: Text
     environment: Text | None = None
     run_uri: Uri
+    results_uri: Annotated[Uri | None, Field(exclude_if=lambda value: value is None)] = None
     window: Window
     query: Query
     golden_query: Query | None = None

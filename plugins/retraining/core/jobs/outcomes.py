@@ -65,7 +65,7 @@ def result_of(job_request: JobRequest, document: Document, job: Job | None, jobs
     mine = [other for other in jobs if is_of(job_request, other)] if job else []
     seconds = [(other.seconds, other.spot) for other in mine if other.seconds is not None]
     return {
-        "uri": job_request.result_uri,
+        "uri": job_request.stored_uri,
         "sha256": document.digest(),
         "job": job.name if job else None,
         "seconds": sum(each for each, _ in seconds) if seconds else None,

@@ -38,7 +38,9 @@ class JobRequest:
             snake_case names, without the labels that identify it.
         request: The document the job reads.
         request_uri: Where it is written before the job starts.
-        result_uri: Where the job leaves its result. When that is there, the job need not run.
+        result_uri: Where the job leaves its result.
+        adopted_uri: Where the task takes the result over to, once the job has ended and what it left is this request's:
+            nobody reads it elsewhere. When it is there, the job need not run.
         result_kind: Kind of the result.
         artifact_uri: An object without which a stored result does not count: then the job runs again.
         submission_uri: Where the job lies as people submit it, without the ending; empty: nowhere.
@@ -50,11 +52,17 @@ class JobRequest:
     request: Document | None = None
     request_uri: str = ""
     result_uri: str = ""
+    adopted_uri: str = ""
     result_kind: str = ""
     artifact_uri: str = ""
     submission_uri: str = ""
     retries: int | None = None
     way_out: str = "Mend what they name and clear the task"
+
+    @property
+    def stored_uri(self) -> str:
+        """Where everybody reads the result: in the record, or where the job left it."""
+        return self.adopted_uri or self.result_uri
 
 
 def export_job(
@@ -64,7 +72,7 @@ def export_job(
 
     Both without the quarantined days.
     """
-    manifest_uri = storage.document_uri(plan.run_uri, "manifest")
+    manifest_uri = storage.document_uri(storage.results_uri(plan), "manifest")
     request = ExportRequest(
         model=plan.model,
         run_key=plan.run_key,
@@ -89,7 +97,7 @@ def export_job(
 def training_job(plan: Plan, tuning: Tuning | None = None, service_account: str | None = None) -> JobRequest:
     """Return the job that trains the challenger with the run's hyperparameters; without `tuning` the spec's own."""
     hyperparameters = tuning.hyperparameters if tuning else None
-    request = train_request(plan, storage.training_uri(plan.run_uri), hyperparameters=hyperparameters)
+    request = train_request(plan, storage.training_uri(storage.results_uri(plan)), hyperparameters=hyperparameters)
     job_request = _job_request(plan, "train", request, request.report_uri, "report", service_account)
     own = plan.spec.training.runtime.scoring_image is not None
     return replace(job_request, artifact_uri=storage.model_file_uri(request.model_uri, own=own))
@@ -114,7 +122,7 @@ def train_request(
         priors: Sets of hyperparameters of which the flag `--prior` chooses one.
     """
     training = plan.spec.training
-    report_folder = base_uri if trial_metric else plan.run_uri
+    report_folder = base_uri if trial_metric else storage.results_uri(plan)
     return TrainRequest(
         model=plan.model,
         run_key=plan.run_key,
@@ -173,7 +181,7 @@ def evaluation_job(
     skipped = _reason_to_skip(plan, champion, champion_trained_before, champion_data)
     if champion is not None and champion_is_own:
         champion = champion.model_copy(
-            update={"scores_uri": storage.scores_document_uri(plan.run_uri, vertex.CHAMPION)}
+            update={"scores_uri": storage.scores_document_uri(storage.results_uri(plan), vertex.CHAMPION)}
         )
     request = _evaluate_request(plan, champion, skipped, proof, report)
     job_request = _job_request(plan, "evaluate", request, request.evaluation_uri, "evaluation", service_account)
@@ -184,7 +192,7 @@ def _evaluate_request(
     plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof, report: Report | None
 ) -> EvaluateRequest:
     """Return what the judge is asked; `skipped` says why the champion is not scored."""
-    compared = champion is not None and not skipped
+    compared, results_uri = champion is not None and not skipped, storage.results_uri(plan)
     evaluation, forms, packages = plan.spec.evaluation, plan.spec.training.export_lite, plan.spec.training.packages
     return EvaluateRequest(
         model=plan.model,
@@ -212,9 +220,9 @@ def _evaluate_request(
         threshold=_threshold_rule(evaluation.threshold),
         baselines=dict(evaluation.baselines),
         bootstrap=_bootstrap(plan),
-        scores_uri=storage.scores_uri(plan.run_uri),
-        evaluation_uri=storage.document_uri(plan.run_uri, "evaluation"),
-        lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(plan.run_uri)) if forms else None,
+        scores_uri=storage.scores_uri(results_uri),
+        evaluation_uri=storage.document_uri(results_uri, "evaluation"),
+        lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(results_uri)) if forms else None,
         packages=packages if any(package.imports for package in packages) else (),
         show_rows=plan.spec.report.show_rows,
     )
@@ -225,7 +233,7 @@ def _challenger(plan: Plan, report: Report | None) -> Challenger:
     return Challenger(
         model_uri=serving.trained_model_uri(plan),
         report_uri=storage.document_uri(plan.run_uri, "report"),
-        scores_uri=storage.scores_document_uri(plan.run_uri, vertex.CHALLENGER) if own else None,
+        scores_uri=storage.scores_document_uri(storage.results_uri(plan), vertex.CHALLENGER) if own else None,
         signature=report.signature if report else None,
         model_digest=report.model_digest if report else None,
     )
@@ -347,11 +355,13 @@ def _job_request(
     plan: Plan, task: JobTask, request: Document, result_uri: str, result_kind: str, service_account: str | None
 ) -> JobRequest:
     request_uri = storage.document_uri(plan.run_uri, request.kind_name())
-    base_uri = storage.training_uri(plan.run_uri) if task == "train" else storage.job_uri(plan.run_uri, task)
+    results_uri = storage.results_uri(plan)
+    base_uri = storage.training_uri(results_uri) if task == "train" else storage.job_uri(results_uri, task)
     return JobRequest(
         request=request,
         request_uri=request_uri,
         result_uri=result_uri,
+        adopted_uri=storage.document_uri(plan.run_uri, result_kind),
         result_kind=result_kind,
         submission_uri=storage.submission_uri(plan.run_uri, task),
         custom_job=custom_job(plan, task, request_uri, base_uri, planned_machines(plan, task), service_account),

@@ -47,7 +47,7 @@ def _scoring_job(
     sides: dict[str, Challenger | Champion],
     service_account: str | None,
 ) -> JobRequest:
-    folder_uri = f"{request.scores_uri}/{next(iter(sides))}"
+    first, last = next(iter(sides)), next(reversed(sides))
     asked = ScoreRequest(
         model=request.model,
         run_key=request.run_key,
@@ -60,7 +60,8 @@ def _scoring_job(
             for side in sides.values()
         ),
     )
-    request_uri = storage.document_uri(folder_uri, asked.kind_name())
+    folder_uri = f"{storage.scores_uri(storage.results_uri(plan))}/{first}"
+    request_uri = storage.document_uri(f"{storage.scores_uri(plan.run_uri)}/{first}", asked.kind_name())
     job = custom_job(plan, "evaluate", request_uri, folder_uri, planned_machines(plan, "evaluate"), service_account)
     container = {"image_uri": image, "command": list(COMMAND), "args": [SCORE, f"--request={request_uri}"]}
     for pool in job["job_spec"]["worker_pool_specs"]:
@@ -69,6 +70,7 @@ def _scoring_job(
         request=asked,
         request_uri=request_uri,
         result_uri=asked.models[-1].scores_uri,
+        adopted_uri=storage.scores_document_uri(plan.run_uri, last),
         result_kind=ModelScores.kind_name(),
         custom_job={**job, "display_name": vertex.job_display_name(plan.model, SCORE, plan.run_key)},
     )

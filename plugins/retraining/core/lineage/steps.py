@@ -171,7 +171,7 @@ def _has_shards(manifest: Manifest) -> bool:
 
 
 def _shards(plan: Plan, manifest: Manifest, rows: int | None = None, size_bytes: int | None = None) -> Dataset:
-    uri = storage.spans_uri(plan.bucket, plan.model, manifest.schema_hash)
+    uri = storage.spans_uri(plan, manifest.schema_hash)
     return datasets.objects(uri, manifest.columns, rows, size_bytes)
 
 

@@ -24,6 +24,7 @@ from retraining.core.jobs.requests import COMMAND, JobRequest
 from retraining.core.monitoring.request_log import large_batch, smoke_parameters
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.naming import bigquery, storage, vertex
+from retraining.core.settings import Settings
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import ProtoJson
 
@@ -153,15 +154,16 @@ def _test_start(plan: Plan, *, used: bool) -> tuple[Parameter, ...]:
     return (Parameter(name="test_start", type="DATE", value=plan.window.test_start.isoformat()),) if used else ()
 
 
-def job_request(plan: Plan, monitor_uri: str, image: str, service_account: str | None) -> JobRequest:
+def job_request(plan: Plan, monitor_uri: str, settings: Settings) -> JobRequest:
     """Return the job that trains the classifier.
 
     Args:
         plan: Of the champion's run.
         monitor_uri: The monitor run's folder.
-        image: The trainer's.
-        service_account: Whom the job runs as; None: Vertex AI's own account.
+        settings: Where the job writes, its image, and whom it runs as.
     """
+    folder = storage.ledger_id(monitor_uri)
+    results_uri = storage.monitor_results_uri(settings.results_bucket, plan.model, folder)
     request = MultivariateRequest(
         model=plan.model,
         run_key=plan.run_key,
@@ -169,7 +171,7 @@ def job_request(plan: Plan, monitor_uri: str, image: str, service_account: str |
         columns=compared_columns(plan.spec),
         folds=FOLDS,
         seed=plan.spec.training.seed,
-        multivariate_uri=storage.document_uri(monitor_uri, Multivariate.kind_name()),
+        multivariate_uri=storage.document_uri(results_uri, Multivariate.kind_name()),
     )
     request_uri = storage.document_uri(monitor_uri, MultivariateRequest.kind_name())
     pool = machines().pools[0]
@@ -178,20 +180,20 @@ def job_request(plan: Plan, monitor_uri: str, image: str, service_account: str |
         "machine_spec": {"machine_type": pool.machine},
         "replica_count": 1,
         "disk_spec": {"boot_disk_type": pool.disk_type, "boot_disk_size_gb": pool.disk_gb},
-        "container_spec": {"image_uri": image, "command": list(COMMAND), "args": args},
+        "container_spec": {"image_uri": settings.trainer_image, "command": list(COMMAND), "args": args},
     }
     job_spec: ProtoJson = {
         "worker_pool_specs": [worker],
         "scheduling": {"timeout": f"{TIMEOUT_S}s"},
-        "base_output_directory": {"output_uri_prefix": storage.job_uri(monitor_uri, TASK)},
+        "base_output_directory": {"output_uri_prefix": storage.job_uri(results_uri, TASK)},
     }
-    if service_account:
-        job_spec["service_account"] = service_account
-    folder = storage.ledger_id(monitor_uri)
+    if settings.service_account:
+        job_spec["service_account"] = settings.service_account
     return JobRequest(
         request=request,
         request_uri=request_uri,
         result_uri=request.multivariate_uri,
+        adopted_uri=storage.document_uri(monitor_uri, Multivariate.kind_name()),
         result_kind=Multivariate.kind_name(),
         custom_job={
             "display_name": vertex.job_display_name(plan.model, TASK, folder),

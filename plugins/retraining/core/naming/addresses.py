@@ -41,6 +41,10 @@ class ObjectAddress:
         path, star, _ = self.path.partition("*")
         return (path.rpartition("/")[0] if star else path).strip("/")
 
+    def is_below(self, folder_uri: str) -> bool:
+        """Tell whether it lies in a folder or below, by a path without steps up."""
+        return str(self).startswith(f"{folder_uri}/") and ".." not in self.path.split("/")
+
     @property
     def first_folder(self) -> str:
         """First part of the path; empty where that is the last one too."""

@@ -85,7 +85,7 @@ def model_uri(plan: Plan, base_uri: str) -> str:
 
 def trained_model_uri(plan: Plan) -> str:
     """Return where the run's training job leaves the model."""
-    return model_uri(plan, storage.training_uri(plan.run_uri))
+    return model_uri(plan, storage.training_uri(storage.results_uri(plan)))
 
 
 def registered_uri(plan: Plan, model_uri: str) -> str:

@@ -1,6 +1,8 @@
 """Folders of the span store by their addresses.
 
-    gs://<bucket>/<model>/spans/<schema hash>/<day or golden>/<fingerprint>/<file>
+    gs://<results bucket>/jobs/<model>/spans/<schema hash>/<day or golden>/<fingerprint>/<file>
+
+Earlier releases had it in gs://<bucket>/<model>/spans.
 
 What does not lie like that is not a span, and nobody here touches it.
 """
@@ -57,16 +59,18 @@ def tombstone_uri(folder_uri: str) -> str:
     return f"{folder_uri}/{TOMBSTONE}"
 
 
-def place_of(folder_uri: str, spans_root: str) -> SpanPlace | None:
+def place_of(folder_uri: str, *spans_roots: str) -> SpanPlace | None:
     """Return the span whose folder this is; None when it is no folder of the store.
 
     Args:
         folder_uri: Without a slash at the end.
-        spans_root: `gs://<bucket>/<model>/spans`.
+        spans_roots: `gs://<results bucket>/jobs/<model>/spans`, and where else the store may be.
     """
-    inside = folder_uri.removeprefix(spans_root + "/")
+    inside = next(
+        (folder_uri.removeprefix(f"{root}/") for root in spans_roots if folder_uri.startswith(f"{root}/")), ""
+    )
     match = _PLACE.fullmatch(inside)
-    if match is None or inside == folder_uri:
+    if match is None:
         return None
     try:
         day = None if match[2] == FROZEN_SET else date.fromisoformat(match[2])

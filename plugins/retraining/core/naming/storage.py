@@ -1,4 +1,10 @@
-"""Addresses in the bucket: folders and documents of runs, studies, monitors, cleanings and waiting tasks."""
+"""Addresses in the buckets: folders and documents of runs, studies, monitors, cleanings and waiting tasks.
+
+    gs://<bucket>/<model>/…                  what Airflow writes, and what it took over from jobs: jobs may read it
+    gs://<results bucket>/jobs/<model>/…     what jobs write: spans, a run's results, models, checkpoints
+
+The two buckets may be one: a condition of the jobs' role holds their account to the folder `jobs/`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from datetime import datetime
 
 from retraining.core.bucket_folders import UPLOAD_FOLDER, UPLOAD_TOOLS, BucketFolder
 from retraining.core.documents.plan import Plan
+from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.naming.dags import dag_run_hash
 from retraining.core.naming.run_keys import frozen_set_key, stamp
 
@@ -19,6 +26,26 @@ def runs_uri(bucket: str, model: str) -> str:
 def run_uri(bucket: str, model: str, key: str) -> str:
     """Return the folder of a run's documents, without a slash at the end."""
     return f"{runs_uri(bucket, model)}/{key}"
+
+
+def results_root(results_bucket: str, model: str) -> str:
+    """Return the folder below which the jobs of a model write, and nothing else does."""
+    return f"gs://{results_bucket}/{BucketFolder.JOBS}/{model}"
+
+
+def run_results_uri(results_bucket: str, model: str, key: str) -> str:
+    """Return the folder that the jobs of a run write in."""
+    return f"{results_root(results_bucket, model)}/runs/{key}"
+
+
+def results_uri(plan: Plan) -> str:
+    """Return the folder that a run's jobs write in; of a plan of an earlier release that of the run's documents."""
+    return plan.results_uri or plan.run_uri
+
+
+def monitor_results_uri(results_bucket: str, model: str, ledger_id: str) -> str:
+    """Return the folder that the job of a monitor run writes in."""
+    return f"{results_root(results_bucket, model)}/monitor/{ledger_id}"
 
 
 def studies_uri(bucket: str, model: str) -> str:
@@ -34,6 +61,11 @@ def study_uri(bucket: str, model: str, key: str) -> str:
 def document_uri(folder_uri: str, kind: str) -> str:
     """Return the address of the document of a kind in a run's (or monitor's) folder."""
     return f"{folder_uri}/{kind}.json"
+
+
+def adoption_uri(stored_uri: str) -> str:
+    """Return where it stands that a job's result was taken over to its place in the record, and its SHA-256."""
+    return f"{folder_of(stored_uri)}/adopted/{ObjectAddress.parse(stored_uri).stem}.txt"
 
 
 def tfdv_uri(folder_uri: str, what: str) -> str:
@@ -81,23 +113,23 @@ def submission_uri(folder_uri: str, task: str) -> str:
     return f"{submissions_uri(folder_uri)}/{task}"
 
 
-def contact_sheet_uri(folder_uri: str) -> str:
+def contact_sheet_uri(results_uri: str) -> str:
     """Return where a training leaves its contact sheet of changed images, beside its report."""
-    return f"{folder_uri}/augmentation.png"
+    return f"{results_uri}/augmentation.png"
 
 
-def training_uri(folder_uri: str) -> str:
+def training_uri(results_uri: str) -> str:
     """Return the base output directory of the training job; Vertex AI puts model, checkpoints and logs below it."""
-    return f"{folder_uri}/training"
+    return f"{results_uri}/training"
 
 
-def job_uri(folder_uri: str, task: str) -> str:
+def job_uri(results_uri: str, task: str) -> str:
     """Return the base output directory of another job of the run."""
-    return f"{folder_uri}/{task}"
+    return f"{results_uri}/{task}"
 
 
 def tuning_uri(folder_uri: str, phase: str) -> str:
-    """Return the base output directory of one tuning job of the run's study."""
+    """Return the folder of one tuning job of the run's study: its base output directory, or that of its request."""
     return f"{folder_uri}/tuning/{phase}"
 
 
@@ -134,9 +166,9 @@ def tensorboard_uri(base_uri: str) -> str:
     return f"{base_uri}/logs"
 
 
-def lite_uri(folder_uri: str) -> str:
+def lite_uri(results_uri: str) -> str:
     """Return where the evaluation job leaves TF Lite models."""
-    return f"{training_uri(folder_uri)}/lite"
+    return f"{training_uri(results_uri)}/lite"
 
 
 def scores_uri(folder_uri: str) -> str:
@@ -149,9 +181,9 @@ def scores_document_uri(folder_uri: str, side: str) -> str:
     return document_uri(f"{scores_uri(folder_uri)}/{side}", "scores")
 
 
-def spans_uri(bucket: str, model: str, schema_hash: str) -> str:
-    """Return the span store of a model for one schema."""
-    return f"gs://{bucket}/{model}/spans/{schema_hash}"
+def spans_uri(plan: Plan, schema_hash: str) -> str:
+    """Return the span store of a run's model for one schema."""
+    return f"{folder_of(folder_of(results_uri(plan)))}/spans/{schema_hash}"
 
 
 def scoring_uri(bucket: str, model: str, key: str) -> str:
@@ -193,9 +225,9 @@ def ledger_uri(bucket: str, model: str, ledger_id: str) -> str:
     return document_uri(f"{monitors_uri(bucket, model)}/{ledger_id}", "ledger")
 
 
-def spans_root(bucket: str, model: str) -> str:
-    """Return the span stores of a model, of every schema."""
-    return f"gs://{bucket}/{model}/spans"
+def spans_roots(bucket: str, results_bucket: str, model: str) -> tuple[str, str]:
+    """Return the span stores of a model, of every schema: that of today, and that of earlier releases."""
+    return f"{results_root(results_bucket, model)}/spans", f"gs://{bucket}/{model}/spans"
 
 
 def owner_uri(bucket: str) -> str:

@@ -77,7 +77,7 @@ def require_garbage_collection_folder(uri: str, bucket: str, as_of: datetime, da
         raise ContractError("cleaning_uri from XCom", repr(uri[:300]), own, _CLEAR)
 
 
-def require_own_places(plan: MaintenancePlan, small_object_uris: Collection[str], bucket: str) -> None:
+def require_own_places(plan: MaintenancePlan, small_object_uris: Collection[str], settings: Settings) -> None:
     """Refuse a cleaning's plan that would touch anything but the span stores and the folders of small objects.
 
     Raises:
@@ -85,11 +85,14 @@ def require_own_places(plan: MaintenancePlan, small_object_uris: Collection[str]
     """
     foreign = [item.uri for item in plan.litter if item.uri not in small_object_uris]
     for model in plan.models:
-        root = storage.spans_root(bucket, model.model)
+        roots = storage.spans_roots(settings.bucket, settings.results_bucket, model.model)
         uris = [*(span.uri for span in model.delete), *model.restore]
-        foreign += [uri for uri in uris if place_of(uri, root) is None]
+        foreign += [uri for uri in uris if place_of(uri, *roots) is None]
     if foreign:
-        raise ContractError(MaintenancePlan.kind_name(), repr(foreign[0][:300]), f"places of gs://{bucket}", _CLEAR)
+        expected = " and ".join(
+            f"gs://{bucket}" for bucket in dict.fromkeys((settings.bucket, settings.results_bucket))
+        )
+        raise ContractError(MaintenancePlan.kind_name(), repr(foreign[0][:300]), f"places of {expected}", _CLEAR)
 
 
 def require_own_bucket(uri: str, owner: str, environment: str) -> None:
@@ -154,6 +157,17 @@ def require_own_resource(where: str, owner: str | None, ours: str, region: str) 
         )
 
 
+def _require_results(plan: Plan | ScoringPlan, where: str, settings: Settings) -> None:
+    """Refuse a plan whose jobs would write in another place than this run's."""
+    if isinstance(plan, ScoringPlan) or plan.results_uri is None:  # a scoring has no job of its own
+        return
+    own = storage.run_results_uri(settings.results_bucket, plan.model, plan.run_key)
+    if plan.results_uri != own:
+        raise ContractError(
+            where, f"results_uri {plan.results_uri!r}", f"{SETTINGS['results_bucket'].variable}: {own!r}", _CLEAR
+        )
+
+
 def require_agreement(plan: Plan | ScoringPlan, folder_uri: str, settings: Settings) -> None:
     """Refuse a plan that is not of its folder, or names other places or images than the settings.
 
@@ -166,6 +180,7 @@ def require_agreement(plan: Plan | ScoringPlan, folder_uri: str, settings: Setti
     if not plan.run_uri == own == folder_uri:
         raise ContractError(where, f"the plan of run {plan.run_uri}", f"that of {folder_uri}", _CLEAR)
     agreed = SCORING_AGREED if scoring else AGREED
+    _require_results(plan, where, settings)
     differ = {name: (getattr(plan, name), getattr(settings, name)) for name in agreed}
     if plan.environment is None:  # of a release that had none: its bucket says whose it is
         differ.pop("environment")

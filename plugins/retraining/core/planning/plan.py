@@ -93,7 +93,7 @@ def build_plan(
         trigger=asked.trigger,
         dag_id=asked.dag_id,
         dag_run_id=asked.dag_run_id,
-        run_uri=storage.run_uri(settings.bucket, changed.name, str(key)),
+        **_folders(settings, changed.name, str(key)),
         window=windows.window(changed.data, asked.as_of.value),
         query=query,
         golden_query=frozen,
@@ -105,6 +105,14 @@ def build_plan(
         **given,
         **{name: getattr(settings, name) for name in AGREED},
     )
+
+
+def _folders(settings: Settings, model: str, key: str) -> YamlValues:
+    """Return the plan's fields of where the run's documents are, and where its jobs write."""
+    return {
+        "run_uri": storage.run_uri(settings.bucket, model, key),
+        "results_uri": storage.run_results_uri(settings.results_bucket, model, key),
+    }
 
 
 def _require_history(asked: AskedRun, spec: ModelSpec, sql: str) -> None:

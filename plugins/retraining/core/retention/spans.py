@@ -189,11 +189,13 @@ class References:
 
     Args:
         bucket: Of the settings.
+        results_bucket: Of the settings.
         model: Its name.
     """
 
-    def __init__(self, bucket: str, model: str) -> None:
+    def __init__(self, bucket: str, results_bucket: str, model: str) -> None:
         self._bucket, self._model = bucket, model
+        self._spans_roots = storage.spans_roots(bucket, results_bucket, model)
         self._folders: dict[str, KeptRun] = {}
         self._windows: list[tuple[Window, KeptRun]] = []
 
@@ -248,8 +250,9 @@ class References:
                 if work.golden is not None:
                     yield span_uri(work.spans_uri, FROZEN_SET, work.golden.fingerprint)
         if manifest is not None:
-            spans_uri = storage.spans_uri(self._bucket, self._model, manifest.schema_hash)
-            yield from (span_uri(spans_uri, span.span, span.fingerprint) for span in manifest.spans)
+            for root in self._spans_roots:
+                spans_uri = f"{root}/{manifest.schema_hash}"
+                yield from (span_uri(spans_uri, span.span, span.fingerprint) for span in manifest.spans)
             yield from (folder_of(file.uri) for split in manifest.splits.values() for file in split.files)
         if comparison is not None:
             yield from (folder_of(file.uri) for file in comparison.prove_unseen)

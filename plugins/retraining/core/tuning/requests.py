@@ -111,8 +111,8 @@ def _job_request(
     service_account: str | None,
 ) -> JobRequest:
     spec = _spec(plan)
-    base_uri = storage.tuning_uri(plan.run_uri, phase)
-    request_uri = storage.document_uri(base_uri, "train_request")
+    base_uri = storage.tuning_uri(storage.results_uri(plan), phase)
+    request_uri = storage.document_uri(storage.tuning_uri(plan.run_uri, phase), "train_request")
     trial_request = trial_request_of(plan, phase, request.recalled)
     machines = planned_machines(plan, "tune")
     job = custom_job(plan, "train", request_uri, base_uri, machines, service_account)
@@ -139,7 +139,8 @@ def trial_request_of(plan: Plan, phase: Phase, recalled: Sequence[Recalled]) -> 
     Its own hyperparameters come as flags, its folder from its number.
     """
     priors = tuple(dict(trial.hyperparameters) for trial in recalled) if phase == "recall" else ()
-    return train_request(plan, storage.tuning_uri(plan.run_uri, phase), trial_metric=_spec(plan).metric, priors=priors)
+    base_uri = storage.tuning_uri(storage.results_uri(plan), phase)
+    return train_request(plan, base_uri, trial_metric=_spec(plan).metric, priors=priors)
 
 
 def read_trials(

@@ -55,7 +55,7 @@ class RunTable:
             snapshot.render_fingerprint_sql(plan), self._job_id("fingerprint"), "fingerprint"
         ).rows
         columns = own_columns(schema, where)
-        spans_uri = storage.spans_uri(plan.bucket, plan.model, schema_hash(columns, plan.spec))
+        spans_uri = storage.spans_uri(plan, schema_hash(columns, plan.spec))
         return snapshot.build_snapshot(
             plan,
             schema,
@@ -162,8 +162,9 @@ class RunTable:
         return dict(stored)
 
     def _places(self, marker_uris: Iterable[str]) -> Iterator[SpanPlace]:
-        root = storage.spans_root(self._plan.bucket, self._plan.model)
-        places = (place_of(folder_of(uri), root) for uri in marker_uris)
+        settings = self._cloud.settings
+        roots = storage.spans_roots(settings.bucket, settings.results_bucket, self._plan.model)
+        places = (place_of(folder_of(uri), *roots) for uri in marker_uris)
         return (place for place in places if place is not None)
 
     def _job_id(self, purpose: str) -> str:

@@ -47,10 +47,10 @@ class EvaluateOperator(VertexJobOperator):
         request = record.write_once(request)  # who meets whom is settled before anybody is scored
         image = self._champion_image(cloud, request, champion) if champion else None
         if champion and image is None:
-            self._leave_out(cloud, request, champion, "the plan of its run is gone, which names the image that made it")
+            self._leave_out(cloud, record, champion, "the plan of its run is gone, which names the image that made it")
         jobs = scoring_jobs(record.read_document(Plan), request, image, cloud.settings.service_account)
         for side, job_request in jobs.items():
-            if cloud.artifacts.exists(job_request.result_uri):
+            if cloud.artifacts.exists(job_request.adopted_uri):
                 continue
             try:
                 may_create = partial(self.may_create, cloud, record, job_request, context)
@@ -59,7 +59,7 @@ class EvaluateOperator(VertexJobOperator):
             except AirflowFailException as error:
                 if side != vertex.CHAMPION or champion is None:
                     raise
-                self._leave_out(cloud, request, champion, _reason(job_request, error))
+                self._leave_out(cloud, record, champion, _reason(job_request, error))
         return True
 
     def _champion_image(self, cloud: CloudPort, request: EvaluateRequest, champion: Champion) -> str | None:
@@ -68,10 +68,15 @@ class EvaluateOperator(VertexJobOperator):
         plan = Record(cloud.artifacts, folder_uri).find_document(Plan)
         return plan.spec.training.runtime.scoring_image if plan else None
 
-    def _leave_out(self, cloud: CloudPort, request: EvaluateRequest, champion: Champion, reason: str) -> None:
-        """Write down why there are no scores of the champion: the evaluation says so, and the floor judges."""
+    def _leave_out(self, cloud: CloudPort, record: Record, champion: Champion, reason: str) -> None:
+        """Write down why there are no scores of the champion: the evaluation says so, and the floor judges.
+
+        Where the judge looks for them, and then in the run's record, so that nobody asks for them again.
+        """
         self.log.warning("the champion, version %s, is left out: %s", champion.version_id, reason)
-        cloud.artifacts.write_once(champion.scores_uri or "", unscored_champion(request, champion, reason).to_bytes())
+        scores = unscored_champion(record.read_document(EvaluateRequest), champion, reason).to_bytes()
+        for uri in (champion.scores_uri or "", storage.scores_document_uri(record.folder_uri, vertex.CHAMPION)):
+            cloud.artifacts.write_once(uri, scores)
 
 
 def _reason(job_request: JobRequest, error: Exception) -> str:

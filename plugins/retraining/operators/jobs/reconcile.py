@@ -13,6 +13,7 @@ from collections.abc import Callable
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import JobError
 from retraining.core.jobs import claims
+from retraining.core.jobs.adoption import require_own_result
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, with_spot_fallback
 from retraining.core.jobs.job import Job, JobIdentity, JobType
 from retraining.core.jobs.outcomes import (
@@ -25,6 +26,7 @@ from retraining.core.jobs.outcomes import (
 )
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.jobs.submission import Submission
+from retraining.core.naming import storage
 from retraining.core.untyped import ProtoJson, XCom
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.logs import Cursor
@@ -76,12 +78,13 @@ class Reconciler:
         """
         stored = self._document()
         seen = self._jobs.find_jobs()
+        stored = stored or self._left_before(seen)
         job = seen.standing.counts or (newest_of(self._job_request, seen.everything) if stored else None)
         if stored and not (job and job.active) and self._forget_without_artifact():
             stored, job = None, seen.standing.counts
         alone = self._jobs.cancel_stale(seen, spared=job)
         if stored and job is None:
-            LOGGER.info("%s is there already: no job is needed", self._job_request.result_uri)
+            LOGGER.info("%s is there already: no job is needed", self._job_request.stored_uri)
             return self._result(stored, None)
         if job is None and alone:
             job = self._next_job(seen)
@@ -105,14 +108,15 @@ class Reconciler:
 
     def _forget_without_artifact(self) -> bool:
         """Delete a stored result whose artifact is gone, so that its job runs again; False: there is nothing to do."""
-        gone, uri = self._job_request.artifact_uri, self._job_request.result_uri
+        gone, uri = self._job_request.artifact_uri, self._job_request.stored_uri
         if not gone or self._cloud.artifacts.exists(gone):
             return False
         LOGGER.warning(
             "%s is there, and %s is gone: a result without it does not count, so it is made again", uri, gone
         )
-        if stored := self._cloud.objects.find_object(uri):
-            list(self._cloud.objects.delete([stored]))
+        for each in dict.fromkeys((self._job_request.result_uri, uri)):  # first what a job would take for its own
+            if stored := self._cloud.objects.find_object(each):
+                list(self._cloud.objects.delete([stored]))
         return True
 
     def _next_job(self, seen: Seen) -> Job | None:
@@ -132,6 +136,8 @@ class Reconciler:
             LOGGER.info("no job is created before %s: %s", begin, why)
             return None
         if not self._may_create():
+            return None
+        if newest_of(self._job_request, seen.everything) and not spent and not self._forget_leftover():
             return None
         if self._job_request.request is not None:
             self._cloud.artifacts.write_once(self._job_request.request_uri, self._job_request.request.to_bytes())
@@ -154,7 +160,7 @@ class Reconciler:
 
     def _finish_job(self, job: Job) -> XCom | None:
         self._print_rest(job)
-        if stored := self._document():
+        if stored := self._document() or self._adopt():
             return self._result(stored, job)
         if job.succeeded:
             return result_without_document(self._job_request, job)
@@ -172,9 +178,56 @@ class Reconciler:
 
     def _document(self) -> Document | None:
         """Return the stored result; None when there is none yet, or when none is wanted."""
-        uri = self._job_request.result_uri
+        uri = self._job_request.stored_uri
         data = self._cloud.artifacts.read_object(uri) if uri else None
         return None if data is None else KINDS[self._job_request.result_kind].parse(data, uri)
+
+    def _left_before(self, seen: Seen) -> Document | None:
+        """Take over what a job left before its task was cleared; None: nothing, or it was taken over once.
+
+        Somebody has deleted it from the record then, so that it is made again.
+        """
+        newest, wanted = newest_of(self._job_request, seen.everything), self._job_request
+        if newest is None or newest.active or self._cloud.artifacts.exists(storage.adoption_uri(wanted.stored_uri)):
+            return None
+        return self._adopt()
+
+    def _forget_leftover(self) -> bool:
+        """Delete what a job left before its task was cleared, and the record has not: no job shall take it for its own.
+
+        False: somebody has created the next job meanwhile.
+        """
+        wanted = self._job_request
+        if wanted.stored_uri == wanted.result_uri:
+            return True
+        leftover = self._cloud.objects.find_object(wanted.result_uri)
+        if leftover is None:
+            return True
+        if self._jobs.find_jobs().standing.counts is not None:  # looked at after the object: it may be that job's own
+            return False
+        LOGGER.warning("%s is of before the task was cleared: it is deleted, and made again", leftover.uri)
+        list(self._cloud.objects.delete([leftover]))
+        return True
+
+    def _adopt(self) -> Document | None:
+        """Take the result of a job that has ended over to the record, where no job may write; None: it left none.
+
+        Raises:
+            ContractError: What lies there is not this request's.
+        """
+        wanted = self._job_request
+        if wanted.request is None or wanted.stored_uri == wanted.result_uri:
+            return None
+        data = self._cloud.artifacts.read_object(wanted.result_uri)
+        request = self._cloud.artifacts.read_object(wanted.request_uri)
+        if data is None or request is None:
+            return None
+        asked = type(wanted.request).parse(request, wanted.request_uri)
+        left = KINDS[wanted.result_kind].parse(data, wanted.result_uri)
+        require_own_result(asked, left, wanted.result_uri)
+        self._cloud.artifacts.write_once(storage.adoption_uri(wanted.stored_uri), left.digest().encode(), "text/plain")
+        stored = self._cloud.artifacts.write_once(wanted.stored_uri, data)
+        return type(left).parse(stored, wanted.stored_uri)
 
     def _result(self, document: Document, job: Job | None) -> XCom:
         """Return the result for XCom."""

@@ -101,9 +101,7 @@ class MeasureMultivariateOperator(VertexJobOperator):
 
 def request_multivariate(cloud: CloudPort, record: Record) -> JobRequest:
     """Request the classifier of a monitor run."""
-    settings = cloud.settings
-    plan = _champion_plan(cloud, record)
-    return multivariate.job_request(plan, record.folder_uri, settings.trainer_image, settings.service_account)
+    return multivariate.job_request(_champion_plan(cloud, record), record.folder_uri, cloud.settings)
 
 
 def asked_lately(cloud: CloudPort, spec: ModelSpec, record: Record, as_of: datetime) -> bool:

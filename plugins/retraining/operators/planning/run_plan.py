@@ -127,15 +127,13 @@ def _location_warnings(cloud: CloudPort, spec: ModelSpec) -> Iterator[str]:
         found = cloud.artifacts.bucket_locations(name)
         if found and (warning := locations.bucket_warning(name, found, settings.region, of_images=True)):
             yield warning
-    bucket, dataset = (
-        cloud.artifacts.bucket_locations(settings.bucket),
-        cloud.warehouse.dataset_location(settings.dataset),
-    )
-    warnings = (
-        locations.bucket_warning(settings.bucket, bucket, settings.region) if bucket else None,
-        locations.dataset_warning(settings.dataset, dataset, settings.region) if dataset else None,
-    )
-    yield from (warning for warning in warnings if warning)
+    for name in dict.fromkeys((settings.bucket, settings.results_bucket)):
+        found = cloud.artifacts.bucket_locations(name)
+        if found and (warning := locations.bucket_warning(name, found, settings.region)):
+            yield warning
+    dataset = cloud.warehouse.dataset_location(settings.dataset)
+    if dataset and (warning := locations.dataset_warning(settings.dataset, dataset, settings.region)):
+        yield warning
 
 
 def _asked(context: Context, changed: YamlValues, events: Sequence[AssetEvent]) -> plan.AskedRun:

@@ -156,4 +156,4 @@ def read_contact_sheet(artifacts: ArtifactsPort, record: Record) -> bytes | None
     changes = record.read_document(Plan).spec.training.augmentation
     if changes is None or not changes.contact_sheet:
         return None
-    return artifacts.read_object(storage.contact_sheet_uri(record.folder_uri))
+    return artifacts.read_object(storage.contact_sheet_uri(storage.results_uri(record.read_document(Plan))))

@@ -57,7 +57,7 @@ def delete_garbage(cloud: CloudPort, record: Record, jobs: Sequence[CleanedJob])
     limits = Limits(as_of=plan.as_of, min_age_days=plan.min_age_days)
     bucket = cloud.settings.bucket
     folders = object_folders(bucket, [model.model for model in plan.models])
-    require_own_places(plan, [uri for _, uri in folders], bucket)
+    require_own_places(plan, [uri for _, uri in folders], cloud.settings)
     models = [_delete_spans(cloud, model, limits, plan.dry_run) for model in plan.models]
     small_objects = [] if plan.dry_run else [_delete_objects(cloud, item, limits) for item in plan.litter]
     deployments = [] if plan.dry_run else [end_deployment(cloud, item, plan.as_of) for item in plan.deployments]

@@ -52,7 +52,7 @@ class ModelRuns:
         self._known: set[str] = set()
         self._leases: dict[str, StoredObject] = {}
         self.model = model
-        self.references = References(self._bucket, model)
+        self.references = References(self._bucket, cloud.settings.results_bucket, model)
         self.kept: tuple[KeptRun, ...] = ()
         self._unended: frozenset[str] = frozenset()
 

@@ -45,7 +45,8 @@ class SpanDeletion:
 
     def __init__(self, cloud: CloudPort, runs: ModelRuns) -> None:
         self._cloud, self._runs = cloud, runs
-        self._root = storage.spans_root(cloud.settings.bucket, runs.model)
+        settings = cloud.settings
+        self._roots = storage.spans_roots(settings.bucket, settings.results_bucket, runs.model)
 
     def delete_spans(self, model: ModelLeftovers) -> CleanedModel:
         """Take back what an earlier cleaning began and somebody needs now; delete what the plan says."""
@@ -128,7 +129,7 @@ class SpanDeletion:
         return "an export finished it while it was deleted: its marker is withdrawn, the next run exports it again"
 
     def _holder(self, span: DoomedSpan) -> str:
-        place = place_of(span.uri, self._root)
+        place = place_of(span.uri, *self._roots)
         if place is None:
             return "it is no folder of the span store"
         held = self._runs.references.holder(place)

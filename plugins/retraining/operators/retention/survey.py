@@ -6,6 +6,7 @@ In: the cloud and an age limit. Out: the plan.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from retraining.core.data.span_store import read_spans
 from retraining.core.documents import (
@@ -82,8 +83,8 @@ def _survey(
         runs.read_runs(active)
     except ContractError as error:
         return spans.refused(model, error), frozenset()
-    root = storage.spans_root(cloud.settings.bucket, model)
-    stored = read_spans(cloud.objects.walk(root), root)
+    roots = storage.spans_roots(cloud.settings.bucket, cloud.settings.results_bucket, model)
+    stored = chain.from_iterable(read_spans(cloud.objects.walk(root), root) for root in roots)
     found = spans.survey_spans(model, stored, runs.references, runs.kept, limits, runs=runs.count)
     return found, runs.at_work
 

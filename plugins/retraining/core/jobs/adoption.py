@@ -1,0 +1,89 @@
+"""What a job left, before anybody believes it: it must be of this very request, and name no file but its own run's.
+
+In: the stored request, and what lies where the job was to leave its result. Out: nothing, or a refusal by name. Jobs
+run what a model brings along (packages, images, SavedModels), and where several models share the jobs' account, each
+may write where the others do: a result counts only after the task has taken it over to where no job may write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from retraining.core.documents.document import Document
+from retraining.core.documents.evaluation import EvaluateRequest, Evaluation
+from retraining.core.documents.export import ExportRequest, Manifest
+from retraining.core.documents.multivariate import Multivariate, MultivariateRequest
+from retraining.core.documents.scores import ModelScores, ScoreRequest
+from retraining.core.documents.training import Report, TrainRequest
+from retraining.core.errors import ContractError
+from retraining.core.naming.addresses import ObjectAddress, folder_of
+from retraining.core.naming.spans import FROZEN_SET, span_uri
+
+WAY_OUT = (
+    "This run's job did not leave it so: look who may write there (docs/security.md, One model must not own another), "
+    "delete the object, and clear the task, which has it made again"
+)
+
+
+def require_own_result(request: Document, result: Document, where: str) -> None:
+    """Refuse a result that is not what this request asks for.
+
+    Args:
+        request: As it is stored.
+        result: What lies where the job was to leave it.
+        where: Its address.
+
+    Raises:
+        ContractError: It is of another model, run or table, or names files of somebody else.
+    """
+    for name in ("model", "run_key"):
+        _require_equal(name, getattr(request, name), getattr(result, name), where)
+    match request, result:
+        case ExportRequest(), Manifest():
+            _require_manifest(request, result, where)
+        case TrainRequest(), Report():
+            _require_below(folder_of(request.report_uri), [result.model_uri], where)
+        case ScoreRequest(), ModelScores():
+            _require_equal("model_uri", request.models[-1].model_uri, result.model_uri, where)
+            _require_below(folder_of(where), (file.uri for file in result.splits.values()), where)
+        case EvaluateRequest(), Evaluation():
+            _require_lite(request, result, where)
+        case MultivariateRequest(), Multivariate():
+            _require_equal("table", request.table, result.table, where)
+        case _:
+            _require_equal("kind", f"the result of {request.kind_name()}", result.kind_name(), where)
+
+
+def _require_manifest(request: ExportRequest, manifest: Manifest, where: str) -> None:
+    """Refuse a manifest of other rows: each shard must lie in its day's folder, which the fingerprint names."""
+    for name in ("table", "schema_hash", "compression", "columns", "format", "layout", "images"):
+        _require_equal(name, getattr(request, name), getattr(manifest, name), where)
+    fingerprints = {str(span.span): span.fingerprint for span in request.spans}
+    for span in manifest.spans:
+        _require_equal(f"fingerprint of {span.span}", fingerprints.get(str(span.span)), span.fingerprint, where)
+    if request.golden is not None:
+        fingerprints[FROZEN_SET] = request.golden.fingerprint
+    for split in manifest.splits.values():
+        for file in split.files:
+            fingerprint = fingerprints.get(str(file.span), "")
+            _require_below(span_uri(request.spans_uri, file.span, fingerprint), [file.uri], where)
+
+
+def _require_lite(request: EvaluateRequest, evaluation: Evaluation, where: str) -> None:
+    uris = _given(uri for artifact in evaluation.lite for uri in (artifact.uri, artifact.vocabulary_uri))
+    _require_below(request.lite.folder_uri if request.lite else "no folder", uris, where)
+
+
+def _given(uris: Iterable[str | None]) -> Iterator[str]:
+    return (uri for uri in uris if uri is not None)
+
+
+def _require_equal(name: str, expected: object, found: object, where: str) -> None:
+    if found != expected:
+        raise ContractError(where, f"{name} {str(found)[:300]!r}", f"{str(expected)[:300]!r}, as it was asked", WAY_OUT)
+
+
+def _require_below(folder_uri: str, uris: Iterable[str], where: str) -> None:
+    for uri in uris:
+        if not ObjectAddress.parse(uri).is_below(folder_uri):
+            raise ContractError(where, f"the file {uri[:300]!r}", f"one of this run's own, in {folder_uri}", WAY_OUT)
