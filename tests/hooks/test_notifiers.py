@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import logging
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +15,16 @@ import pytest
 
 from retraining.hooks import notifiers
 from retraining.hooks.notifiers import Notifiers, NotSentError, webhook_address
-from tests.support.sinks import HookSink, MailSink, connections, hook_sink, mail_sink, mail_text
+from tests.support.sinks import (
+    HookSink,
+    MailSink,
+    StubbornServer,
+    connections,
+    hook_sink,
+    mail_sink,
+    mail_text,
+    stubborn_server,
+)
 
 HIDDEN = "T000/B000/XXXX"
 BODY = {"text": "flight_delays: a run failed", "blocks": []}
@@ -95,6 +108,114 @@ def test_a_connection_that_is_missing_is_named() -> None:
         Notifiers().post("nowhere", BODY)
     with pytest.raises(NotSentError, match=r"^connection nowhere: "):
         Notifiers().send_mail("nowhere", "ml@example.com", "a", "b", "<x@retraining>")
+
+
+@pytest.mark.parametrize("kind", ["postgres", "google_cloud_platform", "slack", "aws", "smtp", "", "s3cret Pa$$"])
+def test_a_connection_of_another_type_is_refused_by_name(monkeypatch, hook: HookSink, kind: str) -> None:
+    """What it holds is a secret of something else: nothing goes to its host, and nothing of it is told."""
+    values = {"conn_type": kind, "host": f"http://127.0.0.1:{hook.port}", "login": "ada", "password": "hunter2"}
+    monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", json.dumps(values))
+    with pytest.raises(NotSentError) as raised:
+        Notifiers().post("warehouse", BODY)
+    assert hook.posts == []
+    assert str(raised.value).startswith("connection warehouse: ")
+    assert not any(secret in str(raised.value) for secret in ("hunter2", "ada", "127.0.0.1", "s3cret"))
+
+
+@pytest.mark.parametrize("kind", ["postgres", "http"])
+def test_mail_goes_through_a_mail_server_alone(monkeypatch, mail: MailSink, kind: str) -> None:
+    """By its type, not by what listens at its port."""
+    values = {"conn_type": kind, "host": "127.0.0.1", "port": mail.port, "password": "hunter2"}
+    monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", json.dumps(values))
+    with pytest.raises(NotSentError, match=f"^connection warehouse: of type {kind}, expected smtp"):
+        Notifiers().send_mail("warehouse", "ml@example.com", "a", "b", "<x@retraining>")
+    assert mail.mails == []
+
+
+@pytest.mark.parametrize("kind", ["http", "https", "slackwebhook"])
+def test_types_of_webhooks(monkeypatch, hook: HookSink, kind: str) -> None:
+    """Airflow's own of HTTP, an address as it stands, and Slack's."""
+    values = {"conn_type": kind, "host": f"http://127.0.0.1:{hook.port}/services", "password": HIDDEN}
+    monkeypatch.setenv("AIRFLOW_CONN_TEAM", json.dumps(values))
+    Notifiers().post("team", BODY)
+    assert [path for path, _ in hook.posts] == [f"/services/{HIDDEN}"]
+
+
+def drip(text: bytes) -> Iterator[bytes]:
+    """Yield a byte each twentieth of a second, for ever."""
+    yield text
+    while True:
+        yield b"x"
+        threading.Event().wait(0.05)
+
+
+ENDLESS = b"x" * 4096 + b"\r\n"
+WEBHOOKS = {
+    "silent": lambda: iter(()),
+    "drips its head": lambda: drip(b"HTTP/1.1 200 OK\r\nX-A: "),
+    "drips its status": lambda: drip(b""),
+    "goes on and on": lambda: itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "endless head": lambda: itertools.chain([b"HTTP/1.1 200 OK\r\n"], itertools.repeat(b"X-A: " + ENDLESS)),
+}
+MAIL_SERVERS = {
+    "silent": lambda: iter(()),
+    "drips": lambda: drip(b"220 "),
+    "endless": lambda: itertools.repeat(b"220-" + ENDLESS),
+    "endless line": lambda: itertools.chain([b"220 "], itertools.repeat(b"x" * 4096)),
+}
+
+
+@pytest.mark.parametrize("name", WEBHOOKS)
+def test_a_webhook_is_waited_for_so_long_and_read_so_far(monkeypatch, name: str) -> None:
+    """As a whole, whatever its server does; the next message does not wait for it again."""
+    monkeypatch.setattr(notifiers, "DEADLINE_S", 1.0)
+    with stubborn_server(WEBHOOKS[name]) as server:
+        values = {"conn_type": "http", "host": f"http://127.0.0.1:{server.port}", "password": HIDDEN}
+        monkeypatch.setenv("AIRFLOW_CONN_TEAM", json.dumps(values))
+        sender = Notifiers()
+        assert_given_up(server, lambda: sender.post("team", BODY))
+        callers = server.callers
+        with pytest.raises(NotSentError, match=r"^connection team: "):
+            sender.post("team", BODY)
+        assert name == "endless head" or server.callers == callers
+
+
+def test_an_answer_without_an_end_is_not_read(monkeypatch) -> None:
+    """Its status is all that counts."""
+    endless = itertools.chain([b"HTTP/1.1 200 OK\r\n\r\n"], itertools.repeat(ENDLESS))
+    with stubborn_server(lambda: endless) as server:
+        values = {"conn_type": "http", "host": f"http://127.0.0.1:{server.port}", "password": HIDDEN}
+        monkeypatch.setenv("AIRFLOW_CONN_TEAM", json.dumps(values))
+        Notifiers().post("team", BODY)
+        assert server.left.wait(30)
+        assert server.sent < MOST_SENT
+
+
+@pytest.mark.parametrize("name", MAIL_SERVERS)
+def test_a_mail_server_is_waited_for_so_long_and_read_so_far(monkeypatch, name: str) -> None:
+    """With all the tries that its connection asks for."""
+    monkeypatch.setattr(notifiers, "DEADLINE_S", 1.0)
+    with stubborn_server(MAIL_SERVERS[name]) as server:
+        extra = {"from_email": "a@example.com", "disable_ssl": True, "disable_tls": True, "timeout": 60}
+        values = {"conn_type": "smtp", "host": "127.0.0.1", "port": server.port, "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(values))
+        sender = Notifiers()
+        assert_given_up(server, lambda: sender.send_mail("smtp_default", "ml@example.com", "a", "b", "<x@retraining>"))
+
+
+MOST_SENT = 64_000_000
+"""What a server may get rid of: what is read, and what fits into buffers of sockets on the way."""
+
+
+def assert_given_up(server: StubbornServer, send: Callable[[], None]) -> None:
+    """Send: it fails before the server's own patience ends, and the server is rid of its caller."""
+    started = time.monotonic()
+    with pytest.raises(NotSentError) as raised:
+        send()
+    assert time.monotonic() - started < 20
+    assert HIDDEN not in str(raised.value)
+    assert server.left.wait(30)
+    assert server.sent < MOST_SENT
 
 
 def connection(**values: Any) -> Any:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -99,6 +99,47 @@ def hook_sink() -> Iterator[HookSink]:
 
     with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as sink.port:
         yield sink
+
+
+@dataclass
+class StubbornServer:
+    """A server that answers as it likes, until its caller is gone.
+
+    Attributes:
+        port: On 127.0.0.1.
+        sent: Bytes that callers' sockets took.
+        callers: How many there were.
+        left: Set when one has gone.
+    """
+
+    port: int = 0
+    sent: int = 0
+    callers: int = 0
+    left: threading.Event = field(default_factory=threading.Event)
+
+
+@contextlib.contextmanager
+def stubborn_server(answer: Callable[[], Iterator[bytes]]) -> Iterator[StubbornServer]:
+    """A server that sends something to whoever calls, and then waits until the caller goes."""
+    server = StubbornServer()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            server.callers += 1
+            with contextlib.suppress(OSError):
+                for part in answer():
+                    self.wfile.write(part)
+                    server.sent += len(part)
+                while self.rfile.read(1):
+                    pass
+            server.left.set()
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        block_on_close = False
+
+    with _serving(Server(("127.0.0.1", 0), Handler)) as server.port:
+        yield server
 
 
 def mail_text(mail: EmailMessage) -> str:

@@ -1,4 +1,4 @@
-"""Sending: a mail by the SMTP provider's notifier, a post to a webhook, each through an Airflow connection.
+"""Sending: a mail by the SMTP provider's hook, a post to a webhook, each through an Airflow connection.
 
 What is secret (a password, the path of a webhook) comes from the connection and goes nowhere else: an error that is
 raised here has a class and a status, and no text of a server or of an address.
@@ -6,20 +6,28 @@ raised here has a class and a status, and no text of a server or of an address.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from email.errors import MessageError
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from retraining.core.untyped import ApiJson
+from retraining.hooks.bounded_calls import Limits, OverLimitError, post_json
 from retraining.hooks.session import call, is_transient
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-TIMEOUT_S = 10
+TIMEOUT_S = 10.0
 PATIENCE_S = 20.0
 """How long what passes by itself is tried again."""
+DEADLINE_S = 25.0
+"""Of one message as a whole, with all its tries: a task waits no longer for it."""
+MOST_BYTES = 256_000
+"""That are read of a server for one message: of a webhook the heads of its answers, of a mail server its lines."""
+WEBHOOK_TYPES = ("http", "https", "slackwebhook")
+MAIL_TYPES = ("smtp",)
 MESSAGE_ID = "Message-ID"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
@@ -33,7 +41,10 @@ class _PassingError(ConnectionError):
 
 
 class Notifiers:
-    """Airflow's notifiers."""
+    """Airflow's notifiers. A connection that once took too long is not waited for again: others are told meanwhile."""
+
+    def __init__(self) -> None:
+        self._too_slow: dict[str, str] = {}
 
     def send_mail(self, connection_id: str, to: str, subject: str, html: str, message_id: str) -> None:
         """Send one mail to one address.
@@ -46,24 +57,15 @@ class Notifiers:
             message_id: The same for the same message: programs that read mail show two as one.
 
         Raises:
-            NotSentError: The connection is missing, or the server did not take it.
+            NotSentError: The connection is missing or of another type, or the server did not take it in time.
         """
 
-        def send() -> None:
-            from airflow.providers.smtp.notifications.smtp import SmtpNotifier
+        def send(connection: Connection, limits: Limits) -> None:
+            from retraining.hooks.mail import send_mail
 
-            notifier = SmtpNotifier(
-                smtp_conn_id=connection_id,
-                to=to,
-                subject=subject,
-                html_content=html,
-                mime_subtype="alternative",
-                custom_headers={MESSAGE_ID: message_id},
-            )
-            # Not by calling it, which would take the texts for templates.
-            notifier.notify({})  # it looks for a DAG there, and needs none
+            send_mail(connection, limits, to=to, subject=subject, html=html, headers={MESSAGE_ID: message_id})
 
-        _send(send, connection_id)
+        self._send(connection_id, MAIL_TYPES, send)
 
     def post(self, connection_id: str, body: ApiJson) -> None:
         """Post JSON to a webhook.
@@ -73,21 +75,33 @@ class Notifiers:
             body: In Slack's form.
 
         Raises:
-            NotSentError: The connection is missing or not of HTTPS, or the server did not take it.
+            NotSentError: The connection is missing, of another type or not of HTTPS, or the server did not take it in
+                time.
         """
 
-        def send() -> None:
-            import requests
+        def send(connection: Connection, limits: Limits) -> None:
+            status = post_json(webhook_address(connection), body, limits, TIMEOUT_S)
+            if status in (429, 500, 502, 503, 504):
+                raise _PassingError(f"connection {connection_id}: HTTP {status}")
+            if not 200 <= status < 300:
+                raise NotSentError(f"connection {connection_id}: HTTP {status}")
 
-            answer = requests.post(
-                webhook_address(_connection(connection_id)), json=body, timeout=TIMEOUT_S, allow_redirects=False
-            )
-            if answer.status_code in (429, 500, 502, 503, 504):
-                raise _PassingError(f"connection {connection_id}: HTTP {answer.status_code}")
-            if not 200 <= answer.status_code < 300:
-                raise NotSentError(f"connection {connection_id}: HTTP {answer.status_code}")
+        self._send(connection_id, WEBHOOK_TYPES, send)
 
-        _send(send, connection_id)
+    def _send(self, connection_id: str, types: Collection[str], send: Callable[[Connection, Limits], None]) -> None:
+        """Send within the limits of one message; of an error no more than its class and status goes on from here."""
+        where = f"connection {connection_id}"
+        if connection_id in self._too_slow:
+            raise NotSentError(f"{where}: {self._too_slow[connection_id]} a moment ago, not tried again")
+        connection = _connection(connection_id, types)
+        limits = Limits(DEADLINE_S, MOST_BYTES)
+        try:
+            limits.run(lambda: _patiently(lambda: send(connection, limits), where))
+        except OverLimitError as error:
+            self._too_slow[connection_id] = str(error)
+            raise NotSentError(f"{where}: {error}") from None
+        except _PassingError as error:
+            raise NotSentError(str(error)) from None
 
 
 def webhook_address(connection: Connection) -> str:
@@ -112,29 +126,38 @@ def webhook_address(connection: Connection) -> str:
     return f"{address}/{secret}" if secret else address
 
 
-def _connection(connection_id: str) -> Connection:
+def _connection(connection_id: str, types: Collection[str]) -> Connection:
+    """Return a connection of one of some types: what another one holds is a secret of something else.
+
+    Raises:
+        NotSentError: It is missing, or of another type.
+    """
     from airflow.sdk.bases.hook import BaseHook
 
-    return BaseHook.get_connection(connection_id)
+    found: list[Connection] = []
+    _attempt(lambda: found.append(BaseHook.get_connection(connection_id)), f"connection {connection_id}", final=True)
+    kind = found[0].conn_type or ""
+    if kind.lower() not in types:
+        shown = kind if re.fullmatch(r"[a-z0-9_-]{1,40}", kind) else "another"
+        expected = " or ".join(sorted(types))
+        raise NotSentError(f"connection {connection_id}: of type {shown}, expected {expected}; nothing was sent to it")
+    return found[0]
 
 
-def _send(send: Callable[[], None], connection_id: str) -> None:
-    """Send, again where that may help; of an error no more than its class and status goes on from here."""
+def _patiently(send: Callable[[], None], where: str) -> None:
+    """Send, again where that may help."""
+    call(lambda: _attempt(send, where), timeout_s=PATIENCE_S)
+
+
+def _attempt(send: Callable[[], None], where: str, *, final: bool = False) -> None:
+    """Do it once; what goes wrong is told by its class and status, as final or as what passes."""
     from retraining.hooks.airflow_exceptions import AirflowException
 
-    where = f"connection {connection_id}"
-
-    def attempt() -> None:
-        try:
-            send()
-        except (NotSentError, _PassingError):
-            raise
-        except (AirflowException, MessageError, OSError, RuntimeError, TypeError, ValueError, LookupError) as error:
-            code = getattr(error, "smtp_code", None)
-            shown = f"{where}: {type(error).__name__}" + (f" {code}" if code else "")
-            raise (_PassingError if is_transient(error) else NotSentError)(shown) from None
-
     try:
-        call(attempt, timeout_s=PATIENCE_S)
-    except _PassingError as error:
-        raise NotSentError(str(error)) from None
+        send()
+    except (NotSentError, _PassingError, OverLimitError):
+        raise
+    except (AirflowException, MessageError, OSError, RuntimeError, TypeError, ValueError, LookupError) as error:
+        code = getattr(error, "smtp_code", None)
+        shown = f"{where}: {type(error).__name__}" + (f" {code}" if code else "")
+        raise (_PassingError if is_transient(error) and not final else NotSentError)(shown) from None
