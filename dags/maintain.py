@@ -20,6 +20,7 @@ from retraining.operators.retention.garbage_collection import (
 DAG_ID = "maintain"
 RUNBOOK = (Path(__file__).parent / "runbooks" / "maintain.md").read_text(encoding="utf-8")
 SCHEDULE = "30 12 * * *"  # UTC; away from the nights, whose runs it has to step around
+BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
 RETRIES = {
     "retries": 3,
     "retry_delay": timedelta(minutes=1),
@@ -37,7 +38,7 @@ def maintain_dag() -> DAG:
         schedule=cron_schedule(SCHEDULE),
         catchup=False,
         max_active_runs=1,
-        default_args={"owner": "retraining", **RETRIES, **TOLD},
+        default_args={"owner": "retraining", **RETRIES, **BOUNDED, **TOLD},
         params=maintain_params(),
         tags=["maintain"],
     ) as dag:

@@ -23,6 +23,7 @@ from retraining.operators.report.models_page import RefreshModelsPageOperator
 
 LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "monitor.md").read_text(encoding="utf-8")
+BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
 RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
 
 
@@ -35,7 +36,7 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         schedule=cron_schedule(spec.monitoring.schedule) if spec.monitoring.schedule else None,
         catchup=False,
         max_active_runs=1,  # a ledger row must see the one before it
-        default_args={"owner": spec.owner, **RETRIES, **TOLD},
+        default_args={"owner": spec.owner, **RETRIES, **BOUNDED, **TOLD},
         params=monitor_params(spec),
         tags=["monitor", spec.name, *spec.tags],
     ) as dag:

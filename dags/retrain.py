@@ -33,6 +33,7 @@ from retraining.operators.tuning.study import TuneOperator
 
 RUNBOOK = (Path(__file__).parent / "runbooks" / "retrain.md").read_text(encoding="utf-8")
 BROKEN_RUNBOOK = (Path(__file__).parent / "runbooks" / "invalid_spec.md").read_text(encoding="utf-8")
+BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
 RETRIES = {
     "retries": 3,
     "retry_delay": timedelta(seconds=30),
@@ -52,7 +53,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         schedule=cron_or_asset_schedule(spec.schedule, assets),
         catchup=False,
         max_active_runs=1,
-        default_args={"owner": spec.owner, **RETRIES},
+        default_args={"owner": spec.owner, **RETRIES, **BOUNDED},
         params=retrain_params(spec),
         tags=["retrain", spec.name, *spec.tags],
     ) as dag:
@@ -99,7 +100,7 @@ def invalid_dag(dag_id: str, path: Path, error: SpecError) -> DAG:
         doc_md=BROKEN_RUNBOOK.replace("{file}", path.name).replace("{message}", message),
         schedule=None,
         catchup=False,
-        default_args={"owner": "retraining", "retries": 0},
+        default_args={"owner": "retraining", "retries": 0, **BOUNDED},
         tags=["retrain", "invalid-spec"],
     ) as dag:
         RefuseSpecOperator(task_id="read_spec", message=message)

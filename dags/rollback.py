@@ -17,6 +17,7 @@ from retraining.operators.report.models_page import RefreshModelsPageOperator
 
 DAG_ID = dag_names.ROLLBACK
 RUNBOOK = (Path(__file__).parent / "runbooks" / "rollback.md").read_text(encoding="utf-8")
+BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
 RETRIES = {
     "retries": 3,
     "retry_delay": timedelta(seconds=30),
@@ -35,7 +36,7 @@ def rollback_dag() -> DAG:
         schedule=None,
         catchup=False,
         max_active_runs=16,  # of several models; those of one model wait for each other by its rollout
-        default_args={"owner": "retraining", **RETRIES, **TOLD},
+        default_args={"owner": "retraining", **RETRIES, **BOUNDED, **TOLD},
         params=rollback_params([plain_name(path) for path in find_specs(include_path())]),
         tags=["rollback"],
     ) as dag:

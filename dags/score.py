@@ -25,6 +25,7 @@ from retraining.operators.scoring.scoring_plan import PlanScoringOperator
 
 LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "score.md").read_text(encoding="utf-8")
+BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
 RETRIES = {
     "retries": 3,
     "retry_delay": timedelta(seconds=30),
@@ -42,7 +43,7 @@ def score_dag(spec: ModelSpec, scoring: Scoring) -> DAG:
         schedule=cron_schedule(scoring.schedule) if scoring.schedule else None,
         catchup=False,
         max_active_runs=1,
-        default_args={"owner": spec.owner, **RETRIES},
+        default_args={"owner": spec.owner, **RETRIES, **BOUNDED},
         params=score_params(spec),
         tags=["score", spec.name, *spec.tags],
     ) as dag:

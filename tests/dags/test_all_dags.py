@@ -11,6 +11,9 @@ import airflow.sdk
 import pytest
 from airflow.sdk import Asset
 
+from retraining.hooks.limits import STATEMENT_S
+from retraining.operators.deployment.approval import WAIT
+
 from .conftest import ROOT, run_python
 
 MODELS = sorted(path.stem for path in (ROOT / "include" / "models").glob("*.yaml"))
@@ -54,6 +57,16 @@ def test_every_task_retries_with_a_growing_delay(dags) -> None:
             assert task.retries >= 2
             assert task.retry_delay.total_seconds() >= 30
             assert task.retry_exponential_backoff
+
+
+def test_every_task_ends_by_itself(dags) -> None:
+    """After a statement on BigQuery had its time, and within three hours; a person's answer has its own."""
+    for dag in dags.values():
+        for task in dag.tasks:
+            if task.task_id == "approve" and WAIT == "execution_timeout":
+                continue
+            assert task.execution_timeout is not None, f"{dag.dag_id}.{task.task_id}"
+            assert STATEMENT_S < task.execution_timeout.total_seconds() <= 3 * 3600
 
 
 def test_runbook_names_every_task(dags) -> None:

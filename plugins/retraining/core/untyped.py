@@ -25,5 +25,8 @@ Facets: TypeAlias = dict[str, Any]
 YamlValues: TypeAlias = dict[str, Any]
 """Values of a model's YAML file, or of the form, before or without the checks of the spec."""
 
+Foreign: TypeAlias = Any
+"""An argument or an answer of another package's function, passed on as it came."""
+
 TemplateValues: TypeAlias = dict[str, Any]
 """What an SQL template is given."""

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from retraining.core.errors import SettingsError
 from retraining.core.untyped import ApiJson
+from retraining.hooks.session import call_once
 
 URL, USERNAME, PASSWORD, TOKEN = "AIRFLOW__API__BASE_URL", "AIRFLOW_USERNAME", "AIRFLOW_PASSWORD", "AIRFLOW_TOKEN"
-TIMEOUT_S = 60
 
 
 class AirflowApi:
@@ -28,12 +28,14 @@ class AirflowApi:
     def __init__(self, environ: Mapping[str, str]) -> None:
         import requests
 
+        from retraining.hooks.transports import limit_requests
+
         self._url = environ.get(URL, "").rstrip("/")
         if not self._url:
             raise SettingsError(
                 URL, "not set", "the address of Airflow's API server", "For example http://127.0.0.1:8080"
             )
-        self._session = requests.Session()
+        self._session = limit_requests(requests.Session())
         token = environ.get(TOKEN) or self._log_in(environ)
         self._session.headers["Authorization"] = f"Bearer {token}"
 
@@ -60,8 +62,8 @@ class AirflowApi:
 
         where = f"{method} {self._url}{path}"
         try:
-            answer = self._session.request(method, f"{self._url}{path}", json=body, timeout=TIMEOUT_S)
-        except requests.RequestException as error:
+            answer = call_once(lambda: self._session.request(method, f"{self._url}{path}", json=body))
+        except (requests.RequestException, TimeoutError) as error:
             raise SettingsError(
                 where, f"no answer ({error})", "an API server", f"Start Airflow, or correct {URL}"
             ) from error

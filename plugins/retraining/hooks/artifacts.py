@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from retraining.core.errors import ContractError, SettingsError
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.untyped import ApiJson
+from retraining.hooks import limits
 from retraining.hooks.parquet import FOOTER_BYTES, column_names
 from retraining.hooks.session import Session, call
 
@@ -75,11 +75,8 @@ class Artifacts:
 
     def read_some(self, uris: list[str]) -> dict[str, bytes]:
         """Return the addresses and bytes of the objects that are there, in the given order."""
-        if not uris:
-            return {}
-        with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
-            contents = zip(uris, pool.map(self.read_object, uris), strict=True)
-            return {uri: data for uri, data in contents if data is not None}
+        contents = zip(uris, limits.ask_all(self.read_object, uris, READERS), strict=True)
+        return {uri: data for uri, data in contents if data is not None}
 
     def read_ranges(self, ranges: Mapping[str, tuple[int, int]]) -> dict[str, bytes]:
         """Return parts of objects by address, as stored: of each the bytes from, and up to (exclusive).
@@ -92,16 +89,15 @@ class Artifacts:
             start, end = ranges[uri]
             blob = self._blob(uri)
             try:
-                data: bytes = call(lambda: blob.download_as_bytes(start=start, end=end - 1, raw_download=True))
+                data: bytes = call(
+                    lambda: blob.download_as_bytes(start=start, end=end - 1, raw_download=True, retry=None)
+                )
             except NotFound:
                 return None
             return data
 
-        if not ranges:
-            return {}
-        with ThreadPoolExecutor(min(READERS, len(ranges))) as pool:
-            contents = zip(ranges, pool.map(read, ranges), strict=True)
-            return {uri: data for uri, data in contents if data is not None}
+        contents = zip(ranges, limits.ask_all(read, ranges, READERS), strict=True)
+        return {uri: data for uri, data in contents if data is not None}
 
     def parquet_columns(self, sizes: Mapping[str, int]) -> dict[str, list[str] | None]:
         """Return the names of the columns of Parquet files of known sizes; None of one that is no Parquet file."""
@@ -110,14 +106,11 @@ class Artifacts:
 
     def exists(self, uri: str) -> bool:
         """Tell whether there is an object at the address."""
-        return bool(call(self._blob(uri).exists))
+        return bool(call(lambda: self._blob(uri).exists(retry=None)))
 
     def existing(self, uris: list[str]) -> list[str]:
         """Return those of the addresses that have an object, in the given order."""
-        if not uris:
-            return []
-        with ThreadPoolExecutor(min(READERS, len(uris))) as pool:
-            return [uri for uri, there in zip(uris, pool.map(self.exists, uris), strict=True) if there]
+        return [uri for uri, there in zip(uris, limits.ask_all(self.exists, uris, READERS), strict=True) if there]
 
     def write_once(self, uri: str, data: bytes, content_type: str = "application/json") -> bytes:
         """Write an object unless there is one; gives the bytes that are stored then.
@@ -130,7 +123,7 @@ class Artifacts:
         blob = self._blob(uri)
         try:
             # Safe to repeat: after a lost response the second try meets the first one's object.
-            call(lambda: blob.upload_from_string(data, content_type=content_type, if_generation_match=0))
+            call(lambda: blob.upload_from_string(data, content_type=content_type, if_generation_match=0, retry=None))
         except PreconditionFailed:
             stored = self.read_object(uri)
             return data if stored is None else stored
@@ -141,7 +134,7 @@ class Artifacts:
 
     def overwrite(self, uri: str, data: bytes, content_type: str) -> None:
         """Write an object, whatever was there: for what is derived (a page, a cursor), never for a document."""
-        call(lambda: self._blob(uri).upload_from_string(data, content_type=content_type))
+        call(lambda: self._blob(uri).upload_from_string(data, content_type=content_type, retry=None))
 
     def read_generation(self, uri: str) -> tuple[bytes, int]:
         """Return an object's bytes and generation, for `write_if`; no bytes and 0 when there is none."""
@@ -195,7 +188,8 @@ class Artifacts:
             options["start_offset"] = prefix + start
         if end:
             options["end_offset"] = prefix + end
-        blobs = call(lambda: list(self._client.list_blobs(folder.bucket, prefix=prefix, **options)))
+        listing = functools.partial(self._client.list_blobs, folder.bucket, prefix=prefix, retry=None, **options)
+        blobs = call(lambda: list(listing()), timeout_s=limits.LISTING_S)
         paths = sorted(blob.name.removeprefix(prefix) for blob in blobs)
         return [
             f"{folder_uri}/{path}"
@@ -215,19 +209,19 @@ class Artifacts:
         options = {"delimiter": "/", "fields": "prefixes,nextPageToken"}
 
         def list_prefixes() -> list[str]:
-            pages = self._client.list_blobs(folder.bucket, prefix=prefix, **options)
+            pages = self._client.list_blobs(folder.bucket, prefix=prefix, retry=None, **options)
             for _ in pages:  # the folders are known once all pages are read
                 pass
             return sorted(pages.prefixes)
 
-        names = [path.removeprefix(prefix).rstrip("/") for path in call(list_prefixes)]
+        names = [path.removeprefix(prefix).rstrip("/") for path in call(list_prefixes, timeout_s=limits.LISTING_S)]
         return [f"{folder_uri}/{name}" for name in names if not end or name < end]
 
     @cached_property
     def _client(self) -> Client:
-        from google.cloud import storage
+        from retraining.hooks.transports import storage_client
 
-        return storage.Client(project=self._session.project, credentials=self._session.credentials)
+        return storage_client(self._session)
 
     def _blob(self, uri: str) -> Blob:
         address = ObjectAddress.parse(uri)
@@ -239,7 +233,9 @@ class Artifacts:
 
         if bucket.name in self._known_buckets:
             return
-        listed = functools.partial(self._client.list_blobs, bucket.name, max_results=1, fields="items(name)")
+        listed = functools.partial(
+            self._client.list_blobs, bucket.name, max_results=1, fields="items(name)", retry=None
+        )
         try:
             call(lambda: next(iter(listed()), None))
         except NotFound:
@@ -270,5 +266,5 @@ class _Bounded(io.BytesIO):
 
 def _download(blob: Blob, uri: str) -> bytes:
     file = _Bounded(uri)
-    blob.download_to_file(file)
+    blob.download_to_file(file, retry=None)
     return file.getvalue()

@@ -22,15 +22,14 @@ from retraining.core.naming.vertex import (
     version_name,
 )
 from retraining.core.untyped import ProtoJson
+from retraining.hooks import limits
 from retraining.hooks.operations import Operation, operation_of
-from retraining.hooks.session import Session, call
+from retraining.hooks.session import Session, call, call_once
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1 import Endpoint as EndpointMessage
     from google.cloud.aiplatform_v1 import EndpointServiceClient, PredictionServiceClient
 
-CALL_TIMEOUT_S = 60
-CREATE_TIMEOUT_S = 300
 ENDPOINT_HEADER = "x-vertex-ai-endpoint-id"
 CPU_METRIC = "aiplatform.googleapis.com/prediction/online/cpu/utilization"
 
@@ -86,7 +85,7 @@ class Endpoints:
 
         name = self._name(model)
         try:
-            return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
+            return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None)))
         except NotFound:
             return None
 
@@ -116,8 +115,8 @@ class Endpoints:
             ),
         }
         try:
-            operation = self._client.create_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S)
-            operation.result(timeout=CREATE_TIMEOUT_S)
+            operation = call_once(lambda: self._client.create_endpoint(request=request, retry=None))
+            call_once(lambda: operation.result(timeout=limits.ENDPOINT_S), timeout_s=limits.ENDPOINT_S)
         except AlreadyExists:  # made by somebody else meanwhile, or by a try whose answer was lost
             pass
         endpoint = self.get(model)
@@ -153,7 +152,7 @@ class Endpoints:
         # Without a traffic split the endpoint's stays as it is when the machines are ready, many minutes from now.
         request = {"endpoint": endpoint.name, "deployed_model": message}
         try:
-            started = self._client.deploy_model(request=request, retry=None, timeout=CALL_TIMEOUT_S)
+            started = call_once(lambda: self._client.deploy_model(request=request, retry=None))
         except (AlreadyExists, InvalidArgument):
             if deployed_id in self.read_endpoint(endpoint.name).deployed:
                 return None
@@ -162,14 +161,14 @@ class Endpoints:
 
     def read_endpoint(self, name: str) -> Endpoint:
         """Return an endpoint by its full name."""
-        return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
+        return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None)))
 
     def operation(self, name: str) -> Operation | None:
         """Return the long-running work as it stands; None when the service has forgotten it."""
         from google.api_core.exceptions import NotFound
 
         try:
-            return operation_of(call(lambda: self._client.get_operation({"name": name}, timeout=CALL_TIMEOUT_S)))
+            return operation_of(call(lambda: self._client.get_operation({"name": name})))
         except NotFound:
             return None
 
@@ -178,13 +177,13 @@ class Endpoints:
         from google.api_core.exceptions import FailedPrecondition, MethodNotImplemented, NotFound
 
         try:
-            call(lambda: self._client.cancel_operation({"name": name}, timeout=CALL_TIMEOUT_S))
+            call(lambda: self._client.cancel_operation({"name": name}))
         except (FailedPrecondition, MethodNotImplemented, NotFound):
             return
 
     def running_operations(self, endpoint: Endpoint) -> list[Operation]:
         """Return the work on an endpoint that is not done."""
-        listed = call(lambda: self._client.list_operations({"name": endpoint.name}, timeout=CALL_TIMEOUT_S))
+        listed = call(lambda: self._client.list_operations({"name": endpoint.name}))
         return [operation for operation in map(operation_of, listed.operations) if not operation.done]
 
     def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
@@ -203,9 +202,7 @@ class Endpoints:
         changed = aiplatform_v1.Endpoint(name=endpoint.name, traffic_split=dict(traffic), etag=endpoint.etag)
         request = {"endpoint": changed, "update_mask": {"paths": ["traffic_split"]}}
         try:
-            return _endpoint(
-                call(lambda: self._client.update_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S))
-            )
+            return _endpoint(call(lambda: self._client.update_endpoint(request=request, retry=None)))
         except Aborted as error:
             now = self.read_endpoint(endpoint.name)
             if now.traffic == dict(traffic):  # this call's own doing, whose answer was lost
@@ -221,12 +218,12 @@ class Endpoints:
         """Log another share of an endpoint's requests from now on."""
         from google.cloud import aiplatform_v1
 
-        found = call(lambda: self._client.get_endpoint(name=endpoint.name, retry=None, timeout=CALL_TIMEOUT_S))
+        found = call(lambda: self._client.get_endpoint(name=endpoint.name, retry=None))
         config = found.predict_request_response_logging_config
         config.sampling_rate = sampling
         changed = aiplatform_v1.Endpoint(name=endpoint.name, predict_request_response_logging_config=config)
         request = {"endpoint": changed, "update_mask": {"paths": ["predict_request_response_logging_config"]}}
-        call(lambda: self._client.update_endpoint(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+        call(lambda: self._client.update_endpoint(request=request, retry=None))
 
     def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
         """Take a deployed model without traffic away; one that is gone stays gone. Does not wait for its machines."""
@@ -234,7 +231,7 @@ class Endpoints:
 
         request = {"endpoint": endpoint.name, "deployed_model_id": deployed_id}
         try:
-            call(lambda: self._client.undeploy_model(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+            call(lambda: self._client.undeploy_model(request=request, retry=None))
         except NotFound:
             return
 
@@ -253,7 +250,6 @@ class Endpoints:
                 endpoint=endpoint.name,
                 instances=values,
                 retry=None,
-                timeout=CALL_TIMEOUT_S,
                 metadata=[(ENDPOINT_HEADER, ResourceName.parse(endpoint.name).resource_id)] if endpoint.address else (),
             )
         )
@@ -266,21 +262,24 @@ class Endpoints:
     def _client(self) -> EndpointServiceClient:
         from google.cloud import aiplatform_v1
 
+        from retraining.hooks.transports import grpc_client
+
         session = self._session
-        return aiplatform_v1.EndpointServiceClient(
-            credentials=session.credentials, client_options=session.client_options
+        client: EndpointServiceClient = grpc_client(
+            aiplatform_v1.EndpointServiceClient, session, client_options=session.client_options
         )
+        return client
 
     def _predictions_at(self, address: str) -> PredictionServiceClient:
         """Return the client of an address; "": of the region's."""
         from google.cloud import aiplatform_v1
 
+        from retraining.hooks.transports import grpc_client
+
         if address not in self._predictions:
-            session = self._session
-            options = {"api_endpoint": address} if address else session.client_options
-            self._predictions[address] = aiplatform_v1.PredictionServiceClient(
-                credentials=session.credentials, client_options=options
-            )
+            options = {"api_endpoint": address} if address else self._session.client_options
+            kind = aiplatform_v1.PredictionServiceClient
+            self._predictions[address] = grpc_client(kind, self._session, client_options=options)
         return self._predictions[address]
 
 

@@ -129,13 +129,16 @@ class JobLogs:
             "order_by": "timestamp asc",
             "page_size": PAGE_SIZE,
         }
-        yield from self._client.list_log_entries(request=request, timeout=60, retry=None)
+        yield from self._client.list_log_entries(request=request, retry=None)
 
     @cached_property
     def _client(self) -> LoggingServiceV2Client:
         from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
 
-        return LoggingServiceV2Client(credentials=self._session.credentials)
+        from retraining.hooks.transports import grpc_client
+
+        client: LoggingServiceV2Client = grpc_client(LoggingServiceV2Client, self._session)
+        return client
 
 
 def _key(entry: LogEntry) -> str:

@@ -6,12 +6,13 @@ In: a folder's address. Out: the SHA-256 over the sorted lines `<file name> <SHA
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from retraining.core.naming.addresses import ObjectAddress
+from retraining.hooks import limits
 from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 READERS = 8
 CHUNK_BYTES = 8 << 20  # of a file in memory at a time
+MAX_FILE_BYTES = 1 << 40
+"""Of one file of a model, streamed; Vertex AI serves none that is larger."""
 
 
 class ModelFiles:
@@ -38,25 +41,29 @@ class ModelFiles:
         """
         folder = ObjectAddress.parse(folder_uri.rstrip("/") + "/")
         prefix = folder.path
-        blobs = call(lambda: list(self._client.list_blobs(folder.bucket, prefix=prefix)))
+        listing = functools.partial(self._client.list_blobs, folder.bucket, prefix=prefix, retry=None)
+        blobs = call(lambda: list(listing()), timeout_s=limits.LISTING_S)
         files = sorted((blob.name.removeprefix(prefix), blob) for blob in blobs if not blob.name.endswith("/"))
         if not files:
             return None
-        with ThreadPoolExecutor(READERS) as pool:
-            digests = pool.map(lambda file: call(lambda: _sha256(file[1])), files)
-            lines = [f"{name} {digest}\n" for (name, _), digest in zip(files, digests, strict=True)]
+        digests = limits.ask_all(_digest, [blob for _, blob in files], READERS)
+        lines = [f"{name} {digest}\n" for (name, _), digest in zip(files, digests, strict=True)]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     @cached_property
     def _client(self) -> Client:
-        from google.cloud import storage
+        from retraining.hooks.transports import storage_client
 
-        return storage.Client(project=self._session.project, credentials=self._session.credentials)
+        return storage_client(self._session)
+
+
+def _digest(blob: Blob) -> str:
+    return call(lambda: _sha256(blob), timeout_s=limits.TRANSFER_S, max_bytes=MAX_FILE_BYTES)
 
 
 def _sha256(blob: Blob) -> str:
     digest = hashlib.sha256()
-    with blob.open("rb", chunk_size=CHUNK_BYTES) as file:
+    with blob.open("rb", chunk_size=CHUNK_BYTES, retry=None) as file:
         while block := file.read(CHUNK_BYTES):
             digest.update(block)
     return digest.hexdigest()

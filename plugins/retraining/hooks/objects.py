@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from retraining.core.data.span_store import StoredObject
 from retraining.core.naming.addresses import ObjectAddress
+from retraining.hooks import limits
 from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
@@ -87,9 +87,8 @@ class Objects:
         Several at a time, in batches: an error ends it after the batch in which it came.
         """
         left = iter(objects)
-        with ThreadPoolExecutor(DELETERS) as pool:
-            while batch := list(islice(left, BATCH)):
-                yield from pool.map(self._delete, batch)
+        while batch := list(islice(left, BATCH)):
+            yield from limits.ask_all(self._delete, batch, DELETERS)
 
     def _delete(self, item: StoredObject) -> Deleted:
         from google.api_core.exceptions import NotFound, PreconditionFailed
@@ -135,9 +134,9 @@ class Objects:
 
     @cached_property
     def _client(self) -> Client:
-        from google.cloud import storage
+        from retraining.hooks.transports import storage_client
 
-        return storage.Client(project=self._session.project, credentials=self._session.credentials)
+        return storage_client(self._session)
 
 
 def _stored(bucket: str, blob: Blob) -> StoredObject:

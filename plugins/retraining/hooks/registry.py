@@ -17,12 +17,10 @@ from retraining.core.naming.vertex import RUN_LABEL, location_name, model_name, 
 from retraining.core.promotion.versions import Version
 from retraining.core.untyped import ProtoJson
 from retraining.hooks.operations import Operation, operation_of
-from retraining.hooks.session import Session, call
+from retraining.hooks.session import Session, call, call_once
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1 import Model, ModelServiceClient
-
-CALL_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +54,7 @@ class Registry:
 
         name = version_name(self._model_name(model), alias)
         try:
-            resource = call(lambda: self._client.get_model(name=name, retry=None, timeout=CALL_TIMEOUT_S))
+            resource = call(lambda: self._client.get_model(name=name, retry=None))
         except NotFound:
             return None
         return _version(resource)
@@ -71,7 +69,7 @@ class Registry:
 
         request = {"name": self._model_name(model)}
         try:
-            resources = call(lambda: list(self._client.list_model_versions(request=request, timeout=CALL_TIMEOUT_S)))
+            resources = call(lambda: list(self._client.list_model_versions(request=request)))
         except NotFound:
             return []
         return [_version(version) for version in resources]
@@ -82,7 +80,7 @@ class Registry:
 
         request = {"name": self._model_name(model), "filter": f'labels.{RUN_LABEL}="{run_key}"'}
         try:
-            resources = call(lambda: list(self._client.list_model_versions(request=request, timeout=CALL_TIMEOUT_S)))
+            resources = call(lambda: list(self._client.list_model_versions(request=request)))
         except NotFound:
             return []
         return sorted(map(_version, resources), key=lambda version: int(version.version_id))
@@ -106,7 +104,7 @@ class Registry:
         from google.api_core.exceptions import NotFound
 
         try:
-            return operation_of(call(lambda: self._client.get_operation({"name": name}, timeout=CALL_TIMEOUT_S)))
+            return operation_of(call(lambda: self._client.get_operation({"name": name})))
         except NotFound:
             return None
 
@@ -116,7 +114,7 @@ class Registry:
 
         request = {"name": self._model_name(model)}
         try:
-            listed = call(lambda: self._client.list_operations(request, timeout=CALL_TIMEOUT_S))
+            listed = call(lambda: self._client.list_operations(request))
         except NotFound:
             return []
         return [operation for operation in map(operation_of, listed.operations) if not operation.done]
@@ -127,7 +125,7 @@ class Registry:
 
         request = {"name": version.version_name}
         try:
-            call(lambda: self._client.delete_model_version(request=request, retry=None, timeout=CALL_TIMEOUT_S))
+            call(lambda: self._client.delete_model_version(request=request, retry=None))
         except NotFound:
             return True
         except FailedPrecondition:
@@ -137,33 +135,31 @@ class Registry:
     def find_evaluation(self, version: Version, display_name: str) -> str | None:
         """Return the name of a version's evaluation by its display name; of several the oldest. None: there is none."""
         request = {"parent": version.version_name}
-        listed = call(lambda: list(self._client.list_model_evaluations(request=request, timeout=CALL_TIMEOUT_S)))
+        listed = call(lambda: list(self._client.list_model_evaluations(request=request)))
         found = [item for item in listed if item.display_name == display_name]
         return str(min(found, key=lambda item: item.create_time).name) if found else None
 
     def import_evaluation(self, version: Version, evaluation: ProtoJson) -> str:
         """Keep an evaluation beside a version; return its name. Not repeated here: look before importing again."""
         request = {"parent": version.version_name, "model_evaluation": evaluation}
-        kept = self._client.import_model_evaluation(request=request, retry=None, timeout=CALL_TIMEOUT_S)
+        kept = call_once(lambda: self._client.import_model_evaluation(request=request, retry=None))
         return str(kept.name)
 
     def imported_slices(self, evaluation_name: str) -> set[str]:
         """Return the values of the slices that an evaluation has."""
         request = {"parent": evaluation_name}
-        listed = call(lambda: list(self._client.list_model_evaluation_slices(request=request, timeout=CALL_TIMEOUT_S)))
+        listed = call(lambda: list(self._client.list_model_evaluation_slices(request=request)))
         return {item.slice_.value for item in listed}
 
     def import_slices(self, evaluation_name: str, slices: Sequence[ProtoJson]) -> None:
         """Keep slices of an evaluation, 50 at most; all or none. Not repeated here: look before importing again."""
         request = {"parent": evaluation_name, "model_evaluation_slices": list(slices)}
-        self._client.batch_import_model_evaluation_slices(request=request, retry=None, timeout=CALL_TIMEOUT_S)
+        call_once(lambda: self._client.batch_import_model_evaluation_slices(request=request, retry=None))
 
     def merge_aliases(self, version: Version, wishes: Sequence[str]) -> Version:
         """Give aliases to a version; `-alias` takes one away. An alias of another version moves here."""
         request = {"name": version.version_name, "version_aliases": list(wishes)}
-        return _version(
-            call(lambda: self._client.merge_version_aliases(request=request, retry=None, timeout=CALL_TIMEOUT_S))
-        )
+        return _version(call(lambda: self._client.merge_version_aliases(request=request, retry=None)))
 
     def move_alias(self, model: str, alias: str, to: Version, expected: str | None) -> Version:
         """Move an alias if it still points where it is believed to.
@@ -195,7 +191,7 @@ class Registry:
         from google.api_core.exceptions import NotFound
 
         try:
-            call(lambda: self._client.get_model(name=self._model_name(model), retry=None, timeout=CALL_TIMEOUT_S))
+            call(lambda: self._client.get_model(name=self._model_name(model), retry=None))
         except NotFound:
             return False
         return True
@@ -212,7 +208,7 @@ class Registry:
             predict_schemata={f"{what}_schema_uri": uri for what, uri in upload.schema_uris.items()},
         )
         request = {"parent": location_name(self._session.project, self._session.region), "model": message, **target}
-        started = self._client.upload_model(request=request, retry=None, timeout=CALL_TIMEOUT_S)
+        started = call_once(lambda: self._client.upload_model(request=request, retry=None))
         return operation_of(started.operation)
 
     def _model_name(self, model: str) -> str:
@@ -222,8 +218,13 @@ class Registry:
     def _client(self) -> ModelServiceClient:
         from google.cloud import aiplatform_v1
 
+        from retraining.hooks.transports import grpc_client
+
         session = self._session
-        return aiplatform_v1.ModelServiceClient(credentials=session.credentials, client_options=session.client_options)
+        client: ModelServiceClient = grpc_client(
+            aiplatform_v1.ModelServiceClient, session, client_options=session.client_options
+        )
+        return client
 
 
 def _version(model: Model) -> Version:

@@ -19,7 +19,6 @@ from retraining.hooks.session import Session, call
 if TYPE_CHECKING:
     from google.cloud.monitoring_v3 import Aggregation, MetricServiceClient
 
-CALL_TIMEOUT_S = 60
 ONLINE = "aiplatform.googleapis.com/prediction/online"
 
 
@@ -121,10 +120,13 @@ class ServingMetrics:
             "interval": {"start_time": start, "end_time": end},
             "aggregation": {"alignment_period": end - start, "per_series_aligner": aligner},
         }
-        return call(lambda: list(self._client.list_time_series(request=request, retry=None, timeout=CALL_TIMEOUT_S)))
+        return call(lambda: list(self._client.list_time_series(request=request, retry=None)))
 
     @cached_property
     def _client(self) -> MetricServiceClient:
         from google.cloud.monitoring_v3 import MetricServiceClient
 
-        return MetricServiceClient(credentials=self._session.credentials)
+        from retraining.hooks.transports import grpc_client
+
+        client: MetricServiceClient = grpc_client(MetricServiceClient, self._session)
+        return client

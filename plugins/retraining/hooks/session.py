@@ -7,6 +7,7 @@ clear message for those that no retry mends.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,9 +15,9 @@ from typing import Any, TypeVar
 from retraining.core.errors import GRANT, RetrainingError, SettingsError
 from retraining.core.naming.environments import Environment, label_of
 from retraining.core.settings import Settings
+from retraining.hooks import limits
 
 LOGGER = logging.getLogger(__name__)
-RETRY_TIMEOUT_S = 60.0
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 _T = TypeVar("_T")
@@ -90,6 +91,7 @@ def is_transient(error: BaseException) -> bool:
     from google.api_core import exceptions
     from google.auth.exceptions import TransportError
     from requests import exceptions as requests_exceptions
+    from urllib3 import exceptions as urllib3_exceptions
 
     kinds = (
         exceptions.TooManyRequests,
@@ -104,6 +106,9 @@ def is_transient(error: BaseException) -> bool:
         requests_exceptions.ConnectionError,
         requests_exceptions.Timeout,
         requests_exceptions.ChunkedEncodingError,
+        # What they give of an answer that is read as it comes.
+        urllib3_exceptions.ProtocolError,
+        urllib3_exceptions.TimeoutError,
         ConnectionError,
         TimeoutError,
     )
@@ -129,10 +134,15 @@ def is_exhausted(error: BaseException) -> bool:
     return isinstance(error, exceptions.TooManyRequests)
 
 
-def call(function: Callable[[], _T], *, timeout_s: float = RETRY_TIMEOUT_S) -> _T:
-    """Call until it passes: transient errors are retried with growing waits, at most `timeout_s` in all.
+def call(function: Callable[[], _T], *, timeout_s: float | None = None, max_bytes: int | None = None) -> _T:
+    """Call until it passes: transient errors are retried with growing waits.
 
     Only for calls that may be repeated. What is not transient, and the last transient error, is raised.
+
+    Args:
+        function: Asks a client of `transports.py`, whose own retries are off.
+        timeout_s: Of all of it, by the clock, however slowly the answer comes; None: `limits.CALL_S`.
+        max_bytes: Of all that it reads; None: `limits.MAX_BYTES`.
     """
     from google.api_core.exceptions import RetryError
     from google.api_core.retry import Retry
@@ -140,12 +150,22 @@ def call(function: Callable[[], _T], *, timeout_s: float = RETRY_TIMEOUT_S) -> _
     def warn(error: Exception) -> None:
         LOGGER.warning("%s: %s; it may pass", type(error).__name__, error)
 
-    patiently = Retry(predicate=is_transient, initial=0.5, maximum=15.0, timeout=timeout_s, on_error=warn)
-    try:
-        answer: _T = patiently(function)()
-    except RetryError as error:
-        raise error.cause or error from None
+    seconds = limits.CALL_S if timeout_s is None else timeout_s
+    with limits.limited(seconds, limits.MAX_BYTES if max_bytes is None else max_bytes) as limit:
+        patience = limit.end - time.monotonic()  # a limit around this one may end earlier
+        patiently = Retry(predicate=is_transient, initial=0.5, maximum=15.0, timeout=patience, on_error=warn)
+        try:
+            answer: _T = patiently(function)()
+        except RetryError as error:
+            raise error.cause or error from None
     return answer
+
+
+def call_once(function: Callable[[], _T], *, timeout_s: float | None = None, max_bytes: int | None = None) -> _T:
+    """Call, and leave it at that: for what may have been done though no answer came. The limits are those of `call`."""
+    seconds = limits.CALL_S if timeout_s is None else timeout_s
+    with limits.limited(seconds, limits.MAX_BYTES if max_bytes is None else max_bytes):
+        return function()
 
 
 def explain(error: BaseException) -> RetrainingError | None:

@@ -17,12 +17,11 @@ from retraining.core.jobs.claims import CREATE_TIMEOUT
 from retraining.core.jobs.job import ENDED_STATES, Job, JobType
 from retraining.core.naming.vertex import location_name
 from retraining.core.untyped import ProtoJson
-from retraining.hooks.session import Session, call
+from retraining.hooks import limits
+from retraining.hooks.session import Session, call, call_once
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1 import BatchPredictionJob, CustomJob, HyperparameterTuningJob, JobServiceClient
-
-CALL_TIMEOUT_S = 60
 
 
 class VertexJobs:
@@ -61,14 +60,13 @@ class VertexJobs:
         labels = {**job.get("labels", {}), **self._session.environment.labels}
         json_format.ParseDict({**job, "labels": labels}, class_.pb(message))
         create = getattr(self._client, f"create_{type_}")
-        return _job(
-            create(parent=self._parent, retry=None, timeout=CREATE_TIMEOUT.total_seconds(), **{type_.value: message})
-        )
+        asked = functools.partial(create, parent=self._parent, retry=None, **{type_.value: message})
+        return _job(call_once(asked, timeout_s=CREATE_TIMEOUT.total_seconds()))
 
     def get(self, name: str) -> Job:
         """Return a job as it stands."""
         get = getattr(self._client, f"get_{JobType.of_name(name)}")
-        return _job(call(lambda: get(name=name, retry=None, timeout=CALL_TIMEOUT_S)))
+        return _job(call(lambda: get(name=name, retry=None)))
 
     def find_by_name(self, name: str) -> Job | None:
         """Return a job as it stands; None when it is gone."""
@@ -87,7 +85,7 @@ class VertexJobs:
         from google.cloud import aiplatform_v1
         from google.protobuf import json_format
 
-        job = call(lambda: self._client.get_hyperparameter_tuning_job(name=name, retry=None, timeout=CALL_TIMEOUT_S))
+        job = call(lambda: self._client.get_hyperparameter_tuning_job(name=name, retry=None))
         messages = []
         for trial in job.trials:
             message = json_format.MessageToDict(aiplatform_v1.Trial.pb(trial), preserving_proto_field_name=True)
@@ -102,7 +100,7 @@ class VertexJobs:
 
         try:
             cancel = getattr(self._client, f"cancel_{JobType.of_name(name)}")
-            call(lambda: cancel(name=name, retry=None, timeout=CALL_TIMEOUT_S))
+            call(lambda: cancel(name=name, retry=None))
         except (FailedPrecondition, NotFound):
             return
 
@@ -115,19 +113,25 @@ class VertexJobs:
         jobs: list[Job] = []
         for type_ in types:
             list_jobs = getattr(self._client, f"list_{type_}s")
-            jobs += map(_job, call(functools.partial(_list_all, list_jobs, request)))
+            found = call(functools.partial(_list_all, list_jobs, request), timeout_s=limits.LISTING_S)
+            jobs += map(_job, found)
         return [job for job in jobs if self._session.environment.owns(job.labels, job.folder_uri)]
 
     @cached_property
     def _client(self) -> JobServiceClient:
         from google.cloud import aiplatform_v1
 
+        from retraining.hooks.transports import grpc_client
+
         session = self._session
-        return aiplatform_v1.JobServiceClient(credentials=session.credentials, client_options=session.client_options)
+        client: JobServiceClient = grpc_client(
+            aiplatform_v1.JobServiceClient, session, client_options=session.client_options
+        )
+        return client
 
 
 def _list_all(list_jobs: Callable[..., Any], request: Mapping[str, Any]) -> list[Any]:
-    return list(list_jobs(request=request, timeout=CALL_TIMEOUT_S))
+    return list(list_jobs(request=request))
 
 
 def _job(job: CustomJob | HyperparameterTuningJob | BatchPredictionJob) -> Job:

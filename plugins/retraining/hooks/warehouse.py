@@ -7,6 +7,7 @@ same id, and a task here asks several questions before it writes one document.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ from retraining.core.data.sql import Query
 from retraining.core.errors import DataError, JobError, RetrainingError
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.untyped import ApiJson, Row
-from retraining.hooks.session import Session, call
+from retraining.hooks import limits
+from retraining.hooks.session import Session, call, call_once
 
 if TYPE_CHECKING:
     from google.api_core.exceptions import ClientError
@@ -52,6 +54,7 @@ class _Asked:
     """What is run as a job: how it is started with an id, what it answers once it is done, what its failure means."""
 
     start: Callable[[str], Any]
+    start_s: float
     answer: Callable[[Any], Answer]
     failure: Callable[[str, Mapping[str, Any]], RetrainingError]
 
@@ -118,7 +121,9 @@ class Warehouse:
             rows = [] if query.into else _read(found, where)
             return Answer(rows=rows, bytes_processed=int(job.total_bytes_processed or 0))
 
-        found = self._run_job(_Asked(start=start, answer=answer, failure=query_failure), job_id, where)
+        found = self._run_job(
+            _Asked(start=start, start_s=limits.CALL_S, answer=answer, failure=query_failure), job_id, where
+        )
         LOGGER.info("%s: %d bytes processed", where, found.bytes_processed)
         return found
 
@@ -150,7 +155,9 @@ class Warehouse:
                 retry=None,
             )
 
-        self._run_job(_Asked(start=start, answer=_loaded(where), failure=load_failure), job_id, where)
+        self._run_job(
+            _Asked(start=start, start_s=limits.CALL_S, answer=_loaded(where), failure=load_failure), job_id, where
+        )
 
     def load_lines(self, lines: IO[bytes], table: str, job_id: str, where: str) -> None:
         """Append rows to a table as the job of this id, or join the one that has it; all or none.
@@ -173,16 +180,26 @@ class Warehouse:
         )
 
         def start(suffixed: str) -> LoadJob:
-            return self._client.load_table_from_file(lines, table, rewind=True, job_id=suffixed, job_config=config)
+            # Without retries of its own, which would wait beyond the end of the call.
+            return self._client.load_table_from_file(
+                lines, table, rewind=True, num_retries=0, job_id=suffixed, job_config=config
+            )
 
-        self._run_job(_Asked(start=start, answer=_loaded(where), failure=load_failure), job_id, where)
+        self._run_job(
+            _Asked(start=start, start_s=limits.TRANSFER_S, answer=_loaded(where), failure=load_failure), job_id, where
+        )
 
     def _run_job(self, asked: _Asked, job_id: str, where: str) -> Answer:
         for attempt in range(1, MAX_JOBS_PER_ID + 1):
             suffixed = job_id if attempt == 1 else f"{job_id}-{attempt}"
             job, joined = self._start_or_join(asked, suffixed, where)
             try:
-                found = asked.answer(job)
+                # Once: a job that failed would be asked again until the end, its error looks like one that passes.
+                found = call_once(
+                    functools.partial(asked.answer, job),
+                    timeout_s=limits.STATEMENT_S,
+                    max_bytes=limits.MAX_STATEMENT_BYTES,
+                )
             except DataError:
                 raise
             except Exception as error:  # of any class; what the job itself says decides below
@@ -254,24 +271,23 @@ class Warehouse:
 
         name = f"{self._session.project}.{dataset}"
         try:
-            listed = call(lambda: list(self._client.list_tables(name, retry=None)))
+            listed = call(lambda: list(self._client.list_tables(name, retry=None)), timeout_s=limits.LISTING_S)
         except NotFound:
             return []
         return [Table(name=f"{name}.{item.table_id}", expires=item.expires) for item in listed]
 
     @cached_property
     def _client(self) -> Client:
-        from google.cloud import bigquery
+        from retraining.hooks.transports import bigquery_client
 
-        session = self._session
-        return bigquery.Client(project=session.project, credentials=session.credentials, location=session.region)
+        return bigquery_client(self._session)
 
     def _start_or_join(self, asked: _Asked, job_id: str, where: str) -> tuple[Any, bool]:
         from google.api_core.exceptions import BadRequest, Conflict, Forbidden, NotFound
 
         try:
             # Repeating is safe: after a lost response the id is taken, and the job is joined.
-            job = call(lambda: asked.start(job_id))
+            job = call(lambda: asked.start(job_id), timeout_s=asked.start_s)
         except Conflict:
             return call(lambda: self._client.get_job(job_id, retry=None)), True
         except (BadRequest, Forbidden, NotFound) as error:
