@@ -36,10 +36,17 @@ class FakeTaskInstance:
     max_tries: int = 0
     xcoms: dict[tuple[str, str], Any] = dataclasses.field(default_factory=dict)
     dag_runs: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+    task_states: dict[tuple[str, str], dict[str, str]] = dataclasses.field(default_factory=dict)
 
-    def get_task_states(self, dag_id: str, run_ids: list[str]) -> dict[str, dict[str, str]]:
-        """As Airflow's; only what succeeded left a return value, None included."""
-        del dag_id
+    def get_task_states(
+        self, dag_id: str, run_ids: list[str], task_ids: list[str] | None = None
+    ) -> dict[str, dict[str, str]]:
+        """As Airflow's; only what succeeded left a return value, None included. Of other runs as the test says."""
+        if run_ids != [self.run_id]:
+            told = {run_id: self.task_states.get((dag_id, run_id), {}) for run_id in run_ids}
+            return {
+                run_id: {key: state[key] for key in task_ids or state if key in state} for run_id, state in told.items()
+            }
         done = {task: "success" for task, key in self.xcoms if key == "return_value"}
         return dict.fromkeys(run_ids, done)
 
@@ -79,6 +86,7 @@ class FakeRun:
     inlet_events: Any = None
     run_after: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     dag_runs: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+    task_states: dict[tuple[str, str], dict[str, str]] = dataclasses.field(default_factory=dict)
 
     def context(self, task: Any, *, try_number: int = 1, max_tries: int | None = None) -> dict[str, Any]:
         """Context of a try of a task."""
@@ -90,6 +98,7 @@ class FakeRun:
             max_tries=(task.retries or 0) if max_tries is None else max_tries,
             xcoms=self.xcoms,
             dag_runs=self.dag_runs,
+            task_states=self.task_states,
         )
         dag_run = SimpleNamespace(
             dag_id=self.dag_id,

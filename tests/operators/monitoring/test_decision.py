@@ -105,6 +105,168 @@ def test_a_death_anywhere_orders_no_second_retraining(make_run: Any, after: bool
     raise AssertionError("a decision has more calls than that")
 
 
+class Trouble(ConnectionError):
+    """A service that does not answer."""
+
+
+def fails(cloud: FakeCloud, name: str) -> Any:
+    """A cloud of which one method never answers; what was asked is in its `calls`."""
+    dying: Any = DyingCloud(cloud)
+    around = dying.around
+
+    def called(method: Any, asked: str) -> Any:
+        if asked != name:
+            return around(method, asked)
+
+        def never(*_: Any, **__: Any) -> Any:
+            dying.calls.append(asked)
+            raise Trouble(asked)
+
+        return never
+
+    dying.around = called
+    return dying
+
+
+def tried(monitor: Monitor, run: Any, *clouds: Any) -> bool:
+    """Three tries of the task, as Airflow makes them, each with its cloud; whether one of them succeeded."""
+    for cloud in clouds * (3 // len(clouds)):
+        try:
+            monitor.decide(run, cloud)
+        except (Death, Trouble, ConflictError):
+            continue
+        monitor.task_states[run.dag_id, run.run_id] = {"decide": "success"}
+        return True
+    monitor.give_up(run)
+    return False
+
+
+def asked_methods(make_run: Any) -> list[str]:
+    """What a decision asks, by name."""
+    monitor = Monitor(make_run=make_run)
+    cloud = DyingCloud(monitor.cloud)
+    monitor.decide(monitor.measured(0), cloud)
+    return sorted(set(cloud.calls))
+
+
+def require_one_order(monitor: Monitor, *runs: Any) -> None:
+    """Exactly one event went out, of the order that counts; the table has each row."""
+    events = [event for run in runs for event in added(run)]
+    assert len(events) == 1, events
+    assert events[0]["ledger_uri"].split("/")[-2] == monitor.last_order().ledger_id
+    assert set(monitor.table) == {row.ledger_id for row in monitor.rows()}
+    assert monitor.inserts == len(monitor.table)
+
+
+def test_what_a_service_refuses_three_times_loses_no_order(make_run: Any) -> None:
+    """Whichever it is: the event goes out from this task, or from the next monitor run's, and from one alone."""
+    outcomes = {}
+    for name in asked_methods(make_run):
+        monitor = Monitor(make_run=make_run)
+        runs = [monitor.measured(hour) for hour in (0, 1, 2)]
+        outcomes[name] = tried(monitor, runs[0], fails(monitor.cloud, name))
+        for run in runs[1:]:
+            assert tried(monitor, run, monitor.cloud)
+        require_one_order(monitor, *runs)
+        assert [row.because for row in monitor.rows()][-1] == "cooldown"
+    assert outcomes["run_query"], "no event waits for the table of the ledger"
+    assert not all(outcomes.values())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_task_that_is_killed_three_times_loses_no_order(make_run: Any, after: bool) -> None:
+    """At every call; its order holds nothing back, and is not sent once another one was given."""
+    for at in range(1, 100):
+        monitor = Monitor(make_run=make_run)
+        runs = [monitor.measured(hour) for hour in (0, 1, 2)]
+        lost = runs[0]
+        dying = [DyingCloud(monitor.cloud, at, after=after) for _ in range(3)]
+        sent = tried(monitor, lost, *dying)
+        assert tried(monitor, runs[1], monitor.cloud)
+        assert bool(added(runs[1])) is not sent, f"call {at}: the next monitor run orders what was lost"
+        if not sent:
+            clear(monitor, lost)
+        assert tried(monitor, runs[2], monitor.cloud)
+        require_one_order(monitor, *runs)
+        if len(dying[0].calls) < at:
+            assert at > 8
+            return
+    raise AssertionError("a decision has more calls than that")
+
+
+def test_a_lost_order_that_is_cleared_before_another_is_given_is_sent(monitor: Monitor) -> None:
+    """Then it counts as any other."""
+    lost = monitor.measured(0)
+    row = monitor.decide(lost)
+    monitor.give_up(lost)
+    monitor.decide(lost)
+    assert len(added(lost)) == 1
+    monitor.task_states[lost.dag_id, lost.run_id] = {"decide": "success"}
+    later = monitor.measured(1)
+    assert monitor.decide(later).because == "cooldown"
+    assert monitor.last_order() == row
+
+
+@pytest.mark.parametrize("hour", [-1, 0.5, 1])
+def test_a_lost_order_is_cleared_while_another_is_given(make_run: Any, hour: float) -> None:
+    """At every call of the one the other's whole task: one event goes out of both."""
+    for at in range(1, 100):
+        monitor = Monitor(make_run=make_run)
+        lost, other = monitor.measured(0), monitor.measured(hour)
+        monitor.decide(lost)
+        monitor.give_up(lost)
+        cloud = DyingCloud(monitor.cloud, at, instead=lambda monitor=monitor, lost=lost: clear(monitor, lost))
+        try:
+            monitor.decide(other, cloud)
+        except ConflictError:
+            assert added(other) == []
+            monitor.decide(other)
+        assert len(added(lost)) + len(added(other)) == 1, f"call {at}: {cloud.calls}"
+        if len(cloud.calls) < at:
+            return
+    raise AssertionError("a decision has more calls than that")
+
+
+def clear(monitor: Monitor, run: Any) -> None:
+    """Somebody clears a run's task, and it succeeds."""
+    monitor.task_states[run.dag_id, run.run_id] = {"decide": "running"}
+    monitor.decide(run)
+    monitor.task_states[run.dag_id, run.run_id] = {"decide": "success"}
+
+
+def test_lost_orders_use_up_no_budget(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a rollback that never began keep the next from beginning."""
+    with_policy(monkeypatch, max_retrainings_per_week=1)
+    for hour in range(3):
+        run = monitor.measured(hour)
+        assert monitor.decide(run).outcome == "retrain"
+        monitor.give_up(run)
+    run = monitor.measured(3)
+    row = monitor.decide(run)
+    assert row.outcome == "retrain"
+    assert row.facts is not None
+    assert len(row.facts.lost_orders) == 3
+    assert row.last_retrain_as_of is None
+    monitor.task_states[run.dag_id, run.run_id] = {"decide": "success"}
+    assert monitor.decide(monitor.measured(40)).because == "budget"
+
+
+def test_a_rollback_that_never_began_is_ordered_again(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the next monitor run; the first one's is not started any more."""
+    with_policy(monkeypatch, actions={"errors": "rollback"})
+    rollout = example("rollout", "first_version", model=MODEL, run_key=CHAMPION.run_key, version_id="1", steps=[])
+    rollout = rollout.model_copy(update={"asked": START - timedelta(hours=3), "rollback": None})
+    monitor.cloud.artifacts.objects[storage.rollout_uri("bucket", MODEL)] = rollout.to_bytes()
+    monitor.cloud.registry.add("20131119t030000z-0123456789ab", "previous")
+    first, second = (monitor.measured(hour, signal("errors:version 1")) for hour in (0, 1))
+    assert monitor.decide(first).outcome == "rollback"
+    monitor.give_up(first)
+    assert monitor.decide(second).outcome == "rollback"
+    monitor.decide(first)
+    assert first.xcoms["decide", "return_value"]["outcome"] == "none"
+    assert second.xcoms["decide", "return_value"]["outcome"] == "rollback"
+
+
 @pytest.mark.parametrize("hour", [-1, 0.5, 1])
 def test_two_monitors_at_once_order_one_retraining(make_run: Any, hour: float) -> None:
     """Another monitor run decides in the middle of this one, at every call; each is tried again until it ends."""

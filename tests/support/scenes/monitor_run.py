@@ -31,11 +31,13 @@ class Monitor:
         make_run: Makes DAG runs.
         cloud: That all of them ask.
         dag_runs: States of other DAG runs, as Airflow has them.
+        task_states: Of tasks, by DAG and run.
     """
 
     make_run: Any
     cloud: FakeCloud = dataclasses.field(default_factory=FakeCloud)
     dag_runs: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+    task_states: dict[tuple[str, str], dict[str, str]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Let the cloud's BigQuery have a ledger, of which statements are run as they say."""
@@ -64,6 +66,7 @@ class Monitor:
             params={"as_of": None, "retrain_as_of": None, "window_hours": 24},
             outlet_events=OutletEventAccessors(),
             dag_runs=self.dag_runs,
+            task_states=self.task_states,
         )
         folder = storage.monitor_uri(self.cloud.settings.bucket, MODEL, as_of, run.run_id)
         seen = signals(*(found or (signal(),)), champion=champion).model_copy(update={"model": MODEL, "as_of": as_of})
@@ -77,11 +80,21 @@ class Monitor:
         told = run.execute(task)
         return require_replayed(self.cloud.artifacts, told["ledger_uri"])
 
+    def give_up(self, run: Any) -> None:
+        """Let the run's task have failed for good: what it had added to its events is not sent."""
+        self.task_states[run.dag_id, run.run_id] = {"decide": "failed", "roll_back": "upstream_failed"}
+        run.outlet_events = OutletEventAccessors()
+
     def rows(self) -> list[d.Ledger]:
         """All rows that are stored, oldest first."""
         folder = storage.monitors_uri(self.cloud.settings.bucket, MODEL)
         uris = self.cloud.artifacts.list_uris(folder, suffix="/ledger.json")
         return [d.Ledger.parse(data) for data in self.cloud.artifacts.read_many(uris)]
+
+    def last_order(self) -> d.Ledger:
+        """The row that ordered something last."""
+        uri = storage.last_order_uri(self.cloud.settings.bucket, MODEL)
+        return d.Ledger.parse(self.cloud.artifacts.objects[uri])
 
     def store_plan(self, plan: d.Plan, **found: d.Document) -> None:
         """Leave a run's plan and other documents as the run would."""

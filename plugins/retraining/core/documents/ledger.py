@@ -84,7 +84,8 @@ class LedgerFacts(Value):
 
     `by_rollback`: the champion came by a rollback, so that the version before it is the broken one. `last_by_hand` is
     when a person last started a retraining. `classifier` is one more signal, of the task `multivariate`; null: it was
-    not asked for.
+    not asked for. `lost_orders` are the ids of rows that ordered something of which nothing began, and nothing will:
+    their task failed before its event was out. They hold nothing back.
     """
 
     champion: DriftChampion | None
@@ -96,6 +97,7 @@ class LedgerFacts(Value):
     last_by_hand: UtcTime | None = None
     last_order: LedgerOrder | None = None
     classifier: Signal | None = None
+    lost_orders: tuple[Text, ...] = ()
 
 
 class Ledger(Document):
@@ -103,6 +105,7 @@ class Ledger(Document):
 
     `cause` is the signal that it is about, `kind:subject`; `causes` are all that were exceeded, worst first;
     `named_states` are those whose input was wrong, with what was wrong.
+    `dag_run_id` is the monitor's own run, by which a later one sees whether the order went out.
     `retrain_as_of` is the time that an ordered retraining computes as of. Rows of earlier releases have `decision` and
     `drift_uri`, and no policy and no facts.
     """
@@ -111,6 +114,7 @@ class Ledger(Document):
     model: ModelId
     as_of: UtcTime
     ledger_id: Text | None = None
+    dag_run_id: Text | None = None
     outcome: Action = "none"
     because: LedgerBecause
     cause: Text | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from retraining.core import backoff
-from retraining.core.documents.ledger import Ledger, LedgerBecause, LedgerFacts, LedgerPolicy, QuietHours
+from retraining.core.documents.ledger import Ledger, LedgerBecause, LedgerFacts, LedgerOrder, LedgerPolicy, QuietHours
 from retraining.core.documents.monitoring import NamedState
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.spec.monitoring import Action
@@ -38,6 +38,17 @@ class Case:
     facts: LedgerFacts
     rows: Sequence[Ledger]
 
+    @property
+    def retrainings(self) -> list[Ledger]:
+        """Those of the rows that ordered a retraining which began, or still may."""
+        return retrainings(self.rows, self.facts.lost_orders)
+
+    @property
+    def other_order(self) -> LedgerOrder | None:
+        """What was ordered last, by whichever monitor run, unless it was lost."""
+        order = self.facts.last_order
+        return None if order is None or order.ledger_id in self.facts.lost_orders else order
+
 
 def find_hold(case: Case) -> Hold:
     """Return what holds an order back, and why."""
@@ -47,14 +58,14 @@ def find_hold(case: Case) -> Hold:
     return None
 
 
-def last_order(rows: Sequence[Ledger]) -> datetime | None:
-    """Return when a retraining was last ordered."""
-    return max((row.as_of for row in retrainings(rows)), default=None)
+def last_order(rows: Sequence[Ledger], lost: Collection[str] = ()) -> datetime | None:
+    """Return when a retraining was last ordered, of those that were not lost."""
+    return max((row.as_of for row in retrainings(rows, lost)), default=None)
 
 
-def retrainings(rows: Sequence[Ledger]) -> list[Ledger]:
-    """Return the rows that ordered a retraining, with a study or without."""
-    return [row for row in rows if row.outcome in ("retrain", "tune")]
+def retrainings(rows: Sequence[Ledger], lost: Collection[str] = ()) -> list[Ledger]:
+    """Return the rows that ordered a retraining, with a study or without, and were not lost."""
+    return [row for row in rows if row.outcome in ("retrain", "tune") and row.ledger_id not in lost]
 
 
 def is_quiet(hours: QuietHours | None, at: datetime) -> bool:
@@ -75,7 +86,7 @@ def cooldown(case: Case) -> timedelta:
     """
     champion = case.facts.champion
     since = RunKey.parse(champion.run_key).as_of if champion else case.as_of
-    fruitless = sum(row.as_of > since for row in retrainings(case.rows))
+    fruitless = sum(row.as_of > since for row in case.retrainings)
     return backoff.cooldown(case.policy.cooldown_hours, max(fruitless - 1, 0))
 
 
@@ -90,11 +101,11 @@ def _pause(case: Case) -> Hold:
 
 
 def _cooldown(case: Case) -> Hold:
-    wait, last = cooldown(case), last_order(case.rows)
+    wait, last = cooldown(case), last_order(case.rows, case.facts.lost_orders)
     if last is not None and case.as_of - last < wait:
         lasts = f"the cool-down of {_hours(wait)} lasts until {_minute(last + wait)}"
         return "cooldown", f"a retraining was ordered at {_minute(last)}, and {lasts}"
-    other = case.facts.last_order
+    other = case.other_order
     if other is None or other.outcome == "rollback" or abs(case.as_of - other.as_of) >= wait:
         return None
     return "cooldown", f"another monitor run ({other.ledger_id}) ordered a retraining at {_minute(other.as_of)}"
@@ -102,7 +113,7 @@ def _cooldown(case: Case) -> Hold:
 
 def _loop(case: Case) -> Hold:
     """Hold what a finished retraining did not help, until the champion, the cause or a person changes something."""
-    last = next((row for row in reversed(retrainings(case.rows)) if row.cause == case.cause), None)
+    last = next((row for row in reversed(case.retrainings) if row.cause == case.cause), None)
     if last is None or case.facts.champion is None:
         return None
     result = next((item for item in case.facts.results if item.ledger_id == last.ledger_id), None)
@@ -134,7 +145,7 @@ def _was_gone(case: Case, rows: Sequence[Ledger]) -> bool:
 
 def _budget(case: Case) -> Hold:
     most = case.policy.max_retrainings_per_week
-    ordered = [row for row in retrainings(case.rows) if row.as_of > case.as_of - WEEK]
+    ordered = [row for row in case.retrainings if row.as_of > case.as_of - WEEK]
     if most is None or len(ordered) < most:
         return None
     again = f" until {_minute(ordered[-most].as_of + WEEK)}" if most else ""
@@ -157,10 +168,11 @@ def _no_previous(case: Case) -> Hold:
 def _rolled_back(case: Case) -> Hold:
     if case.facts.by_rollback:
         return "rolled_back", "the champion came by a rollback: the version before it is the one that was left"
-    other = case.facts.last_order
+    other = case.other_order
     within = timedelta(hours=case.policy.rollback_within_hours)
     elsewhere = other is not None and other.outcome == "rollback" and abs(case.as_of - other.as_of) < within
-    before = [row for row in case.rows if row.outcome == "rollback" and row.facts]
+    made = [row for row in case.rows if row.ledger_id not in case.facts.lost_orders]
+    before = [row for row in made if row.outcome == "rollback" and row.facts]
     same = any(row.facts is not None and row.facts.champion == case.facts.champion for row in before)
     return ("rolled_back", "a rollback was ordered for this champion already") if elsewhere or same else None
 

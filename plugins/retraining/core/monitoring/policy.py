@@ -151,7 +151,7 @@ def decide(
         policy=policy,
         facts=facts,
         retrain_as_of=as_of if ordered else None,
-        last_retrain_as_of=holds.last_order(rows),
+        last_retrain_as_of=holds.last_order(rows, facts.lost_orders),
     )
 
 

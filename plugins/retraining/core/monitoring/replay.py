@@ -51,7 +51,7 @@ def decide_again(recorded: Recorded, earlier: Sequence[Ledger]) -> Ledger:
     again = policy.decide(
         recorded.signals, row.policy, row.facts, earlier, ledger_id=row.ledger_id, signals_uri=row.signals_uri
     )
-    return policy.retrain_as_of(again, row.retrain_as_of)
+    return policy.retrain_as_of(again, row.retrain_as_of).model_copy(update={"dag_run_id": row.dag_run_id})
 
 
 def play(recorded: Sequence[Recorded], rules: LedgerPolicy, spec: ModelSpec | None = None) -> list[Ledger]:
@@ -72,7 +72,7 @@ def play(recorded: Sequence[Recorded], rules: LedgerPolicy, spec: ModelSpec | No
             continue
         made = {str(row.ledger_id) for row in rows if row.outcome in policy.ORDERS}
         results = tuple(result for result in facts.results if result.ledger_id in made)
-        facts = facts.model_copy(update={"results": results, "last_order": None})
+        facts = facts.model_copy(update={"results": results, "last_order": None, "lost_orders": ()})
         rows.append(policy.decide(signals, rules, facts, rows, ledger_id=each.row.ledger_id))
     return rows
 

@@ -22,6 +22,7 @@ from retraining.core.spec.metrics import HIGHER_IS_BETTER
 FINAL: tuple[ResultState, ...] = ("promoted", "rejected", "rolled_back")
 """A failed run may be cleared, and come to something after all."""
 _FAILED = "failed"
+_NOT_SENT = (_FAILED, "upstream_failed", "skipped", "removed")
 
 
 def orders(rows: Sequence[Ledger]) -> list[Ledger]:
@@ -34,6 +35,27 @@ def final_results(rows: Sequence[Ledger]) -> dict[str, LedgerResult]:
     """Return what earlier rows know for good, by the id of the row that ordered it."""
     told = (result for row in rows if row.facts for result in row.facts.results)
     return {result.ledger_id: result for result in told if result.state in FINAL}
+
+
+def open_orders(rows: Sequence[Ledger], known: Sequence[LedgerResult]) -> list[Ledger]:
+    """Return the orders of which nothing is known to have begun, and whose monitor run can be asked about."""
+    begun = {result.ledger_id for result in known if result.state != "unknown"}
+    return [row for row in orders(rows) if row.ledger_id not in begun and row.dag_run_id]
+
+
+def sending_task(row: Ledger) -> str:
+    """Return the task of the monitor with whose success an order is out."""
+    return "roll_back" if row.outcome == "rollback" else "decide"
+
+
+def is_lost(state: str | None) -> bool:
+    """Tell whether an order did not go out, by the state of that task: one that may run yet, or is unknown, may."""
+    return state in _NOT_SENT
+
+
+def replaced(rows: Sequence[Ledger]) -> set[str]:
+    """Return the ids of lost orders after which another was given: their own task does not send them any more."""
+    return {lost for row in rows if row.outcome in ORDERS and row.facts for lost in row.facts.lost_orders}
 
 
 def is_of(plan: Plan, ledger_uri: str) -> bool:

@@ -25,6 +25,11 @@ def is_model(text: str) -> bool:
     return re.fullmatch(MODEL_PATTERN, text) is not None
 
 
+def monitor_dag_id(model: str) -> str:
+    """Return the id of the DAG that watches a model."""
+    return f"{MONITOR}__{model}"
+
+
 def rollback_run_id(model: str, ledger_id: str) -> str:
     """Return the id of the one run of the DAG `rollback` that a ledger row starts."""
     return f"{MONITOR}__{model}__{ledger_id}"

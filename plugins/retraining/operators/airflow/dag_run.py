@@ -46,6 +46,14 @@ def state_of_run(context: Context, dag_id: str, run_id: str) -> str | None:
     return str(ti.get_dagrun_state(dag_id=dag_id, run_id=run_id))
 
 
+def state_of_task(context: Context, dag_id: str, run_id: str, task_id: str) -> str | None:
+    """Return the state of a task in another DAG run; None: it has none yet, or the run is gone."""
+    ti: Any = context["ti"]
+    states = ti.get_task_states(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id])
+    state = (states.get(run_id) or {}).get(task_id)
+    return None if state is None else str(getattr(state, "value", state))
+
+
 def newest_extra(events: Sequence[AssetEvent]) -> JsonObject:
     """Return `extra` of the asset event that decides the run's time; empty when none started it."""
     newest = newest_event(events)

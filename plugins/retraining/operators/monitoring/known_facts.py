@@ -23,7 +23,7 @@ from retraining.core.naming.run_keys import RunKey, stamp
 from retraining.core.planning import pauses
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_state import RolloutState
-from retraining.operators.monitoring.order_results import find_results, last_by_hand
+from retraining.operators.monitoring.order_results import find_lost, find_results, last_by_hand
 from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record
@@ -52,16 +52,19 @@ def gather_facts(
     previous = cloud.registry.find_by_alias(model, vertex.PREVIOUS)
     champion = signals.champion
     serves = rollout if rollout and champion and rollout.version_id == champion.version_id else None
-    since = holds.last_order(rows)
+    found = find_results(cloud, context, model, rows)
+    lost = find_lost(cloud, context, rows, last_order, found)
+    since = holds.last_order(rows, lost)
     return LedgerFacts(
         champion=champion,
         champion_since=_since(serves, champion.run_key, signals.as_of) if champion else None,
         previous_version=previous.version_id if previous else None,
         paused=pauses.explain_pause(pause) if pause else None,
-        results=find_results(cloud, context, model, rows),
+        results=found,
         by_rollback=serves is not None and serves.rollback is not None,
         last_by_hand=last_by_hand(cloud, model, since, signals.as_of) if since else None,
         last_order=_order(last_order),
+        lost_orders=lost,
         classifier=multivariate.judge_classifier(
             load_spec(model),
             record.find_document(Multivariate),

@@ -21,7 +21,7 @@ from retraining.core.monitoring import results
 from retraining.core.naming import dags, storage
 from retraining.core.naming.run_keys import stamp
 from retraining.hooks.ports import CloudPort
-from retraining.operators.airflow.dag_run import state_of_run
+from retraining.operators.airflow.dag_run import state_of_run, state_of_task
 from retraining.operators.record.run_record import Record
 
 
@@ -45,6 +45,32 @@ def find_results(cloud: CloudPort, context: Context, model: str, rows: Sequence[
         else:
             found.append(_of_retraining(cloud, context, model, row))
     return tuple(found)
+
+
+def find_lost(
+    cloud: CloudPort, context: Context, rows: Sequence[Ledger], last: Ledger | None, known: Sequence[LedgerResult]
+) -> tuple[str, ...]:
+    """Return the ids of the orders that did not go out, and will not unless their task is cleared.
+
+    A row is stored before the event is: a task that fails in between, whatever it died of, leaves an order that nobody
+    makes.
+
+    Args:
+        cloud: The hooks.
+        context: Of the task.
+        rows: Earlier rows of the ledger.
+        last: The row that ordered something last, which may not be among them.
+        known: What came of the orders among the rows.
+    """
+    if last is not None and last.ledger_id not in {row.ledger_id for row in rows}:
+        rows = [*rows, last]
+        known = [*known, *find_results(cloud, context, last.model, [last])]
+    lost = results.replaced(rows)
+    for row in results.open_orders(rows, known):
+        dag_id = dags.monitor_dag_id(row.model)
+        if results.is_lost(state_of_task(context, dag_id, str(row.dag_run_id), results.sending_task(row))):
+            lost.add(str(row.ledger_id))
+    return tuple(sorted(lost))
 
 
 def last_by_hand(cloud: CloudPort, model: str, since: datetime, until: datetime) -> datetime | None:

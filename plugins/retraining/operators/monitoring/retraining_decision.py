@@ -17,6 +17,7 @@ from retraining.core.naming import dags, storage
 from retraining.core.notification import notices
 from retraining.core.planning import windows
 from retraining.core.untyped import XCom
+from retraining.hooks.limits import limited
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.lineage import TellsLineage
@@ -30,6 +31,8 @@ from retraining.operators.record.run_record import Record
 if TYPE_CHECKING:
     from retraining.core.lineage.steps import Steps
 
+TABLE_WITHIN_S = 600.0
+"""For the ledger's table, of which nothing waits."""
 MONITOR_URI = "{{ (ti.xcom_pull(task_ids='measure') or {}).get('monitor_uri', '') }}"
 
 
@@ -68,13 +71,15 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
         signals = record.read_document(Signals)
         rules = policy.policy_of(load_spec(self.model))
         rows = ledger_rows(cloud, self.model, rules, signals.as_of)
-        row = record.find_document(Ledger) or record.write_once(self._decide(cloud, record, context, rules, rows))
+        stored = record.find_document(Ledger)
+        row = stored or record.write_once(self._decide(cloud, record, context, rules, rows))
         self.log.info(row.words)
+        stands = stored is None or self._stands(cloud, stored)
         asked_by = f"{context['dag_run'].run_id}|{context['ti'].max_tries}"
-        store_rows(cloud, [*rows, row], row.as_of - policy.reach(rules), asked_by)
+        self._bring_table_up(cloud, [*rows, row], row.as_of - policy.reach(rules), asked_by)
         ledger_uri = record.uri(Ledger)
         self._tell(cloud, context, row, record)
-        if row.retrain_as_of is not None:
+        if row.retrain_as_of is not None and stands:
             extra: dict[str, JsonValue] = {
                 "as_of": format_time(row.retrain_as_of),
                 "reason": row.words,
@@ -85,7 +90,12 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
             asset = Asset(name=dags.asset_name(self.model), uri=dags.asset_uri(self.model))
             # Again for a cleared task: the retraining finds its own run key and makes nothing twice.
             context["outlet_events"][AssetAlias(dags.asset_name(self.model))].add(asset, extra=extra)
-        told = {"outcome": row.outcome, "because": row.because, "cause": row.cause, "words": row.words}
+        told = {
+            "outcome": row.outcome if stands else "none",
+            "because": row.because,
+            "cause": row.cause,
+            "words": row.words,
+        }
         return {**told, "ledger_uri": ledger_uri, "ledger_id": row.ledger_id}
 
     def _tell(self, cloud: CloudPort, context: Context, row: Ledger, record: Record) -> None:
@@ -108,14 +118,57 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
         data, generation = cloud.artifacts.read_generation(uri)
         last = Ledger.parse(data, uri) if generation else None
         if last is not None and last.ledger_id == ledger_id:
+            self._order(cloud, last, generation)
             return last  # an earlier try came so far
         facts = gather_facts(cloud, context, record, rows, last)
         row = policy.decide(signals, rules, facts, rows, ledger_id=ledger_id, signals_uri=record.uri(Signals))
         row = policy.retrain_as_of(row, self._given_time(context) if row.retrain_as_of else None)
-        if row.outcome in policy.ORDERS and cloud.artifacts.write_if(uri, row.to_bytes(), generation) is None:
+        row = row.model_copy(update={"dag_run_id": str(context["dag_run"].run_id)})
+        if row.outcome in policy.ORDERS:
+            self._order(cloud, row, generation)
+        return row
+
+    def _stands(self, cloud: CloudPort, row: Ledger) -> bool:
+        """Tell whether a row that was stored before still orders what it says: not once another one ordered something.
+
+        Raises:
+            ConflictError: Another one does right now; the next try sees what.
+        """
+        if row.outcome not in policy.ORDERS:
+            return True
+        uri = storage.last_order_uri(cloud.settings.bucket, self.model)
+        data, generation = cloud.artifacts.read_generation(uri)
+        if generation and Ledger.parse(data, uri).ledger_id != row.ledger_id:
+            self.log.warning(
+                "another monitor run has ordered something since this row was stored: it orders nothing now"
+            )
+            return False
+        self._order(cloud, row, generation)
+        return True
+
+    def _order(self, cloud: CloudPort, row: Ledger, generation: int) -> None:
+        """Make a row the last order, if it is still as it was read; again for one that is, so that others see it stand.
+
+        Raises:
+            ConflictError: Another monitor run was faster.
+        """
+        uri = storage.last_order_uri(cloud.settings.bucket, self.model)
+        if cloud.artifacts.write_if(uri, row.to_bytes(), generation) is None:
             found = "an order of another monitor run"
             raise ConflictError(uri, found, "none since it was read", "The next try decides by what it ordered")
-        return row
+
+    def _bring_table_up(self, cloud: CloudPort, rows: Sequence[Ledger], since: datetime, asked_by: str) -> None:
+        """Bring the ledger's table up to the documents; where that fails, the next decision does it.
+
+        An order rests on its document: no event waits for BigQuery.
+        """
+        try:
+            with limited(TABLE_WITHIN_S):
+                store_rows(cloud, rows, since, asked_by)
+        except Exception as error:  # whatever it is of, the event must go out
+            self.log.exception(
+                "the table of the ledger lacks rows (%s): the next decision adds them", type(error).__name__
+            )
 
     @staticmethod
     def _given_time(context: Context) -> datetime | None:
