@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import io
-import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -181,21 +181,11 @@ def ask(hook: Any, name: str) -> Any:
 
 def outcomes(questions: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
     """What each question came to, all asked at once: its error, or its answer; a failure when it comes to nothing."""
-    found: dict[str, Any] = {}
-
-    def note(name: str) -> None:
-        try:
-            found[name] = questions[name]()
-        except Exception as error:  # noqa: BLE001 - of any class; the test looks at it
-            found[name] = error
-
-    threads = [threading.Thread(target=note, args=(name,), daemon=True) for name in questions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    assert sorted(found) == sorted(questions), "it still waits"
-    return found
+    pool = ThreadPoolExecutor(len(questions) or 1)
+    asked = {name: pool.submit(question) for name, question in questions.items()}
+    pool.shutdown(wait=False)
+    found = {name: one.exception(PATIENCE_S) for name, one in asked.items()}  # TimeoutError: it still waits
+    return {name: asked[name].result() if error is None else error for name, error in found.items()}
 
 
 def outcome(question: Callable[[], Any]) -> Any:

@@ -117,12 +117,13 @@ class _LimitedAdapter(HTTPAdapter):
         self,
         request: requests.PreparedRequest,
         stream: bool = False,
-        timeout: Foreign = None,  # noqa: ARG002 - the call's own holds
+        timeout: Foreign = None,
         verify: Foreign = True,
         cert: Foreign = None,
         proxies: Foreign = None,
     ) -> requests.Response:
         """Send a request, with what is left of the call's time."""
+        del timeout  # the call's own holds
         what = f"{request.method} {str(request.url).partition('?')[0]}"
         limit = limits.current(what)
         left = limit.left(what)
