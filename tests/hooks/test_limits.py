@@ -270,7 +270,11 @@ def test_nobody_makes_a_client_of_another_kind() -> None:
     """Each goes over the transports that heed a limit; messages to people are sent by Airflow's notifiers."""
     found = []
     for path in sorted(HOOKS_PATH.glob("*.py")):
-        if path.name in ("transports.py", "notifiers.py"):
+        if path.name in (
+            "transports.py",
+            "notifiers.py",
+            "bounded_calls.py",
+        ):  # the last two: tests/hooks/test_notifiers.py
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             made = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
