@@ -37,6 +37,13 @@ def test_the_day_is_utc_and_must_come():
         pauses.end_of_pause("tomorrow", ASKED)
 
 
+def test_some_days_from_asking_on():
+    assert pauses.end_of_pause("5 days", ASKED) == UNTIL
+    assert pauses.end_of_pause("1 day", ASKED) == datetime(2013, 11, 21, tzinfo=UTC)
+    with pytest.raises(PlanError, match="Param pause_until: '0 days'"):
+        pauses.end_of_pause("0 days", ASKED)
+
+
 def test_what_was_asked_last_counts_whoever_writes_last():
     first, second = pause(), pause(until=None, asked=ASKED + timedelta(seconds=1))
     assert pauses.replaces(first, None)

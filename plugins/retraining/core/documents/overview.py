@@ -132,6 +132,21 @@ class ShownVersion(Value):
     """Of the requests; null: it is not on the endpoint."""
 
 
+class ShownRollback(Value):
+    """A way back: who went it, when and why, from which version to which.
+
+    `stopped`: a deployment under way was ended, and `from_version_id` never had all requests. `name` is its folder's.
+    """
+
+    name: Text
+    at: UtcTime
+    version_id: Text | None
+    from_version_id: Text | None
+    stopped: bool
+    who: Label
+    reason: Label
+
+
 class ShownRun(Value):
     """A run, as far as it came. `ended` says that its documents are all there, so that they are not read again."""
 
@@ -198,7 +213,7 @@ class WatchRow(Value):
 
 
 class ModelOverview(Document):
-    """A model's page: its row, and its newest versions, runs and ledger rows, each newest first.
+    """A model's page: its row, and its newest versions, rollbacks, runs and ledger rows, each newest first.
 
     `unreadable` says by folder what could not be read.
     """
@@ -208,6 +223,7 @@ class ModelOverview(Document):
     bucket: Text
     summary: ModelSummary
     versions: tuple[ShownVersion, ...]
+    rollbacks: tuple[ShownRollback, ...] = ()
     runs: tuple[ShownRun, ...]
     watches: tuple[WatchRow, ...]
     unreadable: dict[str, Label]

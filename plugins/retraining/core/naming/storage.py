@@ -9,7 +9,7 @@ The two buckets may be one: a condition of the jobs' role holds their account to
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
+from datetime import UTC, datetime
 
 from retraining.core.bucket_folders import UPLOAD_FOLDER, UPLOAD_TOOLS, BucketFolder
 from retraining.core.documents.plan import Plan
@@ -243,6 +243,11 @@ def rollout_uri(bucket: str, model: str) -> str:
 def rollback_name(asked: datetime, dag_run_id: str) -> str:
     """Return the name of one rollback: its folder, and how the model's rollout calls it."""
     return f"{stamp(asked)}-{dag_run_hash(dag_run_id)}"
+
+
+def rollback_time(name: str) -> datetime:
+    """Return when a rollback was asked for, by its name."""
+    return datetime.strptime(name.partition("-")[0], "%Y%m%dt%H%M%Sz").replace(tzinfo=UTC)
 
 
 def rollback_uri(bucket: str, model: str, name: str) -> str:

@@ -5,7 +5,8 @@ In: a form's text, stored documents, times. Out: a document, words.
 
 from __future__ import annotations
 
-from datetime import datetime
+import re
+from datetime import UTC, datetime, time, timedelta
 
 from retraining.core.documents.plan import Pause
 from retraining.core.errors import PlanError
@@ -18,12 +19,14 @@ def end_of_pause(text: str, asked: datetime) -> datetime:
     """Return when a pause ends: the midnight (UTC) that the given day begins with; the first runs of that day begin.
 
     Args:
-        text: A day.
+        text: A day, or `7 days`: that many after the one of asking.
         asked: When the pause was asked for.
 
     Raises:
         PlanError: It is no day, or not after the day of asking.
     """
+    if days := re.fullmatch(r"([1-9]\d{0,2}) days?", text.strip()):
+        return datetime.combine(asked.date() + timedelta(days=int(days[1])), time(), UTC)
     until = parse_time(text, WHERE)
     if until <= asked:
         found, expected = f"{text}, which has begun", f"a day after {asked:%Y-%m-%d}"

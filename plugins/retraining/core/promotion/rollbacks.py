@@ -11,7 +11,8 @@ from datetime import datetime
 
 from retraining.core.documents import Registration, Rollback, Rollout, SmokeTest, Trigger
 from retraining.core.errors import ContractError, PlanError
-from retraining.core.naming.vertex import CHAMPION, PREVIOUS, unversioned
+from retraining.core.naming.storage import rollback_time
+from retraining.core.naming.vertex import CHAMPION, PREVIOUS, ResourceName, unversioned
 from retraining.core.promotion.rollouts import is_open
 from retraining.core.promotion.versions import Version
 from retraining.core.suggestions import suggest
@@ -147,6 +148,24 @@ def gone_back(asked: AskedRollback, done: Rollout) -> Rollback:
     message = f"Version {done.version_id} serves all requests as champion"
     message += f", after version {before.champion_id}." if before.champion_id else "."
     return _document(asked, done.version_name, before.champion_name, message, done.smoke_test)
+
+
+def version_id(version_name: str | None) -> str | None:
+    """Return the id of a version by its whole name."""
+    return ResourceName.parse(version_name).version if version_name else None
+
+
+def explain_since(done: Rollback) -> str:
+    """Return what a run has to say that was ordered before a rollback and deploys after it."""
+    reason = f": {done.reason.strip().rstrip('.')}" if done.reason.strip() else ""
+    before, now = version_id(done.from_version_name), version_id(done.version_name)
+    what = f"from version {before} to {f'version {now}' if now else 'none'}" if before else done.words.rstrip(".")
+    return (
+        f"This run was ordered before somebody went back {what} ({rollback_time(done.name):%Y-%m-%d %H:%M} UTC, "
+        f"{done.trigger.reason}{reason}). What it trained may have the same fault, and it replaces "
+        f"{f'version {now}' if now else 'nothing'} where it is promoted. To hold it back trigger the DAG rollback with "
+        f"model {done.model} and to previous, which ends its deployment, and with pause_until for those that follow."
+    )
 
 
 def _document(

@@ -53,9 +53,7 @@ def render(
     submissions: Mapping[str, Submission] | None = None,
     contact_sheet: bytes | None = None,
     airflow: str = "",
-    failures: tuple[Failure, ...] = (),
-    asked: str = "",
-    answer_url: str = "",
+    standing: Standing | None = None,
     runbook_url: str | None = None,
 ) -> str:
     """Return the run's page: one self-contained HTML file without scripts; the same documents give the same bytes.
@@ -66,25 +64,24 @@ def render(
         submissions: The run's jobs by task, as people submit them.
         contact_sheet: PNG of the training's changed images, if it left one.
         airflow: Address of Airflow's UI, which shows the other pages; empty: it is not configured.
-        failures: What its failed tries left.
-        asked: What a person is asked, where the run waits for the answer.
-        answer_url: Where the person answers.
+        standing: How it stands with the run beside its documents.
         runbook_url: Address of the run-book; None: it is named as a file.
 
     Raises:
         ContractError: There is no plan, or a document does not obey its contract.
     """
+    standing = standing or Standing()
     run = read_reported_run(
         {kind: values for kind, values in raw.items() if kind in TASK_OF_KIND or kind == CHAMPION_PLAN},
-        failures,
-        asked,
+        standing.failures,
+        standing.asked,
     )
     page = Page(
         run=run,
         submissions=submissions or {},
         contact_sheet=png_address(contact_sheet),
         runbook_url=runbook_url,
-        answer_url=answer_url,
+        standing=standing,
         airflow=airflow,
     )
     return render_template("report/page.html.j2", page=page)
@@ -98,6 +95,23 @@ def png_address(content: bytes | None) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How it stands with a run beside its documents.
+
+    Attributes:
+        failures: What its failed tries left.
+        asked: What a person may answer until when, where the run waits for it.
+        answer_url: Where the person answers.
+        gone_back: That somebody went back after the run was ordered, as a sentence.
+    """
+
+    failures: tuple[Failure, ...] = ()
+    asked: str = ""
+    answer_url: str = ""
+    gone_back: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Page:
     """What the sections of a run's page show; the templates in `include/templates/report` read nothing else."""
 
@@ -106,7 +120,7 @@ class Page:
     contact_sheet: str | None = None
     airflow: str = ""
     runbook_url: str | None = None
-    answer_url: str = ""
+    standing: Standing = Standing()
     chart: ModuleType = charts
     days_shown: int = DAYS_SHOWN
     bar_start: int = NAMES

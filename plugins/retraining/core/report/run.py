@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,12 +83,14 @@ class Run:
     champion_plan: documents.Plan | None
     record: tuple[Stored, ...]
     failures: tuple[documents.Failure, ...] = ()
+    there: frozenset[str] = frozenset()
+    """Kinds whose documents are there and were not read."""
     asked: str = ""
     """What a person may answer until when, where the run waits for it."""
 
     def has(self, kind: str) -> bool:
         """Tell whether the run wrote the document of a kind."""
-        return getattr(self, kind) is not None
+        return getattr(self, kind) is not None or kind in self.there
 
     @property
     def failure(self) -> documents.Failure | None:
@@ -99,7 +101,7 @@ class Run:
     @property
     def next_task(self) -> str | None:
         """Return the first task without its result; None: the run came to its end, or its checks ended it."""
-        if self.deployment or (self.checks and not self.checks.passed):
+        if self.has("deployment") or (self.checks and not self.checks.passed):
             return None
         return next((TASK_OF_KIND[kind] for kind in expected_kinds(self.plan) if not self.has(kind)), None)
 
@@ -177,7 +179,10 @@ def read_failures(stored: Mapping[str, bytes]) -> tuple[documents.Failure, ...]:
 
 
 def read_reported_run(
-    raw: Mapping[str, Mapping[str, Any]], failures: tuple[documents.Failure, ...] = (), asked: str = ""
+    raw: Mapping[str, Mapping[str, Any]],
+    failures: tuple[documents.Failure, ...] = (),
+    asked: str = "",
+    there: Iterable[str] = (),
 ) -> Run:
     """Parse a run's documents.
 
@@ -185,6 +190,7 @@ def read_reported_run(
         raw: Stored JSON by kind; beside them, under `champion_plan`, the plan of the run that made the champion.
         failures: What its failed tries left.
         asked: What a person may answer until when, where the run waits for it.
+        there: Kinds of further documents that are there.
 
     Raises:
         ContractError: There is no plan, a kind is not part of a run, or a document does not obey its contract.
@@ -199,7 +205,7 @@ def read_reported_run(
         parsed[name] = documents.KINDS[kind].parse(json.dumps(values), f"{name}.json")
     kinds = [kind for kind in TASK_OF_KIND if kind in raw or kind in expected_kinds(parsed["plan"])]
     record = tuple(_stored(kind, raw, parsed["plan"], parsed["decision"]) for kind in kinds)
-    return Run(**parsed, record=record, failures=failures, asked=asked)
+    return Run(**parsed, record=record, failures=failures, asked=asked, there=frozenset(there))
 
 
 def _stored(

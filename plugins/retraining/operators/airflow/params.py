@@ -122,18 +122,23 @@ def rollback_params(models: Sequence[str]) -> dict[str, Param]:
             section=_RUN,
             description="For whoever reads it later.",
         ),
-        "pause_until": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="Pause until",
-            section=_RUN,
-            description=(
-                "The first day (UTC) on which retrain__… begins again; before it only with Force. "
-                "Empty: as it is; with stay, the pause ends."
-            ),
-        ),
+        "pause_until": _pause_param(),
     }
+
+
+def _pause_param() -> Param:
+    return Param(
+        None,
+        type=["null", "string"],
+        pattern=r"^(\d{4}-\d{2}-\d{2}|[1-9]\d{0,2} days?)$",
+        examples=["3 days", "7 days", "14 days"],
+        title="Pause until",
+        section=_RUN,
+        description=(
+            "The first day (UTC) on which retrain__… begins again without Force: 2026-12-01, or 7 days from today. "
+            "Empty: as it is, and the next promoted run replaces the version again; with stay, the pause ends."
+        ),
+    )
 
 
 def _scoring_params(scoring: Scoring) -> dict[str, Param]:

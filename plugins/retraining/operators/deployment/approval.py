@@ -21,7 +21,7 @@ from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.cloud_task import Connect, RunTask
 from retraining.operators.airflow.links import shown_address
 from retraining.operators.airflow.notification import TellNotice, run_of, settle
-from retraining.operators.report.page import write_page
+from retraining.operators.report.page import show_page
 
 APPROVE, REJECT = "Approve", "Reject"
 # The standard provider's name for the time to answer within: before its release 1.13 `execution_timeout` stood for it.
@@ -86,12 +86,8 @@ class RequestApprovalOperator(RunTask, HITLOperator):
 
     def _show(self, connect: Connect, context: Context, asked: str = "") -> str:
         """Make the run's page as it is now; return its address, or nothing: the question is asked all the same."""
-        try:
-            cloud = connect()
-            return shown_address(write_page(cloud, self.record(cloud, context), context, asked))
-        except Exception as error:  # whatever it is: an answer counts without a page
-            self.log.warning("no page of the run yet: %s", type(error).__name__, exc_info=True)
-            return ""
+        page_uri = show_page(lambda: self.record(connect(), context), connect, context, asked)
+        return shown_address(page_uri) if page_uri else ""
 
     def _given(self, approval: Approval) -> XCom:
         self.log.info(approval.words)

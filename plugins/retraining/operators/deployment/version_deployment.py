@@ -21,6 +21,8 @@ from retraining.operators.deployment.rollout_end import end_recorded, settle_ano
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.record.run_record import Record
+from retraining.operators.record.ways_back import gone_back_since
+from retraining.operators.report.page import show_page
 
 
 class DeployModelOperator(RunTask, CloudSensor):
@@ -91,6 +93,9 @@ class DeployModelOperator(RunTask, CloudSensor):
             reason = rollouts.reason_of_rollback(rollout, registration, champion) or reason
         if reason and not rollouts.is_open(rollout):
             return nothing_deployed(plan, reason)
+        if not rollouts.is_open(rollout) and (warning := gone_back_since(cloud, plan.model, context)):
+            self.log.warning(warning)
+            show_page(lambda: record, lambda: cloud, context)
         steps = RolloutSteps(cloud, plan, record.read_document(Registration), record.read_document(Report), state)
         return steps.advance_rollout(champion, job_identity(context, plan.run_key).dag_run)
 

@@ -35,6 +35,7 @@ from retraining.operators.record.leases import renew_lease
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record
+from retraining.operators.record.ways_back import gone_back_since
 
 
 class PlanRunOperator(CloudOperator):
@@ -86,15 +87,21 @@ class PlanRunOperator(CloudOperator):
             self.log.warning(warning)
         record = Record(cloud.artifacts, planned.run_uri)
         stored = record.write_once(planned)
-        forget_no_plan(cloud, stored.model)
         renew_lease(cloud, stored.model, stored.run_key, context)
         for line in plan.explain(stored):
             self.log.info(line)
+        self._warn(cloud, stored, context)
         push_link(self, context, RunDocumentsLink, shown_address(stored.run_uri))
         chosen = stored.to_json()
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)
         }
+
+    def _warn(self, cloud: CloudPort, stored: Plan, context: Context) -> None:
+        """Say what came between the run's order and its plan; why an earlier run came to none counts no more."""
+        forget_no_plan(cloud, stored.model)
+        if deployments.may_deploy(stored) and (warning := gone_back_since(cloud, stored.model, context)):
+            self.log.warning(warning)
 
     def _end(self, context: Context, message: str) -> None:
         self.log.warning(message)

@@ -20,20 +20,23 @@ from retraining.core.documents import (
     ModelSummary,
     Overview,
     Pause,
+    Rollback,
     Rollout,
     Signals,
 )
-from retraining.core.documents.overview import ShownRun, WatchRow
+from retraining.core.documents.overview import ShownRollback, ShownRun, WatchRow
 from retraining.core.errors import ConflictError, ContractError, RetrainingError, SpecError
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.report.models_page.history import (
     KINDS,
+    ROLLBACKS_KEPT,
     RUNS_KEPT,
     WATCHES_KEPT,
     cut,
     newest_runs,
     newest_watches,
+    shown_rollback,
     shown_run,
     watch_row,
 )
@@ -139,6 +142,7 @@ def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, rep
     watches = newest_watches(
         [*(earlier.watches if earlier else ()), *_read_watches(cloud.artifacts, bucket, model, earlier, unreadable)]
     )
+    rollbacks = _read_rollbacks(cloud.artifacts, bucket, model, earlier, unreadable)
     live = _ask(cloud, model)
     versions = shown_versions(live)
     try:
@@ -151,6 +155,7 @@ def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, rep
         bucket=bucket,
         summary=summary,
         versions=versions,
+        rollbacks=rollbacks,
         runs=runs,
         watches=watches,
         unreadable=unreadable,
@@ -202,11 +207,31 @@ def _read_runs(
             continue
         try:
             found = {kind: json.loads(raw) for kind, raw in data.items() if raw}
-            failed = artifacts.read_some(artifacts.list_uris(storage.failures_uri(folder), suffix=".json"))
-            runs.append(shown_run(read_reported_run(found, read_failures(failed))))
+            stored_uris = [] if data["deployment"] else artifacts.list_uris(folder, suffix=".json")
+            there = [ObjectAddress.parse(uri).stem for uri in stored_uris if folder_of(uri) == folder]
+            failed = [uri for uri in stored_uris if folder_of(uri) == storage.failures_uri(folder)]
+            failures = read_failures(artifacts.read_some(failed))
+            runs.append(shown_run(read_reported_run(found, failures, there=there)))
         except (RetrainingError, ValueError) as error:  # one broken run does not hide the others
             unreadable[ObjectAddress.parse(folder).stem] = cut(str(error))
     return runs
+
+
+def _read_rollbacks(
+    artifacts: ArtifactsPort, bucket: str, model: str, earlier: ModelOverview | None, unreadable: dict[str, str]
+) -> tuple[ShownRollback, ...]:
+    """Return the newest rollbacks, newest first; each is written once, and read until it is there."""
+    known = {each.name: each for each in (earlier.rollbacks if earlier else ())}
+    folders = artifacts.list_folders(storage.rollbacks_uri(bucket, model))[::-1][:ROLLBACKS_KEPT]
+    uris = {folder: storage.document_uri(folder, Rollback.kind_name()) for folder in folders}
+    wanted = [uri for folder, uri in uris.items() if ObjectAddress.parse(folder).stem not in known]
+    for uri, data in artifacts.read_some(wanted).items():
+        try:
+            found = shown_rollback(Rollback.parse(data, uri))
+            known[found.name] = found
+        except (RetrainingError, ValueError) as error:  # one broken document does not hide the others
+            unreadable[f"rollback {ObjectAddress.parse(folder_of(uri)).stem}"] = cut(str(error))
+    return tuple(sorted(known.values(), key=lambda each: each.name, reverse=True)[:ROLLBACKS_KEPT])
 
 
 def _read_watches(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from retraining.core.report.timings import TASKS, EndedTask, run_timings
 from retraining.core.settings import include_path
 from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort, CloudPort
-from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, RunTask
+from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, Connect, RunTask
 from retraining.operators.airflow.failures import list_failures, note_states
 from retraining.operators.airflow.links import (
     AllRunsLink,
@@ -31,7 +32,10 @@ from retraining.operators.airflow.links import (
 )
 from retraining.operators.airflow.notification import run_of
 from retraining.operators.record.run_record import MAYBE_RUN_URI, Record
+from retraining.operators.record.ways_back import gone_back_since
 from retraining.operators.report.all_runs import write_all_runs
+
+LOGGER = logging.getLogger(__name__)
 
 
 class ReportOperator(RunTask, CloudOperator):
@@ -79,7 +83,7 @@ def write_page(cloud: CloudPort, record: Record, context: Context, asked: str = 
         asked: What a person is asked, where the run waits for the answer.
     """
     # Their template engine is not needed to parse a DAG.
-    from retraining.core.report.page import render
+    from retraining.core.report.page import Standing, render
 
     ti, artifacts = context["ti"], cloud.artifacts
     took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key))
@@ -91,13 +95,32 @@ def write_page(cloud: CloudPort, record: Record, context: Context, asked: str = 
         read_submissions(artifacts, record),
         read_contact_sheet(artifacts, record),
         airflow_address(),
-        read_failures(artifacts.read_some(list_failures(cloud, record.folder_uri))),
-        asked=asked,
-        answer_url=next((link.address for link in run_of(context).answer(ti.task_id)), "") if asked else "",
+        Standing(
+            failures=read_failures(artifacts.read_some(list_failures(cloud, record.folder_uri))),
+            asked=asked,
+            answer_url=next((link.address for link in run_of(context).answer(ti.task_id)), "") if asked else "",
+            gone_back=gone_back_since(cloud, record.read_document(Plan).model, context),
+        ),
         runbook_url=cloud.settings.runbook_url,
     )
     artifacts.overwrite(page_uri, page.encode(), "text/html; charset=utf-8")
     return page_uri
+
+
+def show_page(record: Callable[[], Record], connect: Connect, context: Context, asked: str = "") -> str | None:
+    """Make the run's page before its end, by a task whose work counts without it; None: it could not be made.
+
+    Args:
+        record: Gives the run's documents.
+        connect: Gives the cloud.
+        context: Of the task.
+        asked: As of `write_page`.
+    """
+    try:
+        return write_page(connect(), record(), context, asked)
+    except Exception as error:  # whatever it is: the page is made again at the end
+        LOGGER.warning("no page of the run yet: %s", type(error).__name__, exc_info=True)
+        return None
 
 
 def upstream_states(task: BaseOperator, ti: Any) -> dict[str, str | None]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from retraining.core.documents import Drift, Evaluation, Ledger, LedgerResult, Signal, Signals
-from retraining.core.documents.overview import RunOutcome, ShownRun, ShownSignal, WatchRow
+from retraining.core.documents import Drift, Evaluation, Ledger, LedgerResult, Rollback, Signal, Signals
+from retraining.core.documents.overview import RunOutcome, ShownRollback, ShownRun, ShownSignal, WatchRow
+from retraining.core.naming.storage import rollback_time
+from retraining.core.promotion.rollbacks import version_id
 from retraining.core.promotion.slices import value_of
 from retraining.core.report.costs import costs, total_seconds
 from retraining.core.report.page import outcome
@@ -15,6 +17,7 @@ from retraining.core.report.run import Run
 KINDS = ("plan", "checks", "evaluation", "decision", "registration", "deployment", "timings")
 """Documents of a run that the page is made of."""
 RUNS_KEPT = 60
+ROLLBACKS_KEPT = 20
 RECENT_WATCHES = 48
 """So many newest ledger rows are kept whole; of earlier days those that did something, and the last one."""
 WATCHES_KEPT = 160
@@ -74,6 +77,19 @@ def _outcome(run: Run) -> RunOutcome:
 def _champion_score(run: Run, judged: Evaluation | None) -> float | None:
     champion = judged.champion if judged else None
     return value_of(champion.metrics, run.plan.spec.evaluation.metric) if champion else None
+
+
+def shown_rollback(rollback: Rollback) -> ShownRollback:
+    """Return what is kept of a rollback."""
+    return ShownRollback(
+        name=rollback.name,
+        at=rollback_time(rollback.name),
+        version_id=version_id(rollback.version_name),
+        from_version_id=version_id(rollback.from_version_name),
+        stopped=rollback.stopped,
+        who=cut(rollback.trigger.reason),
+        reason=cut(rollback.reason),
+    )
 
 
 def watch_row(key: str, row: Ledger, signals: Signals | None, drift: Drift | None = None) -> WatchRow:

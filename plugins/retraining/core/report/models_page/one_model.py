@@ -12,6 +12,7 @@ from retraining.core.documents import Signals
 from retraining.core.documents.overview import (
     ModelOverview,
     ModelSummary,
+    ShownRollback,
     ShownRun,
     ShownSignal,
     ShownVersion,
@@ -103,6 +104,8 @@ class VersionRow:
     address: str | None
     run: ShownRun | None
     card: str | None
+    left: ShownRollback | None
+    """The last way back from it, since which it was not gone to again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,9 +183,18 @@ class OneModel:
                 address=self.places.version(version.version_name),
                 run=by_key.get(version.run_key or ""),
                 card=self.places.model_card(version.run_key),
+                left=self._left(version.version_id),
             )
             for version in self.overview.versions
         ]
+
+    def _left(self, version_id: str) -> ShownRollback | None:
+        for each in self.overview.rollbacks:
+            if each.version_id == version_id:
+                return None
+            if each.from_version_id == version_id:
+                return each
+        return None
 
     @property
     def all_runs(self) -> str:
@@ -213,6 +225,10 @@ class OneModel:
             Measured(at=run.as_of, value=0.0, words=f"version {run.version_id} became champion")
             for run in self.overview.runs[::-1]
             if run.deployed and run.version_id
+        ] + [
+            Measured(at=each.at, value=0.0, words=f"went back to version {each.version_id} {each.who}")
+            for each in self.overview.rollbacks[::-1]
+            if not each.stopped
         ]
 
     def _watched(self, kind: str, metric: str) -> list[Measured]:
