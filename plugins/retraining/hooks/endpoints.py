@@ -6,13 +6,14 @@ Deployed models get an id made from the run key, so a second deploy of the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from retraining.core.errors import ConflictError
 from retraining.core.naming.vertex import (
+    ROLLOUT_LABEL,
     ResourceName,
     deployed_model_id,
     endpoint_id,
@@ -50,6 +51,15 @@ class Endpoint:
     sampling: float | None = None
     dedicated: bool = False
     address: str = ""
+
+    @property
+    def allowed_by(self) -> str:
+        """Generation of the rollout document that allowed what it serves; empty: none, a person set it."""
+        return self.labels.get(ROLLOUT_LABEL, "")
+
+    def allowed(self, generation: int | None) -> dict[str, str]:
+        """Return its labels once a generation of the rollout document has allowed a change; None: as they are."""
+        return self.labels if generation is None else {**self.labels, ROLLOUT_LABEL: str(generation)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,18 +141,23 @@ class Endpoints:
         run_key: str,
         machine: Mapping[str, Any],
     ) -> Operation | None:
-        """Begin to deploy a version, without traffic; None when this run's is there already.
+        """Begin to deploy a version, without traffic, if the endpoint is as it was read; None: this run's is there.
 
         Args:
-            endpoint: Where.
+            endpoint: As it was read; its etag is compared.
             version_name: `projects/…/models/<id>@<version>`.
             run_key: Of the run that made it.
             machine: As `dedicated_resources` takes it.
+
+        Raises:
+            ConflictError: Somebody else changed the endpoint meanwhile.
         """
         from google.api_core.exceptions import AlreadyExists, InvalidArgument
         from google.cloud import aiplatform_v1
 
         deployed_id = deployed_model_id(run_key)
+        if deployed_id in self._read_unchanged(endpoint, lambda now: deployed_id in now.deployed).deployed:
+            return None
         message = aiplatform_v1.DeployedModel(
             id=deployed_id,
             model=version_name,
@@ -186,12 +201,14 @@ class Endpoints:
         listed = call(lambda: self._client.list_operations({"name": endpoint.name}))
         return [operation for operation in map(operation_of, listed.operations) if not operation.done]
 
-    def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
+    def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int], generation: int | None = None) -> Endpoint:
         """Share the requests anew, if the endpoint is as it was read.
 
         Args:
             endpoint: As it was read; its etag is compared.
             traffic: Percentages by deployed-model id that add up to 100; none: nobody answers.
+            generation: Of the rollout document that allows it: it is written into the endpoint's labels, so that the
+                etag is another one even where the traffic is the same.
 
         Raises:
             ConflictError: Somebody else changed the endpoint meanwhile.
@@ -199,20 +216,19 @@ class Endpoints:
         from google.api_core.exceptions import Aborted
         from google.cloud import aiplatform_v1
 
-        changed = aiplatform_v1.Endpoint(name=endpoint.name, traffic_split=dict(traffic), etag=endpoint.etag)
-        request = {"endpoint": changed, "update_mask": {"paths": ["traffic_split"]}}
+        labels = endpoint.allowed(generation)
+        changed = aiplatform_v1.Endpoint(
+            name=endpoint.name, traffic_split=dict(traffic), labels=labels, etag=endpoint.etag
+        )
+        paths = ["traffic_split"] if generation is None else ["traffic_split", "labels"]
+        request = {"endpoint": changed, "update_mask": {"paths": paths}}
         try:
             return _endpoint(call(lambda: self._client.update_endpoint(request=request, retry=None)))
         except Aborted as error:
             now = self.read_endpoint(endpoint.name)
-            if now.traffic == dict(traffic):  # this call's own doing, whose answer was lost
+            if now.traffic == dict(traffic) and now.labels == labels:  # this call's own doing, whose answer was lost
                 return now
-            raise ConflictError(
-                endpoint.name,
-                f"traffic {now.traffic}: somebody else changed it",
-                "this run alone to change it",
-                "The next try reads it again",
-            ) from error
+            raise _changed(now) from error
 
     def set_sampling(self, endpoint: Endpoint, sampling: float) -> None:
         """Log another share of an endpoint's requests from now on."""
@@ -226,14 +242,37 @@ class Endpoints:
         call(lambda: self._client.update_endpoint(request=request, retry=None))
 
     def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
-        """Take a deployed model without traffic away; one that is gone stays gone. Does not wait for its machines."""
+        """Take a deployed model without traffic away, if the endpoint is as it was read; one that is gone stays gone.
+
+        Does not wait for its machines. The service compares no etag here, and takes the last model away whatever its
+        traffic: so the endpoint is read right before, at each try.
+
+        Args:
+            endpoint: As it was read; its etag is compared.
+            deployed_id: Of the deployed model.
+
+        Raises:
+            ConflictError: Somebody else changed the endpoint meanwhile.
+        """
         from google.api_core.exceptions import NotFound
 
         request = {"endpoint": endpoint.name, "deployed_model_id": deployed_id}
+
+        def leave() -> None:
+            if deployed_id in self._read_unchanged(endpoint, lambda now: deployed_id not in now.deployed).deployed:
+                self._client.undeploy_model(request=request, retry=None)
+
         try:
-            call(lambda: self._client.undeploy_model(request=request, retry=None))
+            call(leave)
         except NotFound:
             return
+
+    def _read_unchanged(self, endpoint: Endpoint, is_done: Callable[[Endpoint], bool]) -> Endpoint:
+        """Read an endpoint again; refuse one that is another than it was, unless what is to be done to it is done."""
+        now = self.read_endpoint(endpoint.name)
+        if now.etag != endpoint.etag and not is_done(now):
+            raise _changed(now)
+        return now
 
     def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
         """Ask the endpoint, as any application would; numbers may be NaN.
@@ -301,6 +340,15 @@ def dedicated_resources(machine: Mapping[str, Any]) -> ProtoJson:
             {"metric_name": CPU_METRIC, "target": machine["autoscale_cpu_percent"]}
         ]
     return resources
+
+
+def _changed(now: Endpoint) -> ConflictError:
+    return ConflictError(
+        now.name,
+        f"traffic {now.traffic}: somebody else changed it",
+        "this run alone to change it",
+        "The next try reads it again",
+    )
 
 
 def _endpoint(endpoint: EndpointMessage) -> Endpoint:

@@ -257,7 +257,11 @@ class EndpointsPort(Protocol):
     def start_deploy(
         self, endpoint: Endpoint, version_name: str, run_key: str, machine: Mapping[str, Any]
     ) -> Operation | None:
-        """Begin to deploy a version, without traffic; None when this run's is there already."""
+        """Begin to deploy a version, without traffic, if the endpoint is as it was read; None: this run's is there.
+
+        Raises:
+            ConflictError: Somebody else changed the endpoint meanwhile.
+        """
 
     def operation(self, name: str) -> Operation | None:
         """Return long-running work as it stands; None when the service has forgotten it."""
@@ -268,8 +272,10 @@ class EndpointsPort(Protocol):
     def running_operations(self, endpoint: Endpoint) -> list[Operation]:
         """Return the work on an endpoint that is not done."""
 
-    def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
+    def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int], generation: int | None = None) -> Endpoint:
         """Share the requests anew, if the endpoint is as it was read; no shares: nobody answers.
+
+        `generation` is of the rollout document that allows it: the endpoint's labels name it, so its etag changes.
 
         Raises:
             ConflictError: Somebody else changed the endpoint meanwhile.
@@ -279,7 +285,11 @@ class EndpointsPort(Protocol):
         """Log another share of an endpoint's requests from now on."""
 
     def undeploy(self, endpoint: Endpoint, deployed_id: str) -> None:
-        """Take a deployed model without traffic away; one that is gone stays gone."""
+        """Take a deployed model without traffic away, if the endpoint is as it was read; one that is gone stays gone.
+
+        Raises:
+            ConflictError: Somebody else changed the endpoint meanwhile.
+        """
 
     def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> endpoints.Answer:
         """Ask the endpoint, as any application would."""

@@ -15,12 +15,12 @@ from tests.support.small_rollout import MINE, MODEL, NOW, PLAN, REGISTRATION, be
 
 def test_a_rollout_begins_with_what_was_before():
     traffic = {"30": 90, MINE: 10}
-    found = rollouts.state_before(PLAN.run_key, version("3"), version("2"), version("3"), traffic, again=False)
+    found = rollouts.state_before(PLAN.run_key, version("3"), version("2"), version("3"), traffic, {"30"}, again=False)
     assert found == before(traffic={"30": 90})
 
 
 def test_a_rollout_of_the_champion_itself_goes_back_to_the_one_before():
-    found = rollouts.state_before(PLAN.run_key, version("4"), version("3"), version("4"), {}, again=True)
+    found = rollouts.state_before(PLAN.run_key, version("4"), version("3"), version("4"), {}, (), again=True)
     assert (found.champion_id, found.previous_id) == ("3", None)
 
 
@@ -83,10 +83,12 @@ def test_who_gives_no_sign_for_long_does_not_come_back():
 
 def test_all_others_are_replaced_but_the_one_that_is_kept():
     deployed = {MINE: f"{MODEL}@4", "30": f"{MODEL}@3", "20": f"{MODEL}@2"}
-    assert rollouts.replaced(rollout(), deployed).keys() == {"30", "20"}
+    own = set(deployed)
+    assert rollouts.replaced(rollout(), deployed, own).keys() == {"30", "20"}
+    assert rollouts.replaced(rollout(), deployed, {MINE, "30"}).keys() == {"30"}, "a person deployed the other"
     kept = rollouts.kept(rollout(), NOW)
     assert kept == Kept(version_name=f"{MODEL}@3", until=NOW + timedelta(hours=24))
-    assert rollouts.replaced(rollout(kept=kept), deployed).keys() == {"20"}
+    assert rollouts.replaced(rollout(kept=kept), deployed, own).keys() == {"20"}
 
 
 def test_nothing_is_kept_after_a_first_version_or_where_it_is_not_wanted():

@@ -40,7 +40,8 @@ def deploy(stage, cloud, folder, unique, endpoint):
         stage.store_model(wanted.artifact_uri, SCORE)
         cloud.registry.start_upload(unique, wanted)
         version = until(cloud, lambda: cloud.registry.find_by_run(unique, key))
-        operation = cloud.endpoints.start_deploy(endpoint, version.version_name, key, MACHINE)
+        seen = cloud.endpoints.read_endpoint(endpoint.name)
+        operation = cloud.endpoints.start_deploy(seen, version.version_name, key, MACHINE)
         deployed_id = deployed_model_id(key)
         until(cloud, lambda: deployed_id in cloud.endpoints.read_endpoint(endpoint.name).deployed)
         until(cloud, lambda: cloud.endpoints.operation(operation.name).done)
@@ -71,6 +72,13 @@ def test_a_version_comes_without_traffic_and_answers_with_it(cloud, endpoint, de
     assert changed.traffic == {mine: 100}
     assert changed.etag != seen.etag
     assert cloud.endpoints.set_traffic(seen, {mine: 100}).traffic == {mine: 100}  # as after a lost answer
+    allowed = cloud.endpoints.set_traffic(changed, {mine: 100}, 17)
+    assert (allowed.traffic, allowed.allowed_by) == ({mine: 100}, "17")
+    assert allowed.etag != changed.etag, "the same shares, allowed by another generation"
+    assert allowed.labels.items() >= changed.labels.items()
+    assert cloud.endpoints.set_traffic(changed, {mine: 100}, 17).etag == allowed.etag  # as after a lost answer
+    with pytest.raises(ConflictError, match="somebody else changed it"):
+        cloud.endpoints.set_traffic(changed, {mine: 100}, 16)
     assert answers(cloud, endpoint) == mine
     assert answers(cloud, endpoint) == mine
     now = cloud.clock.now()
@@ -92,13 +100,17 @@ def test_traffic_goes_from_one_version_to_the_next(cloud, endpoint, deploy) -> N
     model = old_version.model_name.rpartition("/")[2]
     assert [version.deployed for version in cloud.registry.list_versions(model)] == [True, True]
     assert not cloud.registry.delete_version(old_version)
-    with pytest.raises(FailedPrecondition, match="traffic"):
+    with pytest.raises(ConflictError, match="somebody else changed it"):
         cloud.endpoints.undeploy(endpoint, old)
+    with pytest.raises(ConflictError, match="somebody else changed it"):
+        cloud.endpoints.start_deploy(endpoint, old_version.version_name, "20131122t030000z-000000000003", MACHINE)
+    with pytest.raises(FailedPrecondition, match="traffic"):
+        cloud.endpoints.undeploy(cloud.endpoints.read_endpoint(endpoint.name), old)
     cloud.endpoints.set_traffic(cloud.endpoints.read_endpoint(endpoint.name), {new: 100, old: 0})
     assert cloud.endpoints.read_endpoint(endpoint.name).traffic == {new: 100}
     until(cloud, lambda: answers(cloud, endpoint) == new)
     for deployed_id in (old, new):
-        cloud.endpoints.undeploy(endpoint, deployed_id)
+        cloud.endpoints.undeploy(cloud.endpoints.read_endpoint(endpoint.name), deployed_id)
         until(cloud, lambda gone=deployed_id: gone not in cloud.endpoints.read_endpoint(endpoint.name).deployed)
         until(cloud, lambda: not cloud.endpoints.running_operations(endpoint))
         cloud.endpoints.undeploy(endpoint, deployed_id)

@@ -30,7 +30,9 @@ def scene() -> Scene:
 def test_the_old_champion_becomes_previous_and_stays_or_leaves(scene, make_run, hours: int) -> None:
     """It stays without traffic for the way back, or goes after the new one answered; one that is older goes always."""
     old = scene.old_champion()
-    deployed = {**scene.endpoint.deployed, "77": "projects/p/locations/r/models/flight_delays@older"}
+    older = scene.cloud.registry.add("20121201t000000z-000000000000")
+    oldest = deployed_model_id(older.run_key)
+    deployed = {**scene.endpoint.deployed, oldest: older.version_name, "77": "projects/p/locations/r/models/other@1"}
     scene.cloud.endpoints.endpoint = dataclasses.replace(scene.endpoint, deployed=deployed)
     scene.deployment(keep_previous_hours=hours)
     run = make_run()
@@ -38,8 +40,9 @@ def test_the_old_champion_becomes_previous_and_stays_or_leaves(scene, make_run, 
     words = deploy(scene, run)["words"]
     assert ("after version 1, which stays deployed without traffic until 2026-" in words) == bool(hours)
     assert scene.cloud.registry.versions["1"].aliases == ("previous",)
-    assert scene.cloud.registry.versions["2"].aliases == ("champion", "default")
-    assert scene.cloud.endpoints.undeployed == (["77"] if hours else [old, "77"])
+    assert scene.cloud.registry.versions["3"].aliases == ("champion", "default")
+    assert scene.cloud.endpoints.undeployed == ([oldest] if hours else [old, oldest])
+    assert "77" in scene.endpoint.deployed, "a person's stays"
     assert scene.endpoint.traffic == {scene.mine: 100}
     assert scene.read("deployment")["previous_version_name"].endswith("@1")
 
@@ -151,9 +154,9 @@ def test_a_version_goes_up_step_by_step(scene, canary) -> None:
     """Each share is looked at for its minutes, asleep; the document has all steps with their numbers."""
     real, shares = scene.cloud.endpoints.set_traffic, []
 
-    def set_traffic(endpoint: Any, traffic: Any) -> Any:
+    def set_traffic(endpoint: Any, traffic: Any, generation: Any) -> Any:
         shares.append((scene.cloud.clock.now(), traffic[scene.mine]))
-        return real(endpoint, traffic)
+        return real(endpoint, traffic, generation)
 
     scene.cloud.endpoints.set_traffic = set_traffic
     assert ramp_up(scene, canary)["deployed"]
@@ -198,13 +201,13 @@ def test_a_failed_gate_gives_the_traffic_back(scene, canary, broken: dict[str, A
     old = deployed_model_id("20130101t000000z-000000000000")
     real = scene.cloud.endpoints.set_traffic
 
-    def break_at_ten(endpoint: Any, traffic: Any) -> Any:
+    def break_at_ten(endpoint: Any, traffic: Any, generation: Any) -> Any:
         if traffic.get(scene.mine) == 10:
             served = scene.cloud.serving_metrics.by_id
             served[scene.mine] = served[scene.mine].model_copy(update=broken)
             if not broken:
                 scene.answers(old=old, moved=0.5)
-        return real(endpoint, traffic)
+        return real(endpoint, traffic, generation)
 
     scene.cloud.endpoints.set_traffic = break_at_ten
     found = ramp_up(scene, canary)
@@ -279,12 +282,12 @@ def test_what_somebody_else_does_in_mid_ramp_is_named_and_keeps_the_champion(sce
 
 
 def test_a_deployed_model_that_nobody_knows_keeps_its_share(scene, canary) -> None:
-    """A person's: the ramp takes its part of it, and gives it back."""
+    """A person's: the ramp goes on beside it, and so does the way back."""
     old = deployed_model_id("20130101t000000z-000000000000")
     deployed = {**scene.endpoint.deployed, "77": "projects/p/locations/r/models/other@1"}
     scene.cloud.endpoints.endpoint = dataclasses.replace(scene.endpoint, deployed=deployed, traffic={old: 80, "77": 20})
     until_ten(scene, canary)
-    assert scene.endpoint.traffic == {scene.mine: 10, old: 72, "77": 18}
+    assert scene.endpoint.traffic == {scene.mine: 10, old: 70, "77": 20}
     scene.cloud.serving_metrics.by_id[scene.mine] = Served(requests=200, errors=200, latency_ms=10.0)
     assert not ramp_up(scene, canary)["deployed"]
     assert scene.endpoint.traffic == {old: 80, "77": 20}

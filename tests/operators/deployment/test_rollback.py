@@ -18,6 +18,7 @@ from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.deployment.version_rollback import RollBackOperator
+from retraining.operators.retention.left_deployments import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.dying import Death, DyingCloud
@@ -262,13 +263,14 @@ def test_a_deployment_that_dies_anywhere_leaves_the_same_order(nights) -> None:
     assert ends == {"Version", "The"}
 
 
-def test_a_rollback_in_the_middle_of_a_deployment_ends_in_one_order(nights) -> None:
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_rollback_in_the_middle_of_a_deployment_ends_in_one_order(nights, after: bool) -> None:
     """A whole rollback at each call of the run's wake: the wake steps back, and both tell the same."""
     for at in range(1, 200):
         it = nights()
         scene = it.register()
         words: list[str] = []
-        cloud = DyingCloud(it.cloud, at, instead=lambda it=it, words=words: words.append(it.go_back()))
+        cloud = DyingCloud(it.cloud, at, after=after, instead=lambda it=it, words=words: words.append(it.go_back()))
         it.deploy(scene, cloud=cloud, wakes=1)
         if not words:
             assert at > 20
@@ -280,6 +282,94 @@ def test_a_rollback_in_the_middle_of_a_deployment_ends_in_one_order(nights) -> N
         assert outcome.startswith(("Nothing deployed", "deployed")), where
         assert sum(scene.endpoint.traffic.values()) == 100, where
         assert deployed_model_id(scene.run_key) not in scene.endpoint.traffic, where
+
+
+def clean(it: Nights, cloud: Any) -> list[str]:
+    """The daily cleaning's part for deployed models; gives the outcomes."""
+    now = it.cloud.clock.now()
+    return [end_deployment(cloud, item, now).outcome for item in list(find_deployments(cloud, "flight_delays", now))]
+
+
+def expire(it: Nights) -> None:
+    """The hours are over that the version before is kept for."""
+    uri = storage.rollout_uri(SETTINGS_BUCKET, "flight_delays")
+    kept = it.rollout().kept.model_copy(update={"until": it.cloud.clock.now() - timedelta(hours=1)})
+    it.cloud.artifacts.objects[uri] = it.rollout().model_copy(update={"kept": kept}).to_bytes()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("hours", [24, 0], ids=["kept", "not kept"])
+def test_a_rollback_in_the_middle_of_a_cleaning_keeps_what_serves(nights, hours: int, after: bool) -> None:
+    """At each call of it: the version that is gone back to answers all requests, whatever the cleaning had judged."""
+    outcomes = set()
+    for at in range(1, 60):
+        it = nights()
+        it.scenes[0].deployment(keep_previous_hours=hours)
+        expire(it)
+        words: list[str] = []
+        cloud = DyingCloud(it.cloud, at, after=after, instead=lambda it=it, words=words: words.append(it.go_back()))
+        outcomes.update(clean(it, cloud))
+        if not words:
+            assert at > 5
+            break
+        it.require_served(f"call {at} ({cloud.calls[at - 1]}): {words}", "1", "2")
+    assert outcomes == {"left", "undeployed"}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_cleaning_in_the_middle_of_a_rollback_keeps_what_serves(nights, after: bool) -> None:
+    """At each call of it: where the machines were taken away before the rollback had begun, they come again."""
+    for at in range(1, 100):
+        it = nights()
+        expire(it)
+        done: list[Any] = []
+        cloud = DyingCloud(it.cloud, at, after=after, instead=lambda it=it, done=done: done.append(clean(it, it.cloud)))
+        task = RollBackOperator(task_id="roll_back", retries=3, cloud=cloud.connect)
+        it._wake(it.rollback("previous", 1), task, MOST_WAKES, lambda told: told["words"])
+        if not done:
+            assert at > 15
+            break
+        it.require_served(f"call {at} ({cloud.calls[at - 1]}): {done}", "1", "2")
+
+
+def returning(it: Nights, **before: Any) -> None:
+    """A rollout that would bring the champion back, as somebody wrote or copied it."""
+    last = it.rollout()
+    forged = last.model_copy(
+        update={"state": "returning", "because": "x", "before": last.before.model_copy(update=before)}
+    )
+    it.cloud.artifacts.objects[storage.rollout_uri(SETTINGS_BUCKET, "flight_delays")] = forged.to_bytes()
+
+
+@pytest.mark.parametrize("verdict", ["reject", None], ids=["rejected", "no decision"])
+def test_a_forged_rollout_makes_no_champion_that_no_decision_promoted(nights, verdict: str | None) -> None:
+    """The cleaning leaves all as it is, and says what it found where."""
+    it = nights()
+    scene = it.register()
+    if verdict is None:
+        it.cloud.artifacts.take(f"{scene.folder}/decision.json")
+    else:
+        scene.change("decision", verdict=verdict)
+    traffic, aliases = scene.endpoint.traffic, {key: one.aliases for key, one in it.cloud.registry.versions.items()}
+    returning(it, champion_id="3", champion_name=it.cloud.registry.versions["3"].version_name)
+    it.cloud.clock.sleep(24 * 3600)
+    now = it.cloud.clock.now()
+    (found,) = [item for item in find_deployments(it.cloud, "flight_delays", now) if item.what == "rollout"]
+    done = end_deployment(it.cloud, found, now)
+    assert done.outcome == "left"
+    assert "rollout.json: version 3 to be champion" in done.words
+    assert "Expected a version whose own run's decision.json has the verdict promote" in done.words
+    assert scene.endpoint.traffic == traffic
+    assert {key: one.aliases for key, one in it.cloud.registry.versions.items()} == aliases
+
+
+def test_a_version_that_was_rejected_is_no_way_back(nights) -> None:
+    """By its id: the Param is named."""
+    it = nights()
+    scene = it.register()
+    scene.change("decision", verdict="reject")
+    assert "Param to of flight_delays: version 3 to be champion" in it.go_back("3")
+    it.require_served("", "2", "1")
 
 
 def test_a_deployment_waits_for_a_rollback_that_is_under_way(nights) -> None:

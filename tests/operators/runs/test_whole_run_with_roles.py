@@ -20,6 +20,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.operators.monitoring import signal_measurement
 from retraining.operators.retention import garbage_collection
 from retraining.operators.scoring import scoring_plan
+from tests.support.scenes.asked_endpoint import retire
 from tests.support.scenes.data_tasks import make_source
 from tests.support.scenes.monitor_run import require_replayed
 from tests.support.scenes.roles import JOBS_ACCOUNT, ROOT, SOURCE, Role, Roles, documented_roles
@@ -88,10 +89,7 @@ def spec(local_cloud: Any, include: Path, monkeypatch: pytest.MonkeyPatch) -> It
     yield load_spec(include / "models" / f"{MODEL}.yaml")
     endpoints = Cloud().endpoints
     if endpoint := endpoints.get(MODEL):
-        for deployed_id in sorted(
-            endpoint.deployed, key=lambda each: endpoint.traffic.get(each, 0)
-        ):  # those without first
-            endpoints.undeploy(endpoint, deployed_id)
+        retire(endpoint.name)
 
 
 def post(local_cloud: Any, path: str, body: Any) -> dict[str, Any]:

@@ -103,8 +103,10 @@ class FakeEndpoints:
         self, endpoint: Endpoint, version_name: str, run_key: str, machine: Mapping[str, Any]
     ) -> Operation | None:
         """As the hook."""
-        if deployed_model_id(run_key) in self._there(endpoint.name).deployed:
+        now = self._there(endpoint.name)
+        if deployed_model_id(run_key) in now.deployed:
             return None
+        self._require_etag(endpoint, now)
         self.deploys.append(version_name)
         self.machines.append(machine)
         name = f"operations/{len(self.deploys)}"
@@ -127,16 +129,16 @@ class FakeEndpoints:
         leaving = [f"undeploy-{deployed_id}" for at, deployed_id in self.leaving if at == endpoint.name]
         return [Operation(name=name, done=False) for name in (*deploying, *leaving)]
 
-    def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
+    def set_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int], generation: int | None = None) -> Endpoint:
         """As the hook: compare and set."""
-        now = self._there(endpoint.name)
-        if endpoint.etag != now.etag:
-            if now.traffic == dict(traffic):
-                return now
-            raise ConflictError(endpoint.name, f"traffic {now.traffic}: somebody else changed it")
+        now, labels = self._there(endpoint.name), endpoint.allowed(generation)
+        if endpoint.etag != now.etag and (now.traffic, now.labels) == (dict(traffic), labels):
+            return now
+        self._require_etag(endpoint, now)
         if (traffic and sum(traffic.values()) != 100) or not set(traffic) <= set(now.deployed):
             raise InvalidArgument(f"traffic_split {dict(traffic)} of {sorted(now.deployed)}")
-        return self._change(endpoint.name, traffic={key: share for key, share in traffic.items() if share})
+        shares = {key: share for key, share in traffic.items() if share}
+        return self._change(endpoint.name, traffic=shares, labels=labels)
 
     def set_sampling(self, endpoint: Endpoint, sampling: float) -> None:
         """As the hook."""
@@ -147,6 +149,7 @@ class FakeEndpoints:
         now = self._there(endpoint.name)
         if deployed_id not in now.deployed:
             return
+        self._require_etag(endpoint, now)
         assert (endpoint.name, deployed_id) not in self.leaving, "it is being undeployed already"
         if len(now.deployed) > 1 and now.traffic.get(deployed_id):
             raise FailedPrecondition(f"The deployed model {deployed_id} has traffic")
@@ -170,6 +173,10 @@ class FakeEndpoints:
     def touch(self, name: str) -> None:
         """Change an endpoint as somebody else would."""
         self._change(name)
+
+    def _require_etag(self, read: Endpoint, now: Endpoint) -> None:
+        if read.etag != now.etag:
+            raise ConflictError(now.name, f"traffic {now.traffic}: somebody else changed it")
 
     def _there(self, name: str) -> Endpoint:
         if name not in self.by_name:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import Any
 
 import google.auth
@@ -18,11 +20,15 @@ def predict(endpoint_name: str, instances: list[Any]) -> list[Any]:
     return list(answer.json()["predictions"])
 
 
-def retire(endpoint_name: str) -> None:
-    """End what serves, for the tests of other files."""
+def retire(endpoint_name: str, within_s: float = 120.0) -> None:
+    """End what serves, what has the traffic last, for the tests of other files."""
+    from retraining.core.errors import ConflictError
     from retraining.hooks.cloud import Cloud
 
-    endpoints = Cloud().endpoints
-    endpoint = endpoints.read_endpoint(endpoint_name)
-    for deployed_id in endpoint.deployed:
-        endpoints.undeploy(endpoint, deployed_id)
+    endpoints, until = Cloud().endpoints, time.monotonic() + within_s
+    while (endpoint := endpoints.read_endpoint(endpoint_name)).deployed:
+        assert time.monotonic() < until, f"{endpoint.deployed} stay on {endpoint_name}"
+        if not endpoints.running_operations(endpoint):
+            with contextlib.suppress(ConflictError):
+                endpoints.undeploy(endpoint, min(endpoint.deployed, key=lambda one: endpoint.traffic.get(one, 0)))
+        time.sleep(0.05)

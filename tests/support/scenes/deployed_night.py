@@ -21,6 +21,7 @@ from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import Death, DyingCloud
 from tests.support.fakes.settings import PLACES
+from tests.support.scenes.asked_endpoint import retire
 from tests.support.scenes.deployment import example
 from tests.support.scenes.served_models import INSTANCE, upload_model
 
@@ -163,8 +164,7 @@ class Night:
     def retire(self) -> None:
         """End what serves; what has the traffic last."""
         if endpoint := self.cloud.endpoints.get(self.model):
-            for deployed_id in sorted(endpoint.deployed, key=lambda one: endpoint.traffic.get(one, 0)):
-                self.cloud.endpoints.undeploy(endpoint, deployed_id)
+            retire(endpoint.name)
 
     def _wait(self) -> None:
         assert isinstance(self.cloud.clock, Waiting)

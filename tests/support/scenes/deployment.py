@@ -88,9 +88,17 @@ class Scene:
         rows += [{"deployed_model_id": self.mine, "answer": f"{number / 400 + moved}"} for number in range(200)]
         self.cloud.warehouse.rows["answers"] = rows
 
+    def promoted(self, run_key: str) -> None:
+        """An earlier run's decision, which promoted its version."""
+        values = self.read("decision") | {"run_key": run_key, "verdict": "promote"}
+        folder = self.folder.replace(self.run_key, run_key)
+        document: Document = KINDS["decision"].parse(json.dumps(values))
+        self.cloud.artifacts.objects[f"{folder}/decision.json"] = document.to_bytes()
+
     def old_champion(self, run_key: str = "20130101t000000z-000000000000") -> str:
         """A champion that serves, and that the decision was taken against; gives its deployed-model id."""
         version = self.cloud.registry.add(run_key)
+        self.promoted(run_key)
         self.cloud.registry.merge_aliases(version, ["champion", "default"])
         self.decided_against(version.version_id, run_key)
         deployed_id = deployed_model_id(run_key)

@@ -60,7 +60,7 @@ class Night:
 
     def teardown(self) -> None:
         """The run's task `cancel_jobs`, as often as it asks to be called again."""
-        task = CancelJobsOperator(task_id="cancel_jobs", cloud=self.scene.cloud.connect)
+        task = CancelJobsOperator(task_id="cancel_jobs", run_uri=self.scene.folder, cloud=self.scene.cloud.connect)
         for _ in range(MOST_WAKES):
             self.scene.cloud.clock.sleep(60)
             with contextlib.suppress(AirflowRescheduleException):
@@ -89,6 +89,7 @@ def promoted_night(make_run: Any, *, first: bool = False, keep_hours: int = 24, 
     scene.deployment(keep_previous_hours=keep_hours, **deployment)
     if not first:
         before = scene.cloud.registry.add("20121231t000000z-000000000000")
+        scene.promoted(before.run_key)
         scene.old_champion()
         scene.cloud.registry.merge_aliases(before, ["previous"])
     return Night(make_run, scene)

@@ -141,6 +141,7 @@ class Before(Value):
     """What was so before the endpoint was touched; what cannot be completed is brought back to this.
 
     Version ids by alias (null: no version had it), name of the champion's version, and traffic by deployed model.
+    `others` are those of them that no run made and that keep their share.
     """
 
     champion_id: str | None
@@ -148,6 +149,7 @@ class Before(Value):
     previous_id: str | None
     default_id: str | None
     traffic: dict[str, Annotated[int, Field(ge=0, le=100)]]
+    others: tuple[str, ...] = ()
 
 
 class Kept(Value):

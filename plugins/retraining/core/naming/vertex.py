@@ -26,6 +26,8 @@ MODELS_LABEL = "retraining-models"
 OWN = "own"
 CAUSE_LABEL = "retraining-cause"
 """Of a version: why its run was started."""
+ROLLOUT_LABEL = "retraining-rollout"
+"""Of an endpoint: the generation of the model's `rollout.json` that allowed what it serves."""
 
 CHALLENGER = "challenger"
 CHAMPION = "champion"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from retraining.core.documents import Decision, Plan, Rollout
+from retraining.core.errors import ContractError
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.vertex import CHALLENGER, CHAMPION, DEFAULT, PREVIOUS, alias_as_of
 from retraining.core.promotion.versions import Version
@@ -87,6 +88,59 @@ def changes_back(rollout: Rollout, versions: Iterable[Version]) -> list[AliasCha
     if old is not None and PREVIOUS in old.aliases and before.previous_id != old.version_id:
         changes.append(_back(PREVIOUS, old, by_id.get(before.previous_id or "")))
     return changes
+
+
+def changes_of_latecomer(mine: Rollout, now: Rollout | None, versions: Iterable[Version]) -> list[AliasChange]:
+    """Return how the aliases that an ended rollout moved after its end go where they belong by what is stored now.
+
+    Only those that are where it put them: what another one moved since stays.
+
+    Args:
+        mine: The rollout, as the worker that moved them knew it.
+        now: As it is stored; None: it is gone.
+        versions: All of the model.
+    """
+    versions = list(versions)
+    if now is None or is_same(mine, now):
+        return changes_back(mine, versions)
+    by_id = {version.version_id: version for version in versions}
+    forward = now.state == "done" or (now.state == "ended" and not now.because)
+    before = now.before
+    belongs = {
+        CHAMPION: now.version_id if forward else before.champion_id,
+        PREVIOUS: before.champion_id if forward else before.previous_id,
+        DEFAULT: now.version_id if forward else before.default_id,
+    }
+    put = {CHAMPION: mine.version_id, PREVIOUS: mine.before.champion_id, DEFAULT: mine.version_id}
+    changes = []
+    for alias, version_id in put.items():
+        holder, to = by_id.get(version_id or ""), by_id.get(belongs[alias] or "")
+        if holder is None or alias not in holder.aliases or holder is to or (to is None and alias == DEFAULT):
+            continue
+        changes.append(_back(alias, holder, to))
+    return changes
+
+
+def is_same(one: Rollout, other: Rollout) -> bool:
+    """Tell whether two rollouts are the same change of a champion: of one run, or one rollback."""
+    return (one.run_key, one.rollback) == (other.run_key, other.rollback)
+
+
+def without_verdict(where: str, version: Version, way_out: str) -> ContractError:
+    """Return why a version is not made champion.
+
+    Args:
+        where: What names it.
+        version: That its own run did not promote.
+        way_out: For whoever reads it.
+    """
+    made = f"run {version.run_key}, whose decision did not promote it" if version.run_key else "no run of this system"
+    return ContractError(
+        where,
+        f"version {version.version_id} to be champion, which was made by {made}",
+        "a version whose own run's decision.json has the verdict promote",
+        way_out,
+    )
 
 
 def _back(alias: str, holder: Version, to: Version | None) -> AliasChange:

@@ -7,6 +7,7 @@ from retraining.core.documents.document import format_time
 from retraining.core.errors import ContractError
 from retraining.core.naming.bigquery import request_log_table
 from retraining.core.naming.run_keys import RunKey
+from retraining.core.promotion.shares import with_version
 from retraining.core.promotion.versions import Version
 from retraining.core.spec.deployment import Deployment as DeploymentSection
 from retraining.core.untyped import JsonObject
@@ -134,7 +135,8 @@ def nothing_deployed(
 def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
     """Return the document of a run whose version serves all requests."""
     before = rollout.before
-    message = f"Version {rollout.version_id} serves all requests as champion"
+    traffic = with_version(before, rollout.deployed_model_id, 100)
+    message = f"Version {rollout.version_id} serves {_part(traffic[rollout.deployed_model_id])} requests as champion"
     message += f", after version {before.champion_id}" if before.champion_id else ", the first one"
     if rollout.kept:
         message += f", which stays deployed without traffic until {format_time(rollout.kept.until)}"
@@ -145,7 +147,7 @@ def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
         words=f"{message}.",
         endpoint_name=endpoint_name,
         deployed_model_id=rollout.deployed_model_id,
-        traffic={rollout.deployed_model_id: 100},
+        traffic=traffic,
         version_name=rollout.version_name,
         previous_version_name=before.champion_name,
         smoke_test=rollout.smoke_test,
@@ -153,6 +155,10 @@ def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
         steps=rollout.steps,
         staging=rollout.staging,
     )
+
+
+def _part(percent: int) -> str:
+    return "all" if percent == 100 else f"{percent} % of the"
 
 
 def _called(version_id: str | None) -> str:

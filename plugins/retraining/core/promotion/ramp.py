@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from retraining.core.documents import RampGate, RampStep, Served
+from retraining.core.errors import ConflictError
 from retraining.core.spec.deployment import Canary
 
 METRICS_LATE = timedelta(minutes=3)
@@ -38,22 +39,6 @@ def first_percent(before: Mapping[str, int]) -> int:
         before: Traffic without it, by deployed-model id; empty: nobody serves.
     """
     return FIRST_PERCENT if before else 100
-
-
-def split(before: Mapping[str, int], deployed_id: str, percent: int) -> dict[str, int]:
-    """Return the traffic with a version's share; the others keep theirs in proportion, to the whole percent.
-
-    Args:
-        before: Traffic without it, which adds up to 100; empty: nobody serves, and it has all.
-        deployed_id: Of the version.
-        percent: 1 to 100.
-    """
-    if not before:
-        return {deployed_id: 100}
-    rest = 100 - percent
-    shares = {key: share * rest // 100 for key, share in before.items()}
-    shares[max(before, key=before.__getitem__)] += rest - sum(shares.values())
-    return {deployed_id: percent} | {key: share for key, share in shares.items() if share}
 
 
 def next_percent(canary: Canary | None, before: Mapping[str, int], steps: Sequence[RampStep]) -> int:
@@ -110,6 +95,16 @@ def judge(
 def failed_gate(steps: Sequence[RampStep]) -> RampGate | None:
     """Return the gate for which a ramp ended."""
     return next((gate for step in steps for gate in step.gates if gate.passed is False), None)
+
+
+def changed_traffic(endpoint_name: str, traffic: Mapping[str, int], expected: Mapping[str, int]) -> ConflictError:
+    """Return why a ramp does not go on: somebody else shared the requests anew."""
+    return ConflictError(
+        endpoint_name,
+        f"traffic {dict(traffic)}: somebody else changed it during the ramp",
+        f"{dict(expected)}",
+        "Clear the deploy task to begin again",
+    )
 
 
 def refusal(steps: Sequence[RampStep]) -> str:

@@ -14,6 +14,7 @@ from retraining.core.documents.document import format_time
 from retraining.core.errors import JobError
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.core.promotion.ramp import failed_gate
+from retraining.core.promotion.shares import persons
 from retraining.core.promotion.versions import Version
 
 CLAIM = timedelta(minutes=2)
@@ -33,6 +34,9 @@ TEST_TAKES = timedelta(minutes=12)
 """At most: what a test that nobody ended is taken to have lasted."""
 
 SMOKE_REQUESTS_KEPT = 500
+
+NOT_BEGUN = "its run ended before anything was changed"
+"""Of a rollout that was written down at its run's end, so that a process of the run that lives still begins none."""
 
 
 MACHINES_COME_WITHIN = timedelta(hours=2)
@@ -68,7 +72,12 @@ def is_superseded(mine: Rollout, now: Rollout | None) -> bool:
     """
     if now is None or (now.run_key, now.rollback) != (mine.run_key, mine.rollback):
         return True
-    return now.state == "returning" or now.stopped_by is not None
+    return now.state == "returning" or was_brought_back(now) or now.stopped_by is not None
+
+
+def was_brought_back(rollout: Rollout) -> bool:
+    """Tell whether a rollout ended with what was before it, and not with its version as champion."""
+    return rollout.state == "ended" and bool(rollout.because)
 
 
 def reason_of_rollback(rollout: Rollout | None, registration: Registration, champion: Version | None) -> str | None:
@@ -165,6 +174,7 @@ def state_before(
     previous: Version | None,
     default: Version | None,
     traffic: Mapping[str, int],
+    own: Collection[str],
     *,
     again: bool,
 ) -> Before:
@@ -176,9 +186,11 @@ def state_before(
         previous: The version with that alias now.
         default: The version with that alias now.
         traffic: Of the endpoint, by deployed-model id.
+        own: Ids of the deployed models that the version may replace.
         again: Whether the run's own version is champion already: then the one before it was champion.
     """
     mine = deployed_model_id(run_key)
+    shares = {key: share for key, share in traffic.items() if key != mine}
     if again:
         champion, previous = previous, None
     return Before(
@@ -186,7 +198,8 @@ def state_before(
         champion_name=champion.version_name if champion else None,
         previous_id=previous.version_id if previous else None,
         default_id=default.version_id if default else None,
-        traffic={key: share for key, share in traffic.items() if key != mine},
+        traffic=shares,
+        others=persons(shares, own),
     )
 
 
@@ -241,29 +254,18 @@ def kept(rollout: Rollout, now: datetime) -> Kept | None:
     return Kept(version_name=before, until=now + timedelta(hours=hours)) if before and hours else None
 
 
-def replaced(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, str]:
-    """Return what the new champion has replaced and nobody keeps: version names by deployed-model id."""
-    stays = rollout.kept.version_name if rollout.kept else None
-    return {key: name for key, name in deployed.items() if key != rollout.deployed_model_id and name != stays}
-
-
-def traffic_before(rollout: Rollout, deployed: Mapping[str, str]) -> dict[str, int]:
-    """Return the traffic to go back to.
-
-    As it was; where that is gone, the champion's; else none, and the endpoint is empty.
+def replaced(rollout: Rollout, deployed: Mapping[str, str], own: Collection[str]) -> dict[str, str]:
+    """Return what the new champion has replaced and nobody keeps: version names by deployed-model id.
 
     Args:
-        rollout: With what was before.
-        deployed: Version name by deployed-model id, as the endpoint has them now.
+        rollout: Of the new champion.
+        deployed: Version names of all deployed models of the endpoint, by id.
+        own: Ids of those that a rollout may replace; what a person deployed is not among them.
     """
-    mine = rollout.deployed_model_id
-    noted = {key: share for key, share in rollout.before.traffic.items() if share and key in deployed and key != mine}
-    if sum(noted.values()) == 100:
-        return noted
-    champions = sorted(
-        key for key, name in deployed.items() if name == rollout.before.champion_name and name and key != mine
-    )
-    return {champions[-1]: 100} if champions else {}
+    stays = rollout.kept.version_name if rollout.kept else None
+    return {
+        key: name for key, name in deployed.items() if key in own and key != rollout.deployed_model_id and name != stays
+    }
 
 
 def unclaimed(

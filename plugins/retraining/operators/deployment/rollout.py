@@ -8,13 +8,13 @@ own answers; what cannot be completed is brought back by `Return`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from retraining.core.documents import Deployment, Golden, Plan, Registration, Report, SmokeTest, Staging
+from retraining.core.documents import Before, Deployment, Golden, Plan, Registration, Report, SmokeTest, Staging
 from retraining.core.documents.deployment import RolloutState as RolloutPhase
 from retraining.core.errors import ConflictError, ContractError, RetrainingError
 from retraining.core.naming import bigquery, storage, vertex
-from retraining.core.promotion import aliases, deployments, ramp, rollouts, smoke_tests
+from retraining.core.promotion import aliases, deployments, ramp, rollouts, shares, smoke_tests
 from retraining.core.promotion.versions import Version
 from retraining.hooks.endpoints import Endpoint, EndpointOptions
 from retraining.hooks.operations import Operation
@@ -22,13 +22,15 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import (
     clear_staging,
     complete_rollout,
-    give_aliases_back,
     move_traffic,
     roll_back,
+    state_before,
+    take_aliases_back,
     undeploy_replaced,
 )
 from retraining.operators.deployment.rollout_ramp import Ramp
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+from retraining.operators.deployment.verdicts import require_promoted
 from retraining.operators.deployment.version_upload import drop_twins
 
 LOGGER = logging.getLogger(__name__)
@@ -130,30 +132,34 @@ class RolloutSteps:
 
     def _begin_rollout(self, champion: Version | None, dag_run: str) -> None:
         """Write down what is so now, before anything is changed."""
-        registry, model, now = self._cloud.registry, self._plan.model, self._state.moment()
-        log_table = bigquery.request_log_table(self._plan.project, self._plan.dataset, model)
-        deployment = self._plan.spec.deployment
-        options = EndpointOptions(dedicated=deployment.dedicated_endpoint, sampling=deployment.request_log_sampling)
-        endpoint = self._cloud.endpoints.ensure(model, log_table, {vertex.MODEL_LABEL: model}, options)
-        if not self._rollback:  # which takes the endpoint as it is: it must always be possible
-            deployments.require_kind(self._plan, endpoint.name, dedicated=endpoint.dedicated)
-            if endpoint.sampling not in (None, options.sampling):
-                self._cloud.endpoints.set_sampling(endpoint, options.sampling)
+        model, now, earlier = self._plan.model, self._state.moment(), self._state.found
+        endpoint = self._endpoint()
+        self._state.require_unchanged()
         drop_twins(self._cloud, model, self._plan.run_key)  # of an upload that ended after another had counted
-        earlier = self._state.found
-        previous = registry.find_by_alias(model, vertex.PREVIOUS)
-        default = registry.find_by_alias(model, vertex.DEFAULT)
         again = champion is not None and champion.version_id == self._registration.version_id
         if again and rollouts.is_complete(earlier, self._plan.run_key, endpoint.traffic):
-            self._state.change_rollout(state="done", dag_run=dag_run)
+            self._state.change_rollout(state="done", because="", dag_run=dag_run)
             return
-        before = rollouts.state_before(self._plan.run_key, champion, previous, default, endpoint.traffic, again=again)
+        before = state_before(self._cloud, self._plan, endpoint, champion, again=again)
         begun = rollouts.begun(self._plan, self._registration, earlier, before, dag_run, now, self._rollback)
         if self._plan.spec.deployment.staging and not (self._rollback or again):
             name = vertex.endpoint_name(self._plan.project, self._plan.region, vertex.staging_of(model))
             begun = rollouts.staged(begun, name)
         self._state.begin_rollout(begun)
         self._began = True
+
+    def _endpoint(self) -> Endpoint:
+        """Return the model's endpoint; made where it is missing, with the share of logged requests that is wanted."""
+        model, deployment = self._plan.model, self._plan.spec.deployment
+        log_table = bigquery.request_log_table(self._plan.project, self._plan.dataset, model)
+        options = EndpointOptions(dedicated=deployment.dedicated_endpoint, sampling=deployment.request_log_sampling)
+        endpoint = self._cloud.endpoints.ensure(model, log_table, {vertex.MODEL_LABEL: model}, options)
+        if not self._rollback:  # which takes the endpoint as it is: it must always be possible
+            deployments.require_kind(self._plan, endpoint.name, dedicated=endpoint.dedicated)
+            if endpoint.sampling not in (None, options.sampling):
+                self._state.require_unchanged()
+                self._cloud.endpoints.set_sampling(endpoint, options.sampling)
+        return endpoint
 
     def _try_on_staging(self) -> None:
         """Deploy the version where no customer asks it, compare its answers, take it off again; then begin for real.
@@ -176,7 +182,7 @@ class RolloutSteps:
         """Compare the version's answers with the saved model's; one that is wrong ends the rollout, and is no error."""
         smoke_requests = self._report.golden if self._report else ()
         tried = Staging(endpoint_name=endpoint.name, passed=True)
-        move_traffic(self._cloud, self._state, endpoint, {self._id: 100})
+        move_traffic(self._cloud, self._state, endpoint, lambda _: {self._id: 100})
         try:
             smoke_test = self._ask_smoke_requests(endpoint, smoke_requests, 100)
         except ContractError as error:
@@ -195,7 +201,7 @@ class RolloutSteps:
             seen = self._cloud.endpoints.read_endpoint(endpoint.name)
             if self._id in seen.deployed:
                 return seen
-            if (operation is None or operation.done) and self._start_deployment(endpoint, operation):
+            if (operation is None or operation.done) and self._start_deployment(seen, operation):
                 continue
             if endless := rollouts.endless_start(self._state.current, endpoint.name, self._state.moment()):
                 self._go_back(endless)
@@ -235,16 +241,33 @@ class RolloutSteps:
             LOGGER.warning("%s is done, and the endpoint does not have the model: once more", current.operation)
         self._state.change_rollout(operation=None, asked=now, starts=current.starts + 1)
         self._began = False
-        started = self._cloud.endpoints.start_deploy(
-            endpoint,
-            self._registration.version_name,
-            self._plan.run_key,
-            deployments.machine_of(self._plan.spec.deployment),
-        )
+        try:
+            started = self._cloud.endpoints.start_deploy(
+                endpoint,
+                self._registration.version_name,
+                self._plan.run_key,
+                deployments.machine_of(self._plan.spec.deployment),
+            )
+        except ConflictError as error:  # the endpoint is another one since it was read: nothing was asked for
+            LOGGER.info("%s", error)
+            self._state.change_rollout(starts=max(current.starts, 1))
+            self._began = True
+            return False
         if started is not None:
             LOGGER.info("%s: deploying %s", started.name, self._registration.version_name)
-            self._state.change_rollout(operation=started.name)
+            self._note_operation(started.name)
         return True
+
+    def _note_operation(self, name: str) -> None:
+        """Write down what is under way; where the rollout ended meanwhile, nobody will wait for it."""
+        try:
+            self._state.change_rollout(operation=name)
+        except OvertakenError:
+            mine, now = self._state.current, self._state.read_rollout()
+            if rollouts.is_superseded(mine, now) or not rollouts.is_open(now):
+                LOGGER.warning("%s is cancelled: the rollout was ended meanwhile", name)
+                self._cloud.endpoints.cancel_operation(name)
+            raise
 
     def _or_go_back(self, step: Callable[[], None]) -> None:
         """Take a step that changes what people meet; on any error bring all back to what was before."""
@@ -261,11 +284,12 @@ class RolloutSteps:
 
         A version that is gone back to served before: it has all traffic at once, and is asked then.
         """
-        before = rollouts.traffic_before(self._state.current, endpoint.deployed)
-        traffic = ramp.split(before, self._id, 100 if self._rollback else ramp.first_percent(before))
+        before = self._note_traffic_before(endpoint)
+        percent = 100 if self._rollback else ramp.first_percent(before.traffic)
+        traffic = shares.with_version(before, self._id, percent)
         passed: RolloutPhase = "proven" if self._rollback else "ramping"
         if self._report is None:
-            move_traffic(self._cloud, self._state, endpoint, traffic)
+            self._move_traffic(endpoint, traffic)
             self._state.change_rollout(state=passed)
             return
         instances, start = len(self._report.golden), self._state.moment()
@@ -273,10 +297,34 @@ class RolloutSteps:
         until = start + rollouts.TEST_TAKES
         windows = rollouts.with_smoke_request(self._state.current, traffic, start, until, instances)
         self._state.change_rollout(smoke_requests=windows)
-        move_traffic(self._cloud, self._state, endpoint, traffic)
+        self._move_traffic(endpoint, traffic)
         smoke_test = self._ask_smoke_requests(endpoint, self._report.golden, traffic[self._id])
         windows = rollouts.with_smoke_request(self._state.current, traffic, start, self._state.moment(), instances)
         self._state.change_rollout(state=passed, smoke_test=smoke_test, smoke_requests=windows)
+
+    def _note_traffic_before(self, endpoint: Endpoint) -> Before:
+        """Write down what the traffic is without the version, where a person changed it while the machines came."""
+        before = self._state.current.before
+        traffic = shares.without_version(self._state.current, endpoint.traffic, endpoint.deployed) or {}
+        if traffic != {key: share for key, share in before.traffic.items() if share}:
+            LOGGER.warning("somebody changed the traffic since the rollout began: it is %s now", traffic)
+            versions = self._cloud.registry.list_versions(self._plan.model)
+            own = shares.own_models(endpoint.deployed, versions, before.champion_name)
+            before = before.model_copy(update={"traffic": traffic, "others": shares.persons(traffic, own)})
+            self._state.change_rollout(before=before)
+        return before
+
+    def _move_traffic(self, endpoint: Endpoint, traffic: Mapping[str, int]) -> None:
+        """Give the version its share, if the rest is as it was noted."""
+        mine = self._state.current
+
+        def choose(seen: Endpoint) -> Mapping[str, int]:
+            noted = {key: share for key, share in mine.before.traffic.items() if share}
+            if (shares.without_version(mine, seen.traffic, seen.deployed) or {}) != noted:
+                raise ramp.changed_traffic(seen.name, seen.traffic, noted)
+            return traffic
+
+        move_traffic(self._cloud, self._state, endpoint, choose)
 
     def _ask_smoke_requests(self, endpoint: Endpoint, smoke_requests: Sequence[Golden], percent: int) -> SmokeTest:
         """Ask until the version, which has some percent of the traffic, gave enough answers."""
@@ -326,28 +374,28 @@ class RolloutSteps:
                 "it to be there",
                 "Clear register and what follows it: it is registered again",
             )
-        holder = registry.find_by_alias(model, vertex.CHAMPION)
-        if holder is None or holder.version_id != version.version_id:
-            if holder is not None and aliases.becomes_previous(self._state.current, holder):
-                registry.merge_aliases(holder, [vertex.PREVIOUS])
-            version = registry.move_alias(model, vertex.CHAMPION, version, before.champion_id)
+        require_promoted(self._cloud, model, version, self._state.uri)
+        endpoint = self._cloud.endpoints.get(model)
+        if endpoint is None or not endpoint.traffic.get(self._id):
+            raise ramp.changed_traffic(self._plan.model, endpoint.traffic if endpoint else {}, {self._id: 100})
+        mine = self._state.current
         try:
-            complete_rollout(registry, version, self._state)
+            holder = registry.find_by_alias(model, vertex.CHAMPION)
+            if holder is None or holder.version_id != version.version_id:
+                if holder is not None and aliases.becomes_previous(mine, holder):
+                    self._state.require_unchanged()
+                    registry.merge_aliases(holder, [vertex.PREVIOUS])
+                self._state.require_unchanged()
+                version = registry.move_alias(model, vertex.CHAMPION, version, before.champion_id)
+            complete_rollout(self._cloud, version, self._state)
         except OvertakenError:
-            self._take_aliases_back()
+            take_aliases_back(self._cloud, mine, self._state)
             raise
-
-    def _take_aliases_back(self) -> None:
-        """Undo what was moved after another change had taken this one's place: aliases know no generation."""
-        mine, now = self._state.current, self._state.read_rollout()
-        if rollouts.is_superseded(mine, now):
-            LOGGER.warning("this rollout was ended by another change of the champion")
-            give_aliases_back(self._cloud, mine)
 
     def _go_back(self, error: Exception) -> None:
         """Turn to the way back, which is the only one from here on, whoever takes it; the error says why."""
         try:
-            self._state.change_rollout(state="returning", because=str(error))
+            self._state.change_rollout(state="returning", because=str(error) or type(error).__name__)
             roll_back(self._cloud, self._state)
         except OvertakenError:
             LOGGER.warning("somebody else goes on with the rollout: nothing is brought back here")

@@ -6,39 +6,83 @@ and may be repeated. Traffic is set before anything is undeployed.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from retraining.core.documents import Rollout
+from retraining.core.documents import Before, Deployment, Plan, Registration, Rollout
 from retraining.core.errors import ConflictError
 from retraining.core.naming import vertex
-from retraining.core.promotion import aliases, rollouts
+from retraining.core.promotion import aliases, rollouts, shares
+from retraining.core.promotion.aliases import AliasChange
 from retraining.core.promotion.versions import Version
 from retraining.hooks.endpoints import Endpoint
-from retraining.hooks.ports import CloudPort, RegistryPort
+from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+from retraining.operators.deployment.verdicts import require_promoted
+from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
 TRAFFIC_TRIES = 3
 
 
-def settle_run(cloud: CloudPort, model: str, dag_run: str) -> bool:
+def settle_run(cloud: CloudPort, model: str, dag_run: str, record: Record | None) -> bool:
     """Settle what an ended DAG run left of its deployment; False when something is still under way.
 
     Args:
         cloud: The hooks.
         model: Of the run.
         dag_run: Label of the DAG run.
+        record: Of the run; None: it came to no plan.
     """
     state = RolloutState(cloud, model)
     rollout = state.read_rollout()
+    if not rollouts.is_open(rollout):
+        _fence_off(cloud, state, dag_run, record)
+        return True
     if rollout is None or rollout.dag_run != dag_run:
         return True
     try:
         return settle_rollout(cloud, state)
-    except OvertakenError as error:  # the task's process lives still, or another one settles it
+    except ConflictError as error:  # the task's process lives still, or another one settles it
         LOGGER.info("%s", error)
         return False
+
+
+def _fence_off(cloud: CloudPort, state: RolloutState, dag_run: str, record: Record | None) -> None:
+    """See to it that a process of an ended run that lives still begins no rollout."""
+    if record is None or record.find_document(Deployment) is not None:
+        return
+    registration = record.find_document(Registration)
+    if state.found is not None:
+        state.fence_off()
+    elif registration is not None:  # the model's first: there is no document yet that it could be fenced off by
+        plan = record.read_document(Plan)
+        champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
+        before = state_before(cloud, plan, cloud.endpoints.get(plan.model), champion)
+        begun = rollouts.begun(plan, registration, None, before, dag_run, state.moment())
+        with contextlib.suppress(OvertakenError):  # it has begun meanwhile: the next poke settles it
+            state.begin_rollout(begun.model_copy(update={"state": "ended", "because": rollouts.NOT_BEGUN}))
+
+
+def state_before(
+    cloud: CloudPort, plan: Plan, endpoint: Endpoint | None, champion: Version | None, *, again: bool = False
+) -> Before:
+    """Return what is so now, and what a rollout of a run's version goes back to.
+
+    Args:
+        cloud: The hooks.
+        plan: The run.
+        endpoint: Of the model; None: there is none.
+        champion: The version with that alias now.
+        again: Whether that is the run's own.
+    """
+    registry, model = cloud.registry, plan.model
+    previous = registry.find_by_alias(model, vertex.PREVIOUS)
+    default = registry.find_by_alias(model, vertex.DEFAULT)
+    deployed, traffic = (endpoint.deployed, endpoint.traffic) if endpoint else ({}, {})
+    own = shares.own_models(deployed, registry.list_versions(model), champion.version_name if champion else None)
+    return rollouts.state_before(plan.run_key, champion, previous, default, traffic, own, again=again)
 
 
 def settle_rollout(cloud: CloudPort, state: RolloutState) -> bool:
@@ -58,7 +102,7 @@ def settle_rollout(cloud: CloudPort, state: RolloutState) -> bool:
     next_state, reason = rollouts.direction(rollout, champion)
     if next_state != rollout.state:
         if next_state == "done" and champion is not None:
-            complete_rollout(cloud.registry, champion, state)
+            complete_rollout(cloud, champion, state)
         else:
             state.change_rollout(state=next_state, because=reason)
     if next_state == "returning":
@@ -83,10 +127,11 @@ def settle_another(cloud: CloudPort, state: RolloutState) -> bool:
     return settle_rollout(cloud, state)
 
 
-def complete_rollout(registry: RegistryPort, champion: Version, state: RolloutState) -> None:
+def complete_rollout(cloud: CloudPort, champion: Version, state: RolloutState) -> None:
     """Give a new champion `default`, take `challenger` from it; write down that it is done, and who is kept."""
     if wishes := aliases.changes_of_office(champion):
-        registry.merge_aliases(champion, wishes)
+        state.require_unchanged()
+        cloud.registry.merge_aliases(champion, wishes)
     state.change_rollout(state="done", kept=rollouts.kept(state.current, state.moment()))
 
 
@@ -97,8 +142,13 @@ def undeploy_replaced(cloud: CloudPort, state: RolloutState) -> bool:
     """
     rollout = state.current
     endpoint = cloud.endpoints.get(rollout.model)
-    others = rollouts.replaced(rollout, endpoint.deployed) if endpoint else {}
-    if endpoint is None or not others:
+    if endpoint is None:
+        return True
+    own = shares.own_models(
+        endpoint.deployed, cloud.registry.list_versions(rollout.model), rollout.before.champion_name
+    )
+    others = rollouts.replaced(rollout, endpoint.deployed, own)
+    if not others:
         return True
     if running := cloud.endpoints.running_operations(endpoint):
         LOGGER.info("%s is at work on the endpoint: waiting for it", running[0].name)
@@ -108,7 +158,32 @@ def undeploy_replaced(cloud: CloudPort, state: RolloutState) -> bool:
             LOGGER.warning("%s (%s) has traffic: somebody gave it that, it stays", deployed_id, version_name)
             continue
         LOGGER.info("undeploying %s (%s)", deployed_id, version_name)
+        if not undeploy(cloud, state, endpoint, deployed_id):
+            return False
+        endpoint = cloud.endpoints.read_endpoint(endpoint.name)
+    return True
+
+
+def undeploy(cloud: CloudPort, state: RolloutState, endpoint: Endpoint, deployed_id: str) -> bool:
+    """Take a deployed model off an endpoint, by what was judged; False: the endpoint is another one by now.
+
+    Args:
+        cloud: The hooks.
+        state: By which it goes.
+        endpoint: As it was judged.
+        deployed_id: Of the deployed model.
+
+    Raises:
+        OvertakenError: Somebody else is at work on the rollout.
+    """
+    state.require_unchanged()
+    try:
         cloud.endpoints.undeploy(endpoint, deployed_id)
+    except OvertakenError:
+        raise
+    except ConflictError as error:
+        LOGGER.warning("%s: %s stays for now", error, deployed_id)
+        return False
     return True
 
 
@@ -126,13 +201,21 @@ def end_recorded(state: RolloutState, run_key: str) -> None:
 
 
 def roll_back(cloud: CloudPort, state: RolloutState) -> bool:
-    """Bring traffic, aliases and machines back; False while the machines are still coming or going."""
+    """Bring traffic, aliases and machines back; False while the machines are still coming or going.
+
+    Raises:
+        OvertakenError: Somebody else is at work on the rollout.
+        ContractError: The document would make a version champion again that no decision promoted.
+    """
     rollout = state.current
+    for change in aliases.changes_back(rollout, cloud.registry.list_versions(rollout.model)):
+        if change.alias == vertex.CHAMPION and not change.taken:
+            require_promoted(cloud, rollout.model, change.version, state.uri)
     endpoint = cloud.endpoints.get(rollout.model)
     if endpoint is not None:
         endpoint = _traffic_back(cloud, state, endpoint)
-    give_aliases_back(cloud, rollout)
-    if endpoint is not None and not _is_gone(cloud, rollout, endpoint):
+    give_aliases_back(cloud, state)
+    if endpoint is not None and not _is_gone(cloud, state, endpoint):
         return False
     if not clear_staging(cloud, state):
         return False
@@ -146,13 +229,24 @@ def clear_staging(cloud: CloudPort, state: RolloutState) -> bool:
     endpoint = cloud.endpoints.get(vertex.staging_of(rollout.model)) if rollout.staging else None
     if endpoint is None:
         return True
-    if endpoint.traffic:
-        endpoint = move_traffic(cloud, state, endpoint, {})
-    return _is_gone(cloud, rollout, endpoint)
+    if endpoint.traffic or not _is_touched(state, endpoint):
+        endpoint = move_traffic(cloud, state, endpoint, lambda _: {})
+    return _is_gone(cloud, state, endpoint)
 
 
-def move_traffic(cloud: CloudPort, state: RolloutState, endpoint: Endpoint, traffic: Mapping[str, int]) -> Endpoint:
+def move_traffic(
+    cloud: CloudPort, state: RolloutState, endpoint: Endpoint, choose: Callable[[Endpoint], Mapping[str, int]]
+) -> Endpoint:
     """Set the traffic while the rollout is still what this worker knows; the endpoint may change for other reasons.
+
+    The endpoint gets the rollout's generation among its labels, so that no change counts any more that rests on what
+    was read before, even where the shares stay as they are.
+
+    Args:
+        cloud: The hooks.
+        state: By which it goes.
+        endpoint: Whose traffic.
+        choose: Gives the shares by what the endpoint is now; it may refuse.
 
     Raises:
         OvertakenError: Somebody else is at work on the rollout.
@@ -162,8 +256,9 @@ def move_traffic(cloud: CloudPort, state: RolloutState, endpoint: Endpoint, traf
         # The etag first: whoever overtakes this worker after the look has then changed it.
         seen = cloud.endpoints.read_endpoint(endpoint.name)
         state.require_unchanged()
+        traffic = choose(seen)
         try:
-            return cloud.endpoints.set_traffic(seen, traffic)
+            return cloud.endpoints.set_traffic(seen, traffic, state.generation)
         except ConflictError:
             if tries == 1:
                 raise
@@ -172,41 +267,83 @@ def move_traffic(cloud: CloudPort, state: RolloutState, endpoint: Endpoint, traf
 
 def _traffic_back(cloud: CloudPort, state: RolloutState, endpoint: Endpoint) -> Endpoint:
     rollout = state.current
-    if not endpoint.traffic.get(rollout.deployed_model_id):
+    untouched = rollout.staging is not None and not rollout.staging.passed  # it did not come so far
+    if untouched or _is_touched(state, endpoint):
         return endpoint
-    before = rollouts.traffic_before(rollout, endpoint.deployed)
-    if before:
-        LOGGER.warning("the traffic goes back to %s", before)
-    else:
-        LOGGER.warning("no version served before %s: the endpoint is emptied", rollout.version_name)
-    return move_traffic(cloud, state, endpoint, before)
+
+    def choose(seen: Endpoint) -> Mapping[str, int]:
+        if not seen.traffic.get(rollout.deployed_model_id):
+            return seen.traffic
+        back = shares.without_version(rollout, seen.traffic, seen.deployed)
+        if back is None:
+            LOGGER.warning("nobody but %s is there to answer: it keeps the traffic", rollout.version_name)
+            return seen.traffic
+        if back:
+            LOGGER.warning("the traffic goes back to %s", back)
+        else:
+            LOGGER.warning("no version served before %s: the endpoint is emptied", rollout.version_name)
+        return back
+
+    return move_traffic(cloud, state, endpoint, choose)
 
 
-def _is_gone(cloud: CloudPort, rollout: Rollout, endpoint: Endpoint) -> bool:
+def _is_touched(state: RolloutState, endpoint: Endpoint) -> bool:
+    """Tell whether no change counts there any more that was thought out before the rollout was turned back."""
+    return endpoint.allowed_by == str(state.generation)
+
+
+def _is_gone(cloud: CloudPort, state: RolloutState, endpoint: Endpoint) -> bool:
     """Say whether the version's machines are gone and none are coming; end what is under way."""
+    rollout = state.current
     mine = rollout.deployed_model_id
     if rollout.rollback and not rollout.starts:
         return True  # it was deployed before, and stays so
+    seen = cloud.endpoints.read_endpoint(endpoint.name)
     running = cloud.endpoints.running_operations(endpoint)
     for operation in running:
         if operation.name == rollout.operation:
             LOGGER.warning("%s is cancelled: nobody waits for it", operation.name)
             cloud.endpoints.cancel_operation(operation.name)
-    seen = cloud.endpoints.read_endpoint(endpoint.name)
+    if seen.traffic.get(mine):
+        LOGGER.warning("%s (%s) has traffic: somebody gave it that, it stays", mine, rollout.version_name)
+        return not running
     if mine in seen.deployed and not running:
         LOGGER.warning("undeploying %s (%s)", mine, rollout.version_name)
-        cloud.endpoints.undeploy(seen, mine)
+        if not undeploy(cloud, state, seen, mine):
+            return False
         seen = cloud.endpoints.read_endpoint(endpoint.name)
     return mine not in seen.deployed and not cloud.endpoints.running_operations(endpoint)
 
 
-def give_aliases_back(cloud: CloudPort, rollout: Rollout) -> None:
+def give_aliases_back(cloud: CloudPort, state: RolloutState) -> None:
     """Give the aliases that this rollout moved back."""
+    rollout = state.current
     for change in aliases.changes_back(rollout, cloud.registry.list_versions(rollout.model)):
-        LOGGER.warning(
-            "the alias %s %s version %s",
-            change.alias,
-            "leaves" if change.taken else "goes back to",
-            change.version.version_id,
-        )
-        cloud.registry.merge_aliases(change.version, [change.wish])
+        state.require_unchanged()
+        _change_alias(cloud, change)
+
+
+def take_aliases_back(cloud: CloudPort, mine: Rollout, state: RolloutState) -> None:
+    """Undo what was moved after another change had taken this one's place: aliases know no generation.
+
+    Args:
+        cloud: The hooks.
+        mine: The rollout as the worker knew it.
+        state: Of the same model.
+    """
+    now = state.read_rollout()
+    if not rollouts.is_superseded(mine, now):
+        return
+    LOGGER.warning("this rollout was ended by another change of the champion")
+    for change in aliases.changes_of_latecomer(mine, now, cloud.registry.list_versions(mine.model)):
+        _change_alias(cloud, change)
+
+
+def _change_alias(cloud: CloudPort, change: AliasChange) -> None:
+    LOGGER.warning(
+        "the alias %s %s version %s",
+        change.alias,
+        "leaves" if change.taken else "goes back to",
+        change.version.version_id,
+    )
+    cloud.registry.merge_aliases(change.version, [change.wish])

@@ -14,7 +14,7 @@ from retraining.core.documents import Plan, RampStep, Served
 from retraining.core.errors import ConflictError
 from retraining.core.monitoring import answer_shift
 from retraining.core.naming import bigquery
-from retraining.core.promotion import ramp, rollouts
+from retraining.core.promotion import ramp, shares
 from retraining.core.promotion.versions import Version
 from retraining.core.spec.deployment import Canary
 from retraining.hooks.endpoints import Endpoint
@@ -52,13 +52,19 @@ class Ramp:
             ConflictError: Somebody else changed the endpoint or the champion.
         """
         rollout, canary = self._state.current, self._plan.spec.deployment.canary
-        before, step = rollouts.traffic_before(rollout, endpoint.deployed), ramp.open_step(rollout.steps)
-        self._require_as_left(endpoint, before, step, champion)
-        if step is not None and canary is not None and not self._pass_step(endpoint, canary, before, step):
+        step = ramp.open_step(rollout.steps)
+        self._require_champion(champion)
+        self._require_as_left(endpoint)
+        if step is not None and canary is not None and not self._pass_step(endpoint, canary, step):
             return
-        percent = ramp.next_percent(canary, before, self._state.current.steps)
-        traffic = ramp.split(before, self._id, percent)
-        move_traffic(self._cloud, self._state, endpoint, traffic)
+        percent = ramp.next_percent(canary, rollout.before.traffic, self._state.current.steps)
+        traffic = shares.with_version(rollout.before, self._id, percent)
+
+        def choose(seen: Endpoint) -> Mapping[str, int]:
+            self._require_as_left(seen)
+            return traffic
+
+        move_traffic(self._cloud, self._state, endpoint, choose)
         LOGGER.info("%d %% of the traffic goes to %s", traffic[self._id], rollout.version_name)
         if percent == 100:
             self._state.change_rollout(state="proven")
@@ -66,11 +72,9 @@ class Ramp:
             opened = RampStep(percent=percent, start=self._state.moment())
             self._state.change_rollout(steps=(*self._state.current.steps, opened))
 
-    def _require_as_left(
-        self, endpoint: Endpoint, before: Mapping[str, int], step: RampStep | None, champion: Version | None
-    ) -> None:
-        """Refuse to go on with what somebody else ended."""
-        rollout = self._state.current
+    def _require_as_left(self, endpoint: Endpoint) -> None:
+        """Refuse to go on with an endpoint that somebody else changed; a step may have begun without being noted."""
+        rollout, canary = self._state.current, self._plan.spec.deployment.canary
         if self._id not in endpoint.deployed:
             raise ConflictError(
                 endpoint.name,
@@ -78,13 +82,16 @@ class Ramp:
                 rollout.version_name,
                 "Clear the deploy task to begin again",
             )
-        if step is not None and endpoint.traffic != (expected := ramp.split(before, self._id, step.percent)):
-            raise ConflictError(
-                endpoint.name,
-                f"traffic {endpoint.traffic}: somebody else changed it during the ramp",
-                f"{expected}",
-                "Clear the deploy task to begin again",
-            )
+        step, before = ramp.open_step(rollout.steps), rollout.before
+        now = rollout.steps[-1].percent if rollout.steps else ramp.first_percent(before.traffic)
+        due = {now} if step is not None else {now, ramp.next_percent(canary, before.traffic, rollout.steps)}
+        expected = [shares.with_version(before, self._id, percent) for percent in sorted(due)]
+        if endpoint.traffic not in expected:
+            raise ramp.changed_traffic(endpoint.name, endpoint.traffic, expected[0])
+
+    def _require_champion(self, champion: Version | None) -> None:
+        """Refuse to go on against another champion than the one that was decided against."""
+        rollout = self._state.current
         holder = champion.version_id if champion else None
         if holder not in (rollout.before.champion_id, rollout.version_id):
             raise ConflictError(
@@ -94,9 +101,9 @@ class Ramp:
                 "Trigger the DAG with Force: a new attempt meets the champion of now",
             )
 
-    def _pass_step(self, endpoint: Endpoint, canary: Canary, before: Mapping[str, int], step: RampStep) -> bool:
+    def _pass_step(self, endpoint: Endpoint, canary: Canary, step: RampStep) -> bool:
         """Judge a step if its time is over; True: all gates passed, False: it lasts, or the rollout returns."""
-        seen, main = ramp.window(step, self._cloud.clock.now()), max(before, key=before.__getitem__)
+        seen, main = ramp.window(step, self._cloud.clock.now()), shares.main_model(self._state.current.before)
         if ramp.is_too_early(canary, seen):
             return False
         served = self._cloud.serving_metrics.served(endpoint.name, *seen)

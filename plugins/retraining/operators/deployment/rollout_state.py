@@ -35,9 +35,14 @@ class RolloutState:
         self._artifacts = cloud.artifacts
         self._clock = cloud.clock
         self._uri = storage.rollout_uri(cloud.settings.bucket, model)
-        self._generation = 0
+        self.generation = 0
         self._writer = uuid.uuid4().hex
         self.found: Rollout | None = None
+
+    @property
+    def uri(self) -> str:
+        """Return where it is stored."""
+        return self._uri
 
     def moment(self) -> datetime:
         """Return the whole second by which claims and signs of life are written; no decision rests on it."""
@@ -45,8 +50,8 @@ class RolloutState:
 
     def read_rollout(self) -> Rollout | None:
         """Read what is stored now; changes are made to this."""
-        data, self._generation = self._artifacts.read_generation(self._uri)
-        self.found = Rollout.parse(data, self._uri) if self._generation else None
+        data, self.generation = self._artifacts.read_generation(self._uri)
+        self.found = Rollout.parse(data, self._uri) if self.generation else None
         return self.found
 
     @property
@@ -68,19 +73,27 @@ class RolloutState:
         """
         return self._write_rollout(self.current.model_copy(update=values))
 
+    def fence_off(self) -> None:
+        """Write it as it is: whoever read it before this may change nothing any more, here or in the cloud.
+
+        Where somebody else is faster, that one's change does it.
+        """
+        fenced = self.current.model_copy(update={"writer": self._writer})
+        self._artifacts.write_if(self._uri, fenced.to_bytes(), self.generation)
+
     def require_unchanged(self) -> None:
-        """Look whether it is still what was read or written last.
+        """Look whether it is still what was read or written last: right before each change of the cloud.
 
         Raises:
             OvertakenError: Somebody else wrote since.
         """
         _, generation = self._artifacts.read_generation(self._uri)
-        if generation != self._generation:
+        if generation != self.generation:
             raise self._overtaken()
 
     def _write_rollout(self, rollout: Rollout) -> Rollout:
         stamped = rollout.model_copy(update={"writer": self._writer, "changed": self.moment()})
-        written = self._artifacts.write_if(self._uri, stamped.to_bytes(), self._generation)
+        written = self._artifacts.write_if(self._uri, stamped.to_bytes(), self.generation)
         if written is None:
             raise self._overtaken()
         if self.found is None or stamped.state != self.found.state:
@@ -90,7 +103,7 @@ class RolloutState:
                 stamped.state,
                 f" ({stamped.because})" if stamped.because else "",
             )
-        self._generation, self.found = written, stamped
+        self.generation, self.found = written, stamped
         return stamped
 
     def _overtaken(self) -> OvertakenError:

@@ -47,9 +47,11 @@ class DeployModelOperator(RunTask, CloudSensor):
 
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Take the recorded deployment, or write down why there is none, or go on with it."""
+        state = RolloutState(cloud, dags.model_of_dag(context["ti"].dag_id))
+        # Before all else: once its run has been torn down, what this process read here allows nothing any more.
+        state.read_rollout()
         record = self.record(cloud, context)
         plan = record.read_document(Plan)
-        state = RolloutState(cloud, plan.model)
         try:
             done = record.find_document(Deployment) or self._go_on(context, cloud, record, state)
         except OvertakenError as error:
@@ -81,7 +83,7 @@ class DeployModelOperator(RunTask, CloudSensor):
         self, context: Context, cloud: CloudPort, record: Record, state: RolloutState, approval: Approval | None
     ) -> Deployment | None:
         plan, decision = record.read_document(Plan), record.read_document(Decision)
-        rollout = state.read_rollout()  # before the champion: whoever changes that writes here first
+        rollout = state.found  # read before the champion: whoever changes that writes there first
         if decision.verdict == "promote" and rollouts.is_another_runs(rollout, plan.run_key):
             settle_another(cloud, state)
             return None

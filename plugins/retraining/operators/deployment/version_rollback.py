@@ -26,6 +26,7 @@ from retraining.operators.airflow.notification import run_of, tell
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import close_rollout, roll_back, settle_another, settle_rollout
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+from retraining.operators.deployment.verdicts import require_promoted
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.pauses import store_pause
 from retraining.operators.record.run_record import Record
@@ -136,6 +137,8 @@ class _Change:
         rollbacks.require_versions(asked.model, versions, _known())
         require_own_model(self._cloud, asked.model)
         target = rollbacks.choose_target(asked, versions, last)
+        way_out = "Name a version that was champion, or may become it"
+        require_promoted(self._cloud, asked.model, target, f"Param to of {asked.model}", way_out)
         own = target.labels.get(vertex.MODELS_LABEL) == vertex.OWN
         there = self._cloud.artifacts.exists(storage.model_file_uri(target.model_uri, own=own))
         rollbacks.require_model_files(target, there=there)

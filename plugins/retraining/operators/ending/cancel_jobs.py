@@ -15,6 +15,8 @@ from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor
 from retraining.operators.deployment.rollout_end import settle_run
 from retraining.operators.jobs.claims import cancel_all
+from retraining.operators.record.ownership import own_run
+from retraining.operators.record.run_record import MAYBE_RUN_URI
 
 
 class CancelJobsOperator(CloudSensor):
@@ -26,14 +28,20 @@ class CancelJobsOperator(CloudSensor):
 
     Args:
         types: Of jobs that the run may have left.
+        run_uri: Folder of the run's record; empty: the run came to no plan.
 
     Returns:
         Names of the jobs that its last poke cancelled.
     """
 
-    def __init__(self, *, types: Sequence[JobType] = (JobType.CUSTOM,), **kwargs: Any) -> None:
+    template_fields = ("run_uri",)
+
+    def __init__(
+        self, *, types: Sequence[JobType] = (JobType.CUSTOM,), run_uri: str = MAYBE_RUN_URI, **kwargs: Any
+    ) -> None:
         super().__init__(**{"timeout": MACHINES_COME_WITHIN.total_seconds(), **kwargs})
         self.types = tuple(types)
+        self.run_uri = run_uri
 
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue:
@@ -41,5 +49,6 @@ class CancelJobsOperator(CloudSensor):
         ti = context["ti"]
         label = vertex.dag_run_label(ti.dag_id, ti.run_id)
         left, certain = cancel_all(cloud, label, self.types)
-        settled = settle_run(cloud, dags.model_of_dag(ti.dag_id), label)
+        record = own_run(cloud, context, self.run_uri) if self.run_uri else None
+        settled = settle_run(cloud, dags.model_of_dag(ti.dag_id), label, record)
         return PokeReturnValue(settled and certain, left)

@@ -7,16 +7,17 @@ is what both did not come to.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from retraining.core.documents import CleanedDeployment, FoundDeployment, Rollout
+from retraining.core.errors import ConflictError, ContractError
 from retraining.core.naming import vertex
 from retraining.core.promotion import rollouts
 from retraining.core.retention.left_deployments import cleaned, left_on_staging, left_rollout, unclaimed_model
 from retraining.hooks.ports import CloudPort
-from retraining.operators.deployment.rollout_end import settle_rollout
-from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+from retraining.operators.deployment.rollout_end import move_traffic, settle_rollout, undeploy
+from retraining.operators.deployment.rollout_state import RolloutState
 
 LOGGER = logging.getLogger(__name__)
 LOOKS, LOOK_INTERVAL_S = 60, 10.0
@@ -34,10 +35,13 @@ def find_deployments(cloud: CloudPort, model: str, as_of: datetime) -> Iterator[
     rollout = RolloutState(cloud, model).read_rollout()
     if _is_left(cloud, rollout, as_of) and rollout:
         yield left_rollout(rollout)
-    for deployed_id, version_name in _unclaimed(cloud, model, rollout, as_of).items():
-        yield unclaimed_model(model, deployed_id, version_name)
-    for deployed_id, version_name in _on_staging(cloud, model, rollout).items():
-        yield left_on_staging(model, deployed_id, version_name)
+    for staging, found in ((False, unclaimed_model), (True, left_on_staging)):
+        endpoint = cloud.endpoints.get(_asked_model(model, staging=staging))
+        if endpoint is None:
+            continue
+        places = endpoint.deployed, endpoint.traffic
+        for deployed_id, version_name in _left(cloud, model, places, rollout, as_of, staging=staging).items():
+            yield found(model, deployed_id, version_name)
 
 
 def end_deployment(cloud: CloudPort, deployment: FoundDeployment, as_of: datetime) -> CleanedDeployment:
@@ -45,17 +49,20 @@ def end_deployment(cloud: CloudPort, deployment: FoundDeployment, as_of: datetim
     state = RolloutState(cloud, deployment.model)
     if deployment.what == "rollout":
         return _settle(cloud, state, deployment, as_of)
-    model, deployed_id, rollout = deployment.model, deployment.deployed_model_id, state.read_rollout()
-    staging = deployment.what == "staging"
-    left = _on_staging(cloud, model, rollout) if staging else _unclaimed(cloud, model, rollout, as_of)
-    if deployed_id not in left:
+    rollout, staging = state.read_rollout(), deployment.what == "staging"
+    endpoint = cloud.endpoints.get(_asked_model(deployment.model, staging=staging))
+    places = (endpoint.deployed, endpoint.traffic) if endpoint else ({}, {})
+    left = _left(cloud, deployment.model, places, rollout, as_of, staging=staging)
+    if endpoint is None or deployment.deployed_model_id not in left:
         return cleaned(deployment, "left", "it has traffic, is gone, or a run is at work on it")
-    endpoint = cloud.endpoints.get(vertex.staging_of(model) if staging else model)
-    if endpoint is not None:
-        if endpoint.traffic.get(deployed_id):  # of a try that died while it was asked
-            endpoint = cloud.endpoints.set_traffic(endpoint, {})
-        cloud.endpoints.undeploy(endpoint, deployed_id)
-    return cleaned(deployment, "undeployed")
+    try:
+        if staging and endpoint.traffic:  # of a try that died while it was asked
+            endpoint = move_traffic(cloud, state, endpoint, lambda _: {})
+        if undeploy(cloud, state, endpoint, deployment.deployed_model_id):
+            return cleaned(deployment, "undeployed")
+    except ConflictError as error:
+        LOGGER.info("%s", error)
+    return cleaned(deployment, "left", "somebody is at work on the endpoint, or on the model's champion")
 
 
 def _settle(cloud: CloudPort, state: RolloutState, deployment: FoundDeployment, as_of: datetime) -> CleanedDeployment:
@@ -72,8 +79,11 @@ def _settle(cloud: CloudPort, state: RolloutState, deployment: FoundDeployment, 
                 return cleaned(deployment, "settled")
             LOGGER.info("%s: machines are still coming or going", deployment.deployed_model_id)
             cloud.clock.sleep(LOOK_INTERVAL_S)
-    except OvertakenError:
+    except ConflictError:
         return cleaned(deployment, "left", "somebody goes on with it")
+    except ContractError as error:
+        LOGGER.error("%s", error)
+        return cleaned(deployment, "left", str(error))
     return cleaned(deployment, "left", "its machines are still coming or going; the next cleaning goes on")
 
 
@@ -81,22 +91,37 @@ def _is_left(cloud: CloudPort, rollout: Rollout | None, as_of: datetime) -> bool
     return rollouts.is_left(rollout, as_of, cloud.settings.wake_interval_s)
 
 
-def _unclaimed(cloud: CloudPort, model: str, rollout: Rollout | None, as_of: datetime) -> dict[str, str]:
-    """Return the version names of deployed models that runs made and that nobody claims, by id."""
-    endpoint = cloud.endpoints.get(model)
-    if endpoint is None or len(endpoint.deployed) == len(endpoint.traffic):
-        return {}
-    unclaimed = rollouts.unclaimed(endpoint.deployed, endpoint.traffic, _own_ids(cloud, model), rollout, as_of)
-    return {deployed_id: endpoint.deployed[deployed_id] for deployed_id in unclaimed}
+def _asked_model(model: str, *, staging: bool) -> str:
+    """Return by which name an endpoint is found: the one that serves, or the one for tries."""
+    return vertex.staging_of(model) if staging else model
 
 
-def _on_staging(cloud: CloudPort, model: str, rollout: Rollout | None) -> dict[str, str]:
-    """Return the version names of what tries left on their endpoint, by id."""
-    endpoint = cloud.endpoints.get(vertex.staging_of(model))
-    if endpoint is None or not endpoint.deployed or rollouts.is_open(rollout):
+def _left(
+    cloud: CloudPort,
+    model: str,
+    places: tuple[Mapping[str, str], Mapping[str, int]],
+    rollout: Rollout | None,
+    as_of: datetime,
+    *,
+    staging: bool,
+) -> dict[str, str]:
+    """Return the version names of deployed models that runs made and that nobody claims, by id.
+
+    Args:
+        cloud: The hooks.
+        model: Whose.
+        places: What is deployed and its traffic, as the endpoint was read once: what is judged here is acted on.
+        rollout: Of the model.
+        as_of: Time of the cleaning.
+        staging: Whether it is the endpoint for tries, where traffic says nothing.
+    """
+    deployed, traffic = places
+    if not deployed or rollouts.is_open(rollout):
         return {}
     ours = _own_ids(cloud, model)
-    return {deployed_id: name for deployed_id, name in endpoint.deployed.items() if deployed_id in ours}
+    if staging:
+        return {deployed_id: name for deployed_id, name in deployed.items() if deployed_id in ours}
+    return {key: deployed[key] for key in rollouts.unclaimed(deployed, traffic, ours, rollout, as_of)}
 
 
 def _own_ids(cloud: CloudPort, model: str) -> set[str]:
