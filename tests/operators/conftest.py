@@ -125,8 +125,11 @@ class FakeRun:
         for field in ("run_uri", "monitor_uri"):
             if "{{" in (template := getattr(task, field, "") or ""):
                 setattr(task, field, SandboxedEnvironment().from_string(template).render(ti=left))
-        result = task.execute(self.context(task, try_number=try_number, max_tries=max_tries))
+        context = self.context(task, try_number=try_number, max_tries=max_tries)
+        result = task.execute(context)
         self.xcoms[task.task_id, "return_value"] = result
+        for callback in task.on_success_callback or ():  # Airflow has the success by now, with the task's events
+            callback(context)
         return result
 
 

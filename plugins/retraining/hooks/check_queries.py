@@ -21,6 +21,7 @@ from retraining.core.errors import RetrainingError
 from retraining.core.monitoring import labelled_answers
 from retraining.core.naming.environments import Environment
 from retraining.core.planning.feature_patterns import resolve_patterns
+from retraining.core.printable import printable
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_labels_query, load_query, load_spec
 from retraining.core.spec.messages import raise_findings
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     failed = False
     for line, wrong in _lines(options.include or include_path(), own_session(options.project, options.region)):
-        print(line, file=sys.stderr if wrong else sys.stdout)
+        print(printable(line, keep_lines=True), file=sys.stderr if wrong else sys.stdout)
         failed = failed or wrong
     return int(failed)
 

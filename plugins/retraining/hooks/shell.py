@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 from retraining.core.errors import RetrainingError
+from retraining.core.printable import printable
 from retraining.hooks.session import explain
 
 
@@ -24,7 +25,7 @@ def print_answer(answer: Callable[[], tuple[Iterable[str], bool]]) -> int:
         known = error if isinstance(error, RetrainingError) else explain(error)
         if known is None:
             raise
-        print(known, file=sys.stderr)
+        print(printable(str(known), keep_lines=True), file=sys.stderr)
         return 1
-    print("\n".join(lines))
+    print("\n".join(map(printable, lines)))
     return 0 if is_good else 1

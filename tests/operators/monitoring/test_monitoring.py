@@ -99,6 +99,23 @@ def test_people_are_told_of_a_drift_once(cloud, make_run) -> None:
     assert len(cloud.notifiers.sent) == 1
 
 
+def test_the_event_is_out_before_anybody_is_told(cloud, make_run, monkeypatch) -> None:
+    """A mail server that holds its caller up, or a process that dies at it, takes no retraining away."""
+    cloud.settings = dataclasses.replace(cloud.settings, notify_owners=("ml@example.com",))
+    execute = DecideRetrainingOperator.execute
+    ended: list[Any] = []
+    monkeypatch.setattr(DecideRetrainingOperator, "execute", lambda *given: ended.append(execute(*given)) or ended[-1])
+
+    def send(*message: Any) -> None:
+        assert ended, "told while the task was at work, before its event was out"
+        raise KeyboardInterrupt("killed")
+
+    monkeypatch.setattr(cloud.notifiers, "send_mail", send)
+    with pytest.raises(KeyboardInterrupt):
+        monitor(cloud, make_run, 5)
+    assert ended[0]["outcome"] == "retrain"
+
+
 def test_the_cooldown_holds_a_second_one_back(cloud, make_run) -> None:
     """An hour later: no event, and the ledger says why."""
     monitor(cloud, make_run, 5)

@@ -13,6 +13,7 @@ from retraining.core.catalog.containers import load_containers, require_serving_
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError
+from retraining.core.printable import printable
 from retraining.core.settings import include_path
 from retraining.core.spec.files import (
     find_specs,
@@ -50,7 +51,7 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
     require_serving_container(spec, "", containers)
     schedule = spec.schedule or "no schedule"
     for line in [*(f"warning: {warning}" for warning in warnings_of(spec, sql)), *not_looked_at(spec, include)]:
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
     features = " and ".join(
         [*([f"{len(spec.features)} features"] if spec.features else []), *(pattern.names for pattern in spec.patterns)]
     )
@@ -103,17 +104,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             schema = json.dumps(ModelSpec.model_json_schema(), indent=2, sort_keys=True)
             options.json_schema.write_text(schema + "\n", encoding="utf-8")
     except (RetrainingError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error), keep_lines=True), file=sys.stderr)
         return 1
     for path in paths:
         try:
-            print(check(path, include, options.region))
+            print(printable(check(path, include, options.region)))
         except RetrainingError as error:
             failed = True
-            print(error, file=sys.stderr)
+            print(printable(str(error), keep_lines=True), file=sys.stderr)
         except Exception as error:  # noqa: BLE001 - one file, whatever it does, does not hide what the others have
             failed = True
-            print(f"{path.name}: {type(error).__name__}: {error}", file=sys.stderr)
+            print(printable(f"{path.name}: {type(error).__name__}: {error}", keep_lines=True), file=sys.stderr)
     if options.region is None:
         print(f"region not checked: {REGION_WORDS}", file=sys.stderr)
     if not paths:

@@ -14,15 +14,14 @@ from retraining.core.documents.document import format_time
 from retraining.core.errors import ConflictError, ContractError
 from retraining.core.monitoring import policy
 from retraining.core.naming import dags, storage
-from retraining.core.notification import notices
 from retraining.core.planning import windows
 from retraining.core.untyped import XCom
 from retraining.hooks.limits import limited
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.lineage import TellsLineage
-from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.monitoring.known_facts import gather_facts, ledger_rows
+from retraining.operators.monitoring.ledger_notice import TellLedger
 from retraining.operators.monitoring.ledger_store import store_rows
 from retraining.operators.monitoring.signal_measurement import load_spec
 from retraining.operators.record.ownership import own_monitor
@@ -39,7 +38,8 @@ MONITOR_URI = "{{ (ti.xcom_pull(task_ids='measure') or {}).get('monitor_uri', ''
 class DecideRetrainingOperator(TellsLineage, CloudOperator):
     """Decide whether a retraining is due, write the ledger row, and order it by an asset event.
 
-    The event goes through an `AssetAlias`: an asset among the outlets would fire with every success.
+    The event goes through an `AssetAlias`: an asset among the outlets would fire with every success. People are told
+    when it is out.
 
     Args:
         model: Name of the spec.
@@ -52,7 +52,9 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
     template_fields = ("monitor_uri",)
 
     def __init__(self, *, model: str, monitor_uri: str = MONITOR_URI, **kwargs: Any) -> None:
-        super().__init__(**{"outlets": [AssetAlias(dags.asset_name(model))], **kwargs})
+        afterwards = [*(kwargs.pop("on_success_callback", None) or ()), TellLedger()]
+        outlets = [AssetAlias(dags.asset_name(model))]
+        super().__init__(**{"outlets": outlets, **kwargs, "on_success_callback": afterwards})
         self.model = model
         self.monitor_uri = monitor_uri
 
@@ -78,7 +80,6 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
         asked_by = f"{context['dag_run'].run_id}|{context['ti'].max_tries}"
         self._bring_table_up(cloud, [*rows, row], row.as_of - policy.reach(rules), asked_by)
         ledger_uri = record.uri(Ledger)
-        self._tell(cloud, context, row, record)
         if row.retrain_as_of is not None and stands:
             extra: dict[str, JsonValue] = {
                 "as_of": format_time(row.retrain_as_of),
@@ -97,12 +98,6 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
             "words": row.words,
         }
         return {**told, "ledger_uri": ledger_uri, "ledger_id": row.ledger_id}
-
-    def _tell(self, cloud: CloudPort, context: Context, row: Ledger, record: Record) -> None:
-        uri = record.uri(Ledger)
-        tell(lambda: cloud, context, lambda: notices.of_ledger(row, run_of(context), uri), record.folder_uri)
-        if notices.is_over(row):
-            settle(lambda: cloud, self.model, str(context["ti"].dag_id), "drift", "budget")
 
     def _decide(
         self, cloud: CloudPort, record: Record, context: Context, rules: LedgerPolicy, rows: Sequence[Ledger]
