@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, BaseOperator, chain, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, TaskGroup, chain, get_parsing_context
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.catalog.trainers import require_trainer
@@ -58,16 +58,19 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         tags=["retrain", spec.name, *spec.tags],
     ) as dag:
         plan = PlanRunOperator(task_id="plan", model=spec.name, inlets=assets)
-        snapshot = SnapshotOperator(task_id="snapshot")
-        check_data = CheckDataOperator(task_id="check_data")
-        export = VertexJobOperator(task_id="export", job_request=request_export)
-        tune = [TuneOperator(task_id="tune")] if spec.tuning else []
-        train = VertexJobOperator(task_id="train", job_request=request_training)
-        evaluate = EvaluateOperator(task_id="evaluate")
-        decide = DecideOperator(task_id="decide")
-        register = RegisterModelOperator(task_id="register")
-        approve = [approve_task(spec)] if spec.deployment.asks != "never" else []
-        deploy = DeployModelOperator(task_id="deploy", approval_task_id="approve" if approve else None)
+        with group("data", "Examples: frozen, checked, exported"):
+            snapshot = SnapshotOperator(task_id="snapshot")
+            check_data = CheckDataOperator(task_id="check_data")
+            export = VertexJobOperator(task_id="export", job_request=request_export)
+        with group("training", "The challenger: hyperparameters, weights, scores beside the champion's"):
+            tune = [TuneOperator(task_id="tune")] if spec.tuning else []
+            train = VertexJobOperator(task_id="train", job_request=request_training)
+            evaluate = EvaluateOperator(task_id="evaluate")
+        with group("promotion", "From the verdict to the traffic"):
+            decide = DecideOperator(task_id="decide")
+            register = RegisterModelOperator(task_id="register")
+            approve = [approve_task(spec)] if spec.deployment.asks != "never" else []
+            deploy = DeployModelOperator(task_id="deploy", approval_task_id="approve" if approve else None)
         chain(plan, snapshot, check_data, export, *tune, train, evaluate, decide, register, *approve, deploy)
         # Teardowns run after a failed task too, and when a person ends the run. Only `conclude` may decide the run's
         # state: with the flag on the other two, `deploy` would be no leaf any more.
@@ -77,6 +80,11 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         conclude = ConcludeRunOperator(task_id="conclude").as_teardown(on_failure_fail_dagrun=True)
         chain(deploy, [report, cancel_jobs], conclude)
     return dag
+
+
+def group(name: str, tooltip: str) -> TaskGroup:
+    """Draw tasks as one that can be opened; their ids stay without the group's name, for stored runs know them so."""
+    return TaskGroup(group_id=name, tooltip=tooltip, prefix_group_id=False)
 
 
 def approve_task(spec: ModelSpec) -> BaseOperator:

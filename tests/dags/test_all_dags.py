@@ -50,6 +50,16 @@ def test_every_dag_says_whose_and_what_it_is(dags) -> None:
         assert all(task.owner not in ("", "airflow") for task in dag.tasks)
 
 
+def test_a_runs_tasks_are_drawn_in_groups_and_keep_their_ids(dags) -> None:
+    """Claims, labels and stored runs know the ids without a group's name."""
+    dag = dags["retrain__flight_delays"]
+    groups = dag.task_group.children
+    assert [name for name in groups if name in ("data", "training", "promotion")] == ["data", "training", "promotion"]
+    assert len(groups) <= 7
+    assert dag.task_ids[:4] == ["plan", "snapshot", "check_data", "export"]
+    assert not any("." in task_id for task_id in dag.task_ids)
+
+
 def test_every_task_retries_with_a_growing_delay(dags) -> None:
     """Transient failures are retried, not at once."""
     for dag in dags.values():

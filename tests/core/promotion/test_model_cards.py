@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import KINDS, ModelCard
+from retraining.core.planning.windows import NO_TIME
 from retraining.core.promotion.model_cards import model_card
 from tests.support.contracts import EXAMPLES
 
@@ -66,3 +67,12 @@ def test_what_to_mind_is_the_limits_of_the_data_and_what_was_let_pass(documents)
         "It was compared with no champion: it reads another column",
         f"Gate {floor.gate} failed: it is too weak",
     )
+
+
+def test_examples_without_a_time_have_no_days(documents):
+    """Inside, their two spans lie in 1970: nobody is to read that."""
+    plan = documents["plan"]
+    data = plan.spec.data.model_copy(update={"split": "hash", "event_time": None, "test_percent": 20})
+    card = card_of(documents, plan={"spec": plan.spec.model_copy(update={"data": data}), "window": NO_TIME})
+    assert card.caveats[0] == "It has seen the examples alone that its query gave on 2013-11-20, which have no time"
+    assert "1970" not in "".join(card.caveats)

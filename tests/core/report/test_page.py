@@ -58,6 +58,30 @@ def test_the_page_says_what_the_documents_say(documents):
         assert gate["words"].replace("'", "&#39;") in page
 
 
+def test_the_runs_time_is_from_its_start_and_its_price_stands_alone(documents):
+    """The sum of the tasks' work is less: they wait for each other, for workers and machines."""
+    documents["timings"]["elapsed_seconds"] = 4321.0
+    page = render(documents)
+    assert "<li><b>1 h 12 min</b><span>from the run's start to this page</span></li>" in page
+    assert "USD at list price</span></li>" in page
+    assert "The run took 1 h 12 min from its start" in page
+    del documents["timings"]["elapsed_seconds"]
+    assert "of work by its tasks and jobs" in render(documents)
+
+
+def test_the_card_of_examples_without_a_time_has_no_days(documents):
+    """Inside, their two spans lie in 1970."""
+    window = {"start": "1970-01-01", "end": "1970-01-03", "test_start": "1970-01-02"}
+    data = documents["plan"]["spec"]["data"]
+    timeless = {key: data[key] for key in ("query", "key", "sample_percent") if key in data}
+    documents["plan"]["spec"]["data"] = timeless | {"split": "hash", "test_percent": 20}
+    documents["plan"]["window"] = documents["model_card"]["data"]["window"] = window
+    kinds = ("plan", "model_card", "decision")
+    page = render({kind: documents[kind] for kind in kinds})
+    assert "all that it gave on 2013-11-20, 20 % of them, by hash of the key, to test" in page
+    assert "1970" not in page
+
+
 def test_every_cause_of_a_run_stands_on_it(documents):
     """One run for several events: the newest in the head, the others below it; what another DAG wrote is escaped."""
     at = "2013-11-20T02:00:00Z"

@@ -15,8 +15,23 @@ def test_it_says_splits_export_and_verdict():
     lines = list(describe_preview(plan, taken, counted, judged))
     assert lines[0].startswith("late as of 2013-11-20 03:00:00 UTC: a preview")
     assert "train     80 rows, mean label 0.2" in lines
-    assert "export    300 rows of 3 of 3 days; earlier runs exported the others" in lines
+    assert "export    300 rows of 3 of 3 days" in lines
     assert lines[-1] == "data      fit to train on"
+
+
+def test_examples_without_a_time_have_no_days():
+    plan = make_plan()
+    data = plan.spec.data.model_copy(update={"split": "hash", "event_time": None, "test_percent": 20})
+    timeless = plan.model_copy(update={"spec": plan.spec.model_copy(update={"data": data})})
+    taken, counted = make_snapshot(plan), make_statistics(plan)
+    judged = dataset.check_data(plan, taken, counted, build_history([]))
+    reused = taken.spans[0].model_copy(update={"action": "reuse"})
+    lines = list(
+        describe_preview(timeless, taken.model_copy(update={"spans": (reused, *taken.spans[1:])}), counted, judged)
+    )
+    (export,) = [line for line in lines if line.startswith("export")]
+    assert export.endswith("of 2 of 3 parts (trained on, tested); earlier runs exported the others")
+    assert not any(line.startswith("window") for line in lines)
 
 
 def test_a_finding_that_blocks_is_the_verdict():

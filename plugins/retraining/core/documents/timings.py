@@ -23,10 +23,15 @@ class TaskTiming(Value):
 
 
 class Timings(Document):
-    """All tasks in the order in which they ran. `prices_date` is the price list's; null when there was none."""
+    """All tasks in the order in which they ran. `prices_date` is the price list's; null when there was none.
+
+    `elapsed_seconds` is from the run's start until its tasks' times were noted, with all waiting; null: not known, as
+    in documents of earlier releases.
+    """
 
     kind: Literal["timings"] = "timings"
     model: ModelId
     run_key: RunKey
     prices_date: Day | None
     tasks: tuple[TaskTiming, ...]
+    elapsed_seconds: Annotated[Number, Field(ge=0)] | None = None

@@ -66,8 +66,11 @@ def _training(plan: Plan, report: Report) -> CardTraining:
 def _caveats(
     plan: Plan, checks: Checks, manifest: Manifest, evaluation: Evaluation, decision: Decision
 ) -> Iterator[str]:
-    last = plan.window.end - timedelta(days=1)
-    yield f"It has seen examples of {plan.window.start} to {last} alone, as of {plan.as_of:%Y-%m-%d}"
+    if plan.spec.data.split == "time":
+        last = plan.window.end - timedelta(days=1)
+        yield f"It has seen examples of {plan.window.start} to {last} alone, as of {plan.as_of:%Y-%m-%d}"
+    else:
+        yield f"It has seen the examples alone that its query gave on {plan.as_of:%Y-%m-%d}, which have no time"
     if manifest.quarantined:
         yield f"Days that the checks left out: {', '.join(map(str, manifest.quarantined))}"
     yield from warnings(decision, checks)

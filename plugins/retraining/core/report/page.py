@@ -311,6 +311,12 @@ class Page:
         return _took(self.run.timings) if self.run.timings else ""
 
     @property
+    def elapsed(self) -> str:
+        """How long the run took from its start on, with all waiting; empty: not known."""
+        seconds = self.run.timings.elapsed_seconds if self.run.timings else None
+        return duration(seconds) if seconds is not None else ""
+
+    @property
     def usd(self) -> str | None:
         """What it cost."""
         return total_usd(self.run.timings) if self.run.timings else None

@@ -12,13 +12,15 @@ def describe_preview(plan: Plan, taken: Snapshot, counted: Statistics, judged: C
     """Yield lines: the window, rows by split, what would be exported, findings, the verdict."""
     window = plan.window
     yield f"{plan.model} as of {plan.as_of:%Y-%m-%d %H:%M:%S} UTC: a preview, nothing is trained and nothing is kept"
-    if plan.spec.data.event_time:
+    if plan.spec.data.split == "time":
         yield f"window    {window.start} to {window.end} (exclusive), test days from {window.test_start}"
     for name, split in counted.splits.items():
         yield f"{name:<9} {split.rows:,} rows{_label(split)}"
     new = [span for span in taken.spans if span.action == "export"]
     rows = sum(part.rows for span in new for part in span.parts)
-    yield f"export    {rows:,} rows of {len(new)} of {len(taken.spans)} days; earlier runs exported the others"
+    parts = "days" if plan.spec.data.split == "time" else "parts (trained on, tested)"
+    others = "; earlier runs exported the others" if len(new) < len(taken.spans) else ""
+    yield f"export    {rows:,} rows of {len(new)} of {len(taken.spans)} {parts}{others}"
     if taken.left_out and (taken.left_out.future or taken.left_out.undated):
         yield f"left out  {taken.left_out.future:,} rows of the time to come, {taken.left_out.undated:,} without a time"
     for day in judged.quarantined:

@@ -138,6 +138,8 @@ def _number(value: float | None) -> str:
 
 
 def _window(run: Run) -> str:
+    if run.plan.spec.data.split != "time":
+        return f"all examples, {run.plan.spec.data.test_percent} % by hash to test"
     window = run.plan.window
     return f"{window.start} to {window.end}, test from {window.test_start}"
 

@@ -60,13 +60,14 @@ def leave_failure(operator: Any, context: object, error: BaseException) -> None:
 
 def try_of(ti: Any, task: str, attempt: int) -> failures.Try:
     """Return a try of a task of the run that `ti` belongs to."""
+    clock = Clock()  # the hooks', and not the cloud's: that may be what failed
     return failures.Try(
         model=dags.model_of_dag(ti.dag_id),
         dag_run_id=ti.run_id,
         task=task,
         attempt=attempt,
         may_retry=ti.try_number <= (ti.max_tries or 0),
-        time=Clock().now().replace(microsecond=0),
+        time=clock.now().replace(microsecond=0),
         log=task_address(ti.dag_id, ti.run_id, task, attempt),
     )
 

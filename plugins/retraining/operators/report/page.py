@@ -86,7 +86,7 @@ def write_page(cloud: CloudPort, record: Record, context: Context, asked: str = 
     from retraining.core.report.page import Standing, render
 
     ti, artifacts = context["ti"], cloud.artifacts
-    took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key))
+    took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key), _elapsed(cloud, context))
     if record.find_document(Deployment) is not None:  # of a run that went to its end: those numbers stand
         took = record.write_once(took)
     page_uri = storage.report_page_uri(record.folder_uri)
@@ -129,12 +129,20 @@ def upstream_states(task: BaseOperator, ti: Any) -> dict[str, str | None]:
     return {name: states.get(name) for name in TASKS_OF_RUN if name in task.get_flat_relative_ids(upstream=True)}
 
 
-def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
+def _elapsed(cloud: CloudPort, context: Context) -> float | None:
+    """Return the seconds since the run began; None where the clocks disagree."""
+    began = context["dag_run"].start_date
+    seconds = (cloud.clock.now() - began).total_seconds() if began else -1.0
+    return round(seconds, 3) if seconds >= 0 else None
+
+
+def timings(record: Record, pull: Callable[[str, str], Any], elapsed: float | None = None) -> Timings:
     """Return what the tasks took, with list prices.
 
     Args:
         record: The run's.
         pull: Gives the XCom of a task by key; None where there is none.
+        elapsed: Seconds since the run began.
     """
     ended = {
         task: EndedTask(
@@ -143,9 +151,12 @@ def timings(record: Record, pull: Callable[[str, str], Any]) -> Timings:
         for task in TASKS
     }
     prices = load_prices(include_path())
-    return run_timings(
-        record.read_document(Plan), record.find_document(Snapshot), record.find_document(Tuning), ended, prices
+    plan, snapshot, tuning = (
+        record.read_document(Plan),
+        record.find_document(Snapshot),
+        record.find_document(Tuning),
     )
+    return run_timings(plan, snapshot, tuning, ended, prices).model_copy(update={"elapsed_seconds": elapsed})
 
 
 def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, JsonObject]:
