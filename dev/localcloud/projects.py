@@ -1,7 +1,7 @@
 """The projects that there are: their ids and numbers, and whose each bucket is.
 
 In: the settings of a local cloud. Out: ids for numbers and the other way round (the service takes either wherever it
-takes a project), and the owner of a bucket, which fake-gcs-server does not keep.
+takes a project), and the owner of a bucket.
 """
 
 from __future__ import annotations

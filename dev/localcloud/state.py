@@ -10,7 +10,7 @@ In: a state directory. Out: paths inside it, the remembered ports, and the lock 
     token.key        signs the access tokens that are given out
     sockets/         where the servers listen, for the gateway alone
     bucket-owners.json which buckets belong to further projects
-    bigquery/ storage/ vertex/ logs.sqlite faults.sqlite iam.json gcloud/ server-logs/
+    bigquery/ storage/ storage.sqlite vertex/ logs.sqlite faults.sqlite iam.json gcloud/ server-logs/
 
 The directory is its owner's alone (mode 0700): who reads it may use this cloud.
 """
@@ -115,6 +115,11 @@ class State:
     def iam_path(self) -> Path:
         """The IAM table in force, which every server reads; there is no such file while everybody may all."""
         return self.path / "iam.json"
+
+    @property
+    def storage_path(self) -> Path:
+        """The SQLite file with the attributes of objects and buckets."""
+        return self.path / "storage.sqlite"
 
     def directory(self, name: str) -> Path:
         """Give the directory of one service (bigquery, storage, vertex, gcloud, server-logs), made if missing."""

@@ -14,7 +14,7 @@ LOCALCLOUD = {
     ),
     "localcloud.http": Room("HTTP/1.1 between clients, the gateway and the servers behind it", ("localcloud",)),
     "localcloud.storage": Room(
-        "Cloud Storage: what its server does differently from the service", ("localcloud", "localcloud.http")
+        "Cloud Storage: a request is read once, checked, and answered from files", ("localcloud", "localcloud.http")
     ),
     "localcloud.logs": Room(
         "Cloud Logging, and Cloud Monitoring in `metrics`: what is kept, filters, and the services that list it",

@@ -157,7 +157,6 @@ def _status(options: argparse.Namespace) -> int:
 
 
 _SERVER_OF_SOCKET = {
-    "storage": "storage",
     "bigquery_rest": "bigquery",
     "bigquery_grpc": "bigquery",
     "vertex_grpc": "vertex",

@@ -4,19 +4,22 @@ In: a state directory of a local cloud that was started at least once. Out: name
 "unset this". Which client reads which variable: requests and google-auth REQUESTS_CA_BUNDLE and HTTPS_PROXY, gRPC
 lower-case https_proxy and GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, TensorFlow's gs:// (libcurl) CURL_CA_BUNDLE,
 googleapiclient HTTPLIB2_CA_CERTS (and a proxy only with PySocks installed), aiohttp and httpx SSL_CERT_FILE, gcloud
-and bq CLOUDSDK_*. PYTHONPATH leads to `client_site`, which lets aiohttp heed the proxy; it goes before what there is.
+and bq CLOUDSDK_*, gsutil the file of BOTO_CONFIG. PYTHONPATH leads to `client_site`, which lets aiohttp heed the
+proxy; it goes before what there is.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from localcloud.access.bearer import Bearers
-from localcloud.access.credentials import ACCOUNT_EMAIL, Accounts
+from localcloud.access.credentials import ACCOUNT_EMAIL, TOKEN_URI, Accounts
 from localcloud.environment.config import remembered_config
 from localcloud.state import Settings, State
 
@@ -63,7 +66,7 @@ def google_environment(
         "PYTHONPATH": str(CLIENT_SITE_PATH),
         **_transport(gateway, str(state.authority_path)),
         **_identity(state, settings, account),
-        **_command_line_tools(state, settings, account),
+        **_command_line_tools(state, settings, account, gateway),
     }
 
 
@@ -111,8 +114,9 @@ def _identity(state: State, settings: Settings, account: str) -> dict[str, str]:
     }
 
 
-def _command_line_tools(state: State, settings: Settings, account: str) -> dict[str, str]:
+def _command_line_tools(state: State, settings: Settings, account: str, gateway: str) -> dict[str, str]:
     return {
+        "BOTO_CONFIG": str(_write_boto(state, settings, account, gateway)),
         "CLOUDSDK_CONFIG": str(state.path / "gcloud"),
         "CLOUDSDK_CORE_PROJECT": settings.project,
         "CLOUDSDK_COMPUTE_REGION": settings.region,
@@ -124,6 +128,35 @@ def _command_line_tools(state: State, settings: Settings, account: str) -> dict[
         "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
         "CLOUDSDK_SURVEY_DISABLE_PROMPTS": "true",
     }
+
+
+def _write_boto(state: State, settings: Settings, account: str, gateway: str) -> Path:
+    """Write what gsutil reads, which takes neither the variables nor the key that Google's other clients take."""
+    address = urlsplit(gateway)
+    sections: dict[str, dict[str, object]] = {
+        "Credentials": {"gs_service_key_file": str(Accounts(state).key_path(account))},
+        "OAuth2": {"provider_token_uri": TOKEN_URI},
+        "Boto": {
+            "proxy": address.hostname,
+            "proxy_port": address.port,
+            "proxy_type": "http",
+            "ca_certificates_file": str(state.authority_path),
+        },
+        "GSUtil": {
+            "default_project_id": settings.project,
+            "state_dir": str(state.directory("gcloud") / "gsutil"),
+            "software_update_check_period": 0,
+        },
+    }
+    lines = []
+    for section, values in sections.items():
+        lines += [f"[{section}]", *(f"{name} = {value}" for name, value in values.items()), ""]
+    digest = hashlib.sha256(f"{account} {gateway}".encode()).hexdigest()[:16]
+    path = state.directory("gcloud") / f"boto-{digest}"
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    temporary.write_text("\n".join(lines))
+    temporary.replace(path)
+    return path
 
 
 def render_exports(environment: Mapping[str, str]) -> str:

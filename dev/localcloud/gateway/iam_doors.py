@@ -1,52 +1,40 @@
 """The IAM table before the services that the gateway answers itself: Cloud Storage and the identity hosts.
 
-In: requests. Out: who would answer them, or a 403 in the service's own form.
+In: requests and calls. Out: nothing, or a 403 in the service's own form.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from urllib.parse import unquote
 
-from localcloud.access.bearer import Bearers
 from localcloud.access.iam import DeniedError, Iam
 from localcloud.access.iam_calls import project_of
-from localcloud.http.http1 import Head, Request, Response
-from localcloud.http.routes import Handler, Target
-from localcloud.storage.faults import event_of
+from localcloud.http.http1 import Request, Response
+from localcloud.http.routes import Handler
+from localcloud.storage.calls import Call
+from localcloud.storage.front import Permit
+from localcloud.storage.refusals import RefusedError
 
-_BUCKET = re.compile(r"/b/([^/?]+)")
 _ACCOUNT = re.compile(r"/v1/projects/-/serviceAccounts/(?P<email>[^/:]+)[/:](?P<verb>\w+)")
 _PROJECT = re.compile(r"/v[13]/(projects/[^/:]+)")
 
 
-class StorageIam:
-    """Stands in front of all that storage is made of, but for batches, whose parts come by here one by one.
+def permit_storage(iam: Iam) -> Permit:
+    """Return what asks the table about a call of Cloud Storage: the value that is acted on, not the request."""
 
-    Args:
-        choose: Gives who answers a request that its caller may make.
-        bearers: Knows who calls.
-    """
-
-    def __init__(self, choose: Callable[[Head], Target], iam: Iam, bearers: Bearers) -> None:
-        self._inner = choose
-        self._iam = iam
-        self._bearers = bearers
-
-    def choose(self, head: Head) -> Target:
-        """Give the target of a request to a storage host."""
-        if not self._iam.in_force():
-            return self._inner(head)
-        event = event_of(head)
-        source = _BUCKET.search(head.target)
-        named = event.about.removeprefix("gs://").partition("/")[0] or (unquote(source[1]) if source else "")
-        resources = {"bucket": [f"buckets/{named}"], "source": [f"buckets/{unquote(source[1])}"] if source else []}
+    def permit(principal: str, call: Call) -> Response | None:
+        resources = {
+            "bucket": [f"buckets/{call.bucket}"] if call.bucket else [],
+            "source": sorted({f"buckets/{source.bucket}" for source in call.sources}),
+        }
         try:
-            self._iam.check(self._bearers.principal(head.get("authorization")), event.method, resources)
+            iam.check(principal, call.method, resources)
         except DeniedError as error:
-            return _refusing(str(error))
-        return self._inner(head)
+            return RefusedError(403, str(error)).respond(xml=call.xml)
+        return None
+
+    return permit
 
 
 def guard_identity(answer: Handler, iam: Iam) -> Handler:
@@ -71,11 +59,3 @@ def guard_identity(answer: Handler, iam: Iam) -> Handler:
         return await answer(request)
 
     return guarded
-
-
-def _refusing(message: str) -> Handler:
-    async def refuse(_request: Request) -> Response:
-        detail = {"message": message, "domain": "global", "reason": "forbidden"}
-        return Response.of_json({"error": {"code": 403, "message": message, "errors": [detail]}}, 403)
-
-    return refuse

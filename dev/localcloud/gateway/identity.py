@@ -39,7 +39,7 @@ class Identity:
         if service == "oauth2":
             return self._oauth2(request, await request.read_body())
         if service == "iamcredentials":
-            return self._iam_credentials(request.path, await request.read_body())
+            return self._iam_credentials(request.path, await request.read_body(), request.principal)
         return self._resource_manager(request.path)
 
     def _oauth2(self, request: Request, body: bytes) -> Response:
@@ -71,11 +71,14 @@ class Identity:
         left_s = int(end - dt.datetime.now(dt.UTC).timestamp())
         return Response.of_json({"email": email, "expires_in": str(left_s), "scope": ""})
 
-    def _iam_credentials(self, path: str, body: bytes) -> Response:
+    def _iam_credentials(self, path: str, body: bytes, principal: str) -> Response:
         named = _ACCOUNT.fullmatch(unquote(path))
         if named is None:
             return _unknown_path(path)
         email, verb = named["email"], named["verb"]
+        if email == self._own.email != principal and verb != "allowedLocations":
+            message = f"{principal} may not act as {email}, who owns this local cloud, its faults and its IAM table."
+            return Response.of_error(403, message, "PERMISSION_DENIED")
         if verb == "allowedLocations":
             # google-auth asks for a trust boundary; "none" at once, or each new client waits for it.
             return Response.of_json({"locations": [], "encodedLocations": "0x0"})

@@ -27,7 +27,7 @@ from localcloud.access.certificates import Authority
 from localcloud.access.grpc_door import GrpcDoor
 from localcloud.access.iam import Iam
 from localcloud.faults import FaultShelf
-from localcloud.gateway.iam_doors import StorageIam, guard_identity
+from localcloud.gateway.iam_doors import guard_identity, permit_storage
 from localcloud.gateway.identity import Identity
 from localcloud.gateway.resource_manager import ResourceManager
 from localcloud.http import http1
@@ -39,11 +39,9 @@ from localcloud.logs.service import LogService
 from localcloud.logs.store import LogStore, is_found
 from localcloud.projects import Projects
 from localcloud.state import State
-from localcloud.storage.batch import StorageBatches
-from localcloud.storage.faults import StorageFaults
-from localcloud.storage.guard import StorageGuard
-from localcloud.storage.names import StorageNames
-from localcloud.storage.rules import StorageRules
+from localcloud.storage.front import StorageFront
+from localcloud.storage.objects import Objects
+from localcloud.storage.service import StorageService
 
 _log = logging.getLogger("gateway")
 
@@ -274,10 +272,9 @@ async def serve_gateway(state: State) -> None:
     is_found("", "")  # the first search of a process takes a second or more
     bearers = Bearers(state)
     identity = Identity(credentials.load_or_create(state), credentials.Accounts(state), bearers, projects=projects)
-    guard = StorageGuard(Address("storage", state.socket_path("storage"), enclosed=True), state.directory("uploads"))
-    names = StorageNames(StorageRules(guard.choose, projects).choose, state.directory("storage"))
-    permitted = StorageIam(StorageFaults(names, FaultShelf(state.faults_path)).choose, iam, bearers)
-    storage = StorageBatches(permitted.choose).choose
+    objects = Objects(state.directory("storage"), state.storage_path)
+    service = StorageService(objects, projects, state.directory("uploads"), location=settings.region)
+    storage = StorageFront(service, FaultShelf(state.faults_path), permit_storage(iam)).answer
     routes = Routes(state, identity=guard_identity(identity.answer, iam), logs=logs.answer, storage=storage)
     gateway = Gateway(Authority(state), routes, bearers)
     measured = MetricService(Measurements(state.measurements_path), projects)

@@ -118,10 +118,12 @@ class Request:
 
 @dataclass(kw_only=True)
 class Response:
-    """An answer made inside the gateway."""
+    """An answer made inside the gateway; `stream` is a long body, of `length` bytes where that is known."""
 
     status: int = 200
     body: bytes = b""
+    stream: AsyncIterator[bytes] | None = None
+    length: int | None = None
     content_type: str = "application/json; charset=UTF-8"
     fields: dict[str, str] = field(default_factory=dict)
 
@@ -140,7 +142,17 @@ class Response:
     @property
     def all_fields(self) -> list[tuple[str, str]]:
         """The header fields, with type and length."""
-        return [("Content-Type", self.content_type), ("Content-Length", str(len(self.body))), *self.fields.items()]
+        length = self.length if self.stream is not None or self.length is not None else len(self.body)
+        told = [] if length is None else [("Content-Length", str(length))]
+        return [("Content-Type", self.content_type), *told, *self.fields.items()]
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Give the body piece by piece."""
+        if self.stream is not None:
+            async for piece in self.stream:
+                yield piece
+        elif self.body:
+            yield self.body
 
     def encode(self) -> bytes:
         """Give the bytes of the whole message, as a part of another one holds it."""
@@ -222,8 +234,9 @@ class Peer:
     async def respond(self, response: Response) -> None:
         """Send a whole answer."""
         await self.begin(response.status, response.all_fields)
-        if self._method != b"HEAD" and response.status not in _WITHOUT_BODY and response.body:
-            await self.send(response.body)
+        if self._method != b"HEAD" and response.status not in _WITHOUT_BODY:
+            async for piece in response.pieces():
+                await self.send(piece)
         await self.end()
 
     async def begin(self, status: int, fields: list[tuple[str, str]]) -> None:

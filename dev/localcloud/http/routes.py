@@ -6,10 +6,8 @@ In: the state directory of a local cloud and the handlers that live in the gatew
 
 from __future__ import annotations
 
-import array
 import asyncio
 import re
-import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,43 +21,14 @@ _VERTEX = re.compile(r"([a-z0-9-]+-)?aiplatform\.googleapis\.com|[a-z0-9-]+\.[a-
 
 @dataclass(frozen=True)
 class Address:
-    """A server of the local cloud on a unix socket.
-
-    `enclosed`: behind the socket is `enclosure`, which hands out connections to the server.
-    """
+    """A server of the local cloud on a unix socket."""
 
     name: str
     path: Path
-    enclosed: bool = False
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Open a connection to it."""
-        if not self.enclosed:
-            return await asyncio.open_unix_connection(self.path, limit=HEAD_LIMIT_BYTES)
-        connection = await _receive_connection(self.path)
-        return await asyncio.open_connection(sock=connection, limit=HEAD_LIMIT_BYTES)
-
-
-async def _receive_connection(path: Path) -> socket.socket:
-    """Ask an enclosure for a connection to its server."""
-    loop = asyncio.get_running_loop()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
-        door.setblocking(False)
-        await loop.sock_connect(door, str(path))
-        ready = asyncio.Event()
-        loop.add_reader(door, ready.set)
-        try:
-            await ready.wait()
-        finally:
-            loop.remove_reader(door)
-        word, ancillary, _, _ = door.recvmsg(1, socket.CMSG_SPACE(array.array("i").itemsize))
-    if not word or not ancillary:
-        raise ConnectionRefusedError(f"{path.name} does not accept connections")
-    descriptors = array.array("i")
-    descriptors.frombytes(ancillary[0][2][: descriptors.itemsize])
-    connection = socket.socket(fileno=descriptors[0])
-    connection.setblocking(False)
-    return connection
+        return await asyncio.open_unix_connection(self.path, limit=HEAD_LIMIT_BYTES)
 
 
 Target = Address | Handler
@@ -77,7 +46,7 @@ class Route:
 class Routes:
     """The table of hosts."""
 
-    def __init__(self, state: State, *, identity: Handler, logs: Handler, storage: Callable[[Head], Target]) -> None:
+    def __init__(self, state: State, *, identity: Handler, logs: Handler, storage: Handler) -> None:
         self._vertex_rest = Address("vertex", state.socket_path("vertex_rest"))
         self._vertex_grpc = Address("vertex", state.socket_path("vertex_grpc"))
         bigquery = Address("bigquery", state.socket_path("bigquery_rest"))
@@ -87,18 +56,14 @@ class Routes:
         def by_path(head: Head) -> Target | None:
             if re.match(r"/(upload/|resumable/upload/)?bigquery/", head.target):
                 return bigquery
-            return (
-                storage(head)
-                if re.match(r"/(storage|upload/storage|download/storage|batch/storage)", head.target)
-                else None
-            )
+            return storage if re.match(r"/((resumable/)?upload/|download/|batch/)?storage/", head.target) else None
 
         self._routes = {
             route.host: route
             for route in (
                 Route(host="bigquery.googleapis.com", rest=lambda _head: bigquery),
                 Route(host="bigquerystorage.googleapis.com", grpc=bigquery_grpc),
-                Route(host="storage.googleapis.com", rest=storage),
+                Route(host="storage.googleapis.com", rest=lambda _head: storage),
                 Route(host="www.googleapis.com", rest=by_path),
                 Route(host="logging.googleapis.com", grpc=logs_grpc, rest=lambda _head: logs),
                 Route(host="monitoring.googleapis.com", grpc=logs_grpc),

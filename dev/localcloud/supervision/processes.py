@@ -68,12 +68,6 @@ def spawn(
         )
 
 
-def tie(args: Sequence[str | Path]) -> subprocess.Popen[bytes]:
-    """Start a child in this process's group, with its output, tied to this thread's life."""
-    arm = [sys.executable, "-I", "-S", "-c", _ARM_AND_EXEC, str(os.getpid()), str(int(signal.SIGKILL))]
-    return subprocess.Popen([*arm, *map(str, args)], stdin=subprocess.DEVNULL)
-
-
 def stop(process: subprocess.Popen[bytes], *, grace_s: float = 5.0) -> int:
     """End a child's whole process group: SIGTERM, then SIGKILL after `grace_s`; give its exit code."""
     return stop_all([process], grace_s=grace_s)[0]

@@ -24,14 +24,9 @@ from localcloud.environment.config import remember_config, remembered_config
 from localcloud.environment.variables import merged_environment
 from localcloud.errors import LocalCloudError
 from localcloud.state import Settings, State
-from localcloud.supervision import enclosure, processes
-from localcloud.supervision import storage_server as storage
+from localcloud.supervision import processes
 
 READY_TIMEOUT_S = 120
-OPEN_PORT_WARNING = (
-    "its port is open to every user of this machine, because no network namespace can be made here; see"
-    " docs/security.md"
-)
 STOP_GRACE_S = 8.0
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,7 +84,7 @@ def prepare(
     state.token_key()
     Authority(state)
     credentials.load_or_create(state)
-    storage.create_bucket(state, settings.bucket)
+    (state.directory("storage") / settings.bucket).mkdir(exist_ok=True)  # a bucket is a directory there
     for directory in ("gcloud", "vertex", "bigquery"):
         state.directory(directory)
     state.write_settings(settings)
@@ -105,7 +100,6 @@ def plan_servers(state: State) -> list[Server]:
 
     return [
         server("bigquery", "bigquery.server", "bigquery_rest", "bigquery_grpc"),
-        server("storage", "supervision.storage_server", "storage"),
         server("gateway", "gateway.server", "logging_grpc"),
         server("vertex", "vertex.server", "vertex_grpc", "vertex_rest"),
     ]
@@ -185,8 +179,6 @@ def _wait_until_ready(
             if _is_ready(each.server, state, settings):
                 address = f" 127.0.0.1:{settings.ports['gateway']}" if each.server.name == "gateway" else ""
                 say(f"{each.server.name:<9}{address} ({time.monotonic() - begun:.1f} s)")
-                if enclosure.OPEN_PORT in processes.tail(each.log_path):
-                    say(f"{each.server.name:<9} {OPEN_PORT_WARNING}")
                 waiting.remove(each)
         if time.monotonic() - begun > READY_TIMEOUT_S:
             late = waiting[0]

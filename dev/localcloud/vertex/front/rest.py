@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.access.bearer import BearerError, Bearers
+from localcloud.access.credentials import ACCOUNT_EMAIL
 from localcloud.access.iam import Iam, TableError
 from localcloud.vertex.front.dispatch import Dispatcher
 from localcloud.vertex.front.transcoding import Router, read_request, write_response
 from localcloud.vertex.resources.clock import PredictionClock
 from localcloud.vertex.resources.faults import Faults
-from localcloud.vertex.wire.errors import ApiError, InvalidArgument, NotFound
+from localcloud.vertex.wire.errors import ApiError, InvalidArgument, NotFound, PermissionDenied
 from localcloud.vertex.wire.methods import Method
 
 LOGGER = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class _Door(http.server.BaseHTTPRequestHandler):
             path = urllib.parse.unquote(parts.path)
             principal = "" if path == "/healthz" else self._authenticate()
             if path == "/healthz" or path.split("/")[1] in ("faults", "iam", "clock"):
+                self._require_owner(principal, path)
                 status, data, kind = self._own_page(path, body)
             else:
                 query = urllib.parse.parse_qs(parts.query, keep_blank_values=True)
@@ -112,6 +114,14 @@ class _Door(http.server.BaseHTTPRequestHandler):
             return self.server.bearers.principal(self.headers.get("Authorization", ""))
         except BearerError as error:
             raise ApiError(str(error), code="UNAUTHENTICATED") from None
+
+    def _require_owner(self, principal: str, path: str) -> None:
+        """Refuse the local cloud's own pages to everybody else: what runs in it must not change its rules."""
+        if path != "/healthz" and principal != ACCOUNT_EMAIL:
+            raise PermissionDenied(
+                f"{path} is for {ACCOUNT_EMAIL}, the local cloud's owner; called by {principal}. Use the token that"
+                " `localcloud token` prints."
+            )
 
     def _body(self) -> bytes:
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():

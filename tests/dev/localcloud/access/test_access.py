@@ -128,7 +128,7 @@ def test_pages_of_other_sites_are_refused(local_cloud, headers, status):
 
 
 def test_only_the_gateway_has_a_port(local_cloud):
-    """Every other server listens on a unix socket; without a network namespace storage's port is named."""
+    """Every other server listens on a unix socket."""
     pid = int((local_cloud.state_path / "lock").read_text())
     sockets = {
         str(path.readlink())
@@ -143,22 +143,20 @@ def test_only_the_gateway_has_a_port(local_cloud):
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
                 listening.add(int(fields[1].rsplit(":", 1)[1], 16))
     state = State(local_cloud.state_path)
-    opened = "OPEN PORT" in state.server_log_path("storage").read_text()
-    assert state.read_settings().ports["gateway"] in listening
-    assert len(listening) == (2 if opened else 1)
+    assert listening == {state.read_settings().ports["gateway"]}
 
 
 def test_the_directories_are_the_owners(local_cloud):
     """Nobody else can list them, nor connect to what listens in them."""
     state = State(local_cloud.state_path)
-    for path in (local_cloud.state_path, state.socket_path("storage").parent):
+    for path in (local_cloud.state_path, state.socket_path("vertex_rest").parent):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
     for secret in ("token.key", "credentials.json", "authority.key"):
         assert stat.S_IMODE((local_cloud.state_path / secret).stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("name", ["vertex_rest", "vertex_grpc", "bigquery_rest", "bigquery_grpc", "storage"])
+@pytest.mark.parametrize("name", ["vertex_rest", "vertex_grpc", "bigquery_rest", "bigquery_grpc", "logging_grpc"])
 def test_another_user_cannot_connect(local_cloud, name):
     """The kernel keeps other users from the sockets."""
     path = State(local_cloud.state_path).socket_path(name)
@@ -237,14 +235,14 @@ def test_jobs_have_credentials_of_their_own(local_cloud):
 def test_sockets_of_a_deep_directory(tmp_path):
     """Lie beside it, for its owner alone; a folder that somebody else made there is refused."""
     deep = tmp_path / ("d" * 60) / ("e" * 60)
-    path = State(deep).socket_path("storage")
+    path = State(deep).socket_path("vertex_rest")
     try:
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(str(path))
         path.parent.chmod(0o755)
         with pytest.raises(LocalCloudError, match="mode 755"):
-            State(deep).socket_path("storage")
+            State(deep).socket_path("vertex_rest")
     finally:
         shutil.rmtree(path.parent)
 
@@ -254,7 +252,7 @@ def test_a_long_state_path_works(localcloud_commands, tmp_path):
     """Unix sockets have short addresses: the sockets of a deep directory lie beside it, for its owner alone."""
     deep = tmp_path / ("d" * 60) / ("e" * 60)
     localcloud_commands.start_ready(deep)
-    sockets = State(deep).socket_path("storage").parent
+    sockets = State(deep).socket_path("vertex_rest").parent
     assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
     assert "ready" in localcloud_commands.run("status", "--state", str(deep)).stdout
 

@@ -214,3 +214,31 @@ def test_a_table_holds_over_a_restart(tmp_path):
         second.check("another@x.iam.gserviceaccount.com", "LoggingServiceV2.ListLogs", {"project": [PROJECT]})
     first.delete()
     assert not second.in_force()
+
+
+@pytest.mark.parametrize("page", ["iam", "faults", "clock", "faults/1", "%69am"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_the_rules_are_the_owners(local_cloud, page, method):
+    """A job's account changes neither the table nor faults nor the clock, and cannot become the account that may."""
+    token = Bearers(State(local_cloud.state_path)).issue("trainer@local-project.iam.gserviceaccount.com")
+    session = {"Authorization": f"Bearer {token}"}
+    url = f"https://{local_cloud.region}-aiplatform.googleapis.com/{page}"
+    body = {"bindings": [], "target": "*", "action": {"kind": "error"}, "now": "2013-11-20T03:00:00Z"}
+    answer = local_cloud.http.request(method, url, json=body, headers=session, timeout=10)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+    assert "localcloud token" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("verb", ["generateAccessToken", "generateIdToken", "signBlob", "signJwt"])
+def test_nobody_acts_as_the_owner(local_cloud, verb):
+    """Neither by a token nor by a signature; other accounts are impersonated as before."""
+    token = Bearers(State(local_cloud.state_path)).issue("trainer@local-project.iam.gserviceaccount.com")
+    base = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts"
+    for spelling in (OWN, OWN.replace("@", "%40")):
+        answer = local_cloud.http.post(
+            f"{base}/{spelling}:{verb}",
+            json={"payload": "YQ=="},
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=10,
+        )
+        assert answer.status_code == 403, answer.text

@@ -35,7 +35,6 @@ def test_names_are_safe_on_disk_and_come_back(name):
     stored = storage_names.encode(name)
     assert storage_names.is_safe(stored.replace(".encoded-names", "e", 1))
     assert storage_names.decode(stored) == name
-    assert storage_names.decode(f"bucket/{stored}/17") == f"bucket/{name}/17"
     assert all(len(part.encode()) < 240 for part in stored.split("/"))
 
 
@@ -45,14 +44,13 @@ def test_encoded_names_never_meet():
     stored = {storage_names.encode(name) for name in names}
     assert len(stored) == len(names)
     folders = {"/".join(name.split("/")[:count]) for name in stored for count in range(1, name.count("/") + 1)}
-    assert not {name for name in folders & stored if name.startswith(".encoded-names/")}
+    assert not folders & stored
 
 
 @pytest.mark.parametrize("size", [3, 9 * 1024 * 1024], ids=["multipart", "resumable"])
 def test_round_trip(bucket, local_cloud, size):
     """Each way the real client has: written, read, described, listed, copied, composed, deleted."""
-    names = NAMES[:8] if size == 3 else ["a//b"]
-    names = [name for name in names if name not in ("a", ".", "..")]  # a file and a folder of one name; no names
+    names = [name for name in NAMES if name not in (".", "..")] if size == 3 else ["a//b"]  # those are no names
     for name in names:
         blob = bucket.blob(name)
         blob.upload_from_string(name.encode() * size, if_generation_match=0)

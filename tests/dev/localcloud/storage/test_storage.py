@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 import uuid
 
@@ -158,3 +159,100 @@ def test_chunked_bodies_and_many_requests_on_one_connection(local_cloud, name):
             assert (
                 session.head(f"https://storage.googleapis.com/{local_cloud.bucket}/none", timeout=30).status_code == 404
             )
+
+
+def test_an_object_beside_a_folder_of_its_name(bucket, name):
+    """`a` and `a/b`, in either order, as the service has no folders."""
+    for first, second in ((f"{name}/x", f"{name}/x/y"), (f"{name}/z/y", f"{name}/z")):
+        for each in (first, second):
+            bucket.blob(each).upload_from_string(each)
+        assert [bucket.blob(each).download_as_text() for each in (first, second)] == [first, second]
+    found = [blob.name.removeprefix(f"{name}/") for blob in bucket.list_blobs(prefix=f"{name}/")]
+    assert found == ["x", "x/y", "z", "z/y"]
+    for each in found:
+        bucket.delete_blob(f"{name}/{each}")
+    assert list(bucket.list_blobs(prefix=name)) == []
+
+
+def test_what_a_bucket_is_given_it_keeps(local_cloud):
+    """Labels, storage class, location and lifecycle; a label is taken away alone."""
+    client = storage.Client(project=local_cloud.project)
+    made = client.bucket(f"labels-{uuid.uuid4().hex}")
+    made.labels, made.storage_class = {"team": "a", "cost": "b"}, "NEARLINE"
+    client.create_bucket(made, location="europe-west1")
+    found = client.get_bucket(made.name)
+    assert (found.labels, found.storage_class, found.location) == (made.labels, "NEARLINE", "EUROPE-WEST1")
+    found.labels = {"team": "c"}
+    found.add_lifecycle_delete_rule(age=3)
+    found.patch()
+    found = client.get_bucket(made.name)
+    assert (found.labels, len(list(found.lifecycle_rules)), found.metageneration) == ({"team": "c"}, 1, 2)
+    with pytest.raises(exceptions.Conflict):
+        client.create_bucket(made.name)
+    found.blob("x").upload_from_string(b"x")
+    with pytest.raises(exceptions.Conflict, match="not empty"):
+        found.delete()
+    found.delete(force=True)
+    assert client.lookup_bucket(made.name) is None
+
+
+def test_a_lost_last_answer_of_an_upload_is_given_again(local_cloud, name):
+    """So that who asks what has come does not upload again, and meet its own object."""
+    url = f"https://storage.googleapis.com/upload/storage/v1/b/{local_cloud.bucket}/o"
+    start = local_cloud.http.post(f"{url}?uploadType=resumable&ifGenerationMatch=0&name={name}", timeout=10)
+    where = start.headers["Location"]
+    first = local_cloud.http.put(where, data=b"abcd", headers={"Content-Range": "bytes 0-3/*"}, timeout=10)
+    assert (first.status_code, first.headers["Range"]) == (308, "bytes=0-3")
+    again = local_cloud.http.put(where, data=b"cdef", headers={"Content-Range": "bytes 2-5/6"}, timeout=10)
+    assert (again.status_code, again.json()["size"]) == (200, "6")
+    asked = local_cloud.http.put(where, headers={"Content-Range": "bytes */6"}, timeout=10)
+    assert asked.json()["generation"] == again.json()["generation"]
+    read = local_cloud.http.get(f"https://storage.googleapis.com/{local_cloud.bucket}/{name}", timeout=10)
+    assert read.content == b"abcdef"
+
+
+def test_the_generation_that_is_asked_for_or_none(bucket, name):
+    """There are no older ones."""
+    blob = bucket.blob(name)
+    blob.upload_from_string(b"one")
+    first = blob.generation
+    bucket.blob(name).upload_from_string(b"two")
+    assert bucket.get_blob(name, generation=first) is None
+    with pytest.raises(exceptions.NotFound):
+        bucket.blob(name, generation=first).download_as_bytes()
+    with pytest.raises(exceptions.PreconditionFailed):
+        bucket.copy_blob(bucket.blob(name), bucket, f"{name}-2", if_source_generation_match=first)
+    assert bucket.get_blob(name).generation > first
+
+
+def test_packed_contents(local_cloud, bucket, name):
+    """`contentEncoding: gzip` is unpacked for who does not take it."""
+    blob = bucket.blob(name)
+    blob.content_encoding = "gzip"
+    blob.upload_from_string(gzip.compress(b"hello" * 1000))
+    url = f"https://storage.googleapis.com/{bucket.name}/{name}"
+    for accepted in ("gzip", "identity"):
+        answer = local_cloud.http.get(url, headers={"Accept-Encoding": accepted}, timeout=10)
+        assert answer.content == b"hello" * 1000, accepted
+        assert ("Content-Encoding" in answer.headers) == (accepted == "gzip")
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "content"),
+    [
+        ("bytes=2-4", 206, b"234"),
+        ("bytes=7-", 206, b"789"),
+        ("bytes=-2", 206, b"89"),
+        ("bytes=0-99", 206, b"0123456789"),
+        ("bytes=10-", 416, None),
+        ("bytes=4-2", 200, b"0123456789"),
+        ("lines=1-2", 200, b"0123456789"),
+    ],
+)
+def test_ranges(local_cloud, bucket, name, asked, status, content):
+    """As RFC 9110 says."""
+    bucket.blob(name).upload_from_string(b"0123456789")
+    url = f"https://storage.googleapis.com/{bucket.name}/{name}"
+    answer = local_cloud.http.get(url, headers={"Range": asked}, timeout=10)
+    assert answer.status_code == status
+    assert content is None or answer.content == content

@@ -149,12 +149,12 @@ def test_stop_during_the_start_leaves_nothing(localcloud_commands, tmp_path, del
 def test_a_dead_server_ends_all_and_is_named(localcloud_commands, tmp_path):
     """With its name, how it ended, and the end of its log."""
     process = localcloud_commands.start_ready(tmp_path)
-    (storage,) = [pid for pid in members(tmp_path) if b"fake-gcs" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    os.kill(storage, signal.SIGKILL)
+    (bigquery,) = [pid for pid in members(tmp_path) if b"bigquery.server" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    os.kill(bigquery, signal.SIGKILL)
     output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
-    assert "localcloud: storage: this server ended by itself by signal SIGKILL" in output
-    assert str(tmp_path / "server-logs" / "storage.log") in output
+    assert "localcloud: bigquery: this server ended by itself by signal SIGKILL" in output
+    assert str(tmp_path / "server-logs" / "bigquery.log") in output
     assert wait_until_gone(tmp_path) == []
 
 
