@@ -1,6 +1,7 @@
 """A person is asked by a real scheduler and answers by Airflow's API: no, not at all, yes; then nobody is wanted.
 
 The first night is asked for three times: what was recorded is deleted and `approve` cleared, as the docs say.
+In between somebody writes a yes into the XCom of `approve`.
 """
 
 from __future__ import annotations
@@ -98,10 +99,10 @@ def stored(api: Any, run_id: str, name: str) -> Any:
     return storage.Blob.from_uri(f"{run_uri}/{name}", client=storage.Client(project=os.environ["RETRAINING_PROJECT"]))
 
 
-def ask_again(api: Any, run_id: str) -> None:
-    """Delete what was recorded, and clear `approve` with what follows."""
+def ask_again(api: Any, run_id: str, task_id: str = "approve") -> None:
+    """Delete what was recorded, and clear `approve`, or another task, with what follows."""
     stored(api, run_id, "deployment.json").delete()
-    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["approve"], "include_downstream": True}
+    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": [task_id], "include_downstream": True}
     api.call("POST", f"/dags/{DAG_ID}/clearTaskInstances", json=body | {"only_failed": False})
 
 
@@ -113,6 +114,15 @@ def test_no_no_answer_yes_and_nobody_wanted(api: Any) -> None:
     assert no["words"] == f"Nothing deployed: rejected by {USERNAME}."
     assert (no["approval"]["person"], no["approval"]["approved"]) == (USERNAME, False)
     assert no["approval"]["answered"]
+
+    forged = no["approval"] | {"approved": True, "person": "eve", "words": "approved by eve"}
+    xcom = f"/dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/approve/xcomEntries/return_value"
+    api.call("PATCH", xcom, json={"value": forged, "map_index": -1})
+    assert "eve" in str(api.xcom(DAG_ID, run_id, "approve"))
+    ask_again(api, run_id, "deploy")
+    still = ended(api, run_id)
+    assert not still["deployed"]
+    assert still["approval"] == no["approval"]
 
     ask_again(api, run_id)
     late = answered(api, run_id, None)

@@ -38,6 +38,11 @@ class FakeTaskInstance:
     dag_runs: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     task_states: dict[tuple[str, str], dict[str, str]] = dataclasses.field(default_factory=dict)
 
+    @property
+    def id(self) -> str:
+        """As Airflow's: of this try alone, and the same when it goes on after a wait."""
+        return f"{self.run_id}/{self.task_id}/{self.try_number}/{self.max_tries}"
+
     def get_task_states(
         self, dag_id: str, run_ids: list[str], task_ids: list[str] | None = None
     ) -> dict[str, dict[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,10 @@ from unittest.mock import create_autospec
 import pytest
 from airflow.providers.standard.operators import hitl
 
+from retraining.core.errors import ConflictError
 from retraining.operators.deployment.approval import RequestApprovalOperator
 from retraining.operators.evaluation.decision import DecideOperator
+from tests.support.airflow_release import AirflowFailException
 from tests.support.scenes.deployment import FOLDER, Scene, deploy, example, register
 
 ADA = {"id": "1", "name": "ada"}
@@ -42,9 +45,9 @@ def ask(scene: Scene) -> RequestApprovalOperator:
     )
 
 
-def wait(run: Any, ask: RequestApprovalOperator) -> BaseException:
+def wait(run: Any, ask: RequestApprovalOperator, **whose: int) -> BaseException:
     """What the task asks of Airflow in place of an answer of its own."""
-    context = run.context(ask)
+    context = run.context(ask, **whose)
     context["task_instance"] = SimpleNamespace(id="1")
     with pytest.raises(BaseException) as stopped:  # noqa: PT011 - TaskAwaitingInput or TaskDeferred, by release
         ask.execute(context)
@@ -59,7 +62,7 @@ def waits_until(stopped: Any) -> datetime:
     return datetime.now(UTC) + stopped.timeout
 
 
-def complete(run: Any, ask: RequestApprovalOperator, option: str, user: dict[str, str] | None) -> None:
+def complete(run: Any, ask: RequestApprovalOperator, option: str, user: Any, **whose: int) -> None:
     """Let Airflow go on with an answer."""
     event: dict[str, Any] = {
         "chosen_options": [option],
@@ -68,7 +71,7 @@ def complete(run: Any, ask: RequestApprovalOperator, option: str, user: dict[str
         "timedout": user is None,
     }
     event["responded_at"] = datetime(2013, 11, 20, 9, 30, 0, 5, tzinfo=UTC)
-    run.xcoms["approve", "return_value"] = ask.execute_complete(run.context(ask), event)
+    run.xcoms["approve", "return_value"] = ask.execute_complete(run.context(ask, **whose), event)
 
 
 def test_it_waits_as_long_as_it_was_told_and_no_longer(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:
@@ -143,6 +146,129 @@ def test_an_answer_decides_and_is_written_down(
     assert approval["person"] == (user and "ada")
     assert approval["answered"] == (user and "2013-11-20T09:30:00Z")
     assert bool(scene.cloud.endpoints.deploys) is deployed
+
+
+FORGED = {"approved": True, "asked": True, "person": "ada", "answered": "2013-11-20T09:30:00Z", "words": "by ada"}
+
+
+@pytest.mark.parametrize("approved", [True, "yes", 1, "true"], ids=repr)
+@pytest.mark.parametrize("asked", [True, False], ids=["while it asks", "before it asks"])
+def test_an_xcom_approves_nothing(
+    make_run, scene: Scene, ask: RequestApprovalOperator, approved: Any, asked: bool
+) -> None:
+    """Whoever may write one, in the UI or in another task, is not who was asked; the record names nobody."""
+    run = make_run()
+    register(scene, run)
+    if asked:
+        wait(run, ask)
+    run.xcoms["approve", "return_value"] = FORGED | {"approved": approved}
+    assert not deploy(scene, run, approval_task_id="approve")["deployed"]
+    assert scene.read("deployment")["words"] == "Nothing deployed: nobody approved."
+    assert scene.read("deployment")["approval"] is None
+    assert not scene.cloud.endpoints.deploys
+
+
+def test_an_xcom_changes_no_answer_either(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:
+    """Neither a no, nor the name of who said yes."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    complete(run, ask, "Approve", {"id": "2", "name": "grace"})
+    run.xcoms["approve", "return_value"] = FORGED
+    assert deploy(scene, run, approval_task_id="approve")["deployed"]
+    assert scene.read("deployment")["approval"]["person"] == "grace"
+
+
+@pytest.mark.parametrize("user", [None, {}, {"id": "1", "name": ""}, {"id": "1", "name": None}, "ada"], ids=repr)
+def test_a_yes_of_nobody_is_a_no(make_run, scene: Scene, ask: RequestApprovalOperator, user: Any) -> None:
+    """Airflow knows who answers; what it does not know of is no answer."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    complete(run, ask, "Approve", user)
+    assert not deploy(scene, run, approval_task_id="approve")["deployed"]
+    assert scene.read("deployment")["approval"]["words"] == "rejected without an answer in time"
+
+
+def test_what_was_answered_before_it_was_asked_again_counts_no_more(
+    make_run, scene: Scene, ask: RequestApprovalOperator
+) -> None:
+    """Also where the second question is never answered and the task is marked as a success."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    complete(run, ask, "Approve", ADA)
+    wait(run, ask, max_tries=1)
+    assert not deploy(scene, run, approval_task_id="approve")["deployed"]
+    assert scene.read("deployment")["words"] == "Nothing deployed: nobody approved."
+
+
+@pytest.mark.parametrize("then", ["Reject", None], ids=["answered no", "asked"])
+def test_a_try_that_outlived_its_question_answers_nothing(
+    make_run, scene: Scene, ask: RequestApprovalOperator, then: str | None
+) -> None:
+    """It was stopped on its way, the task was cleared, and the second question is the one that counts."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    wait(run, ask, max_tries=1)
+    if then:
+        complete(run, ask, then, ADA, max_tries=1)
+    with pytest.raises(ConflictError, match="another try of the task asks"):
+        complete(run, ask, "Approve", ADA)
+    assert not deploy(scene, run, approval_task_id="approve")["deployed"]
+
+
+def test_a_try_that_is_overtaken_while_it_writes_answers_nothing(
+    make_run, scene: Scene, ask: RequestApprovalOperator
+) -> None:
+    """Between its look and its write."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    bucket = scene.cloud.artifacts
+    read = bucket.read_generation
+
+    def overtaken(uri: str) -> tuple[bytes, int]:
+        found = read(uri)
+        bucket.read_generation = read
+        wait(run, ask, max_tries=1)
+        return found
+
+    bucket.read_generation = overtaken
+    with pytest.raises(ConflictError, match="written meanwhile"):
+        complete(run, ask, "Approve", ADA)
+    assert not deploy(scene, run, approval_task_id="approve")["deployed"]
+
+
+def test_an_answer_is_of_the_run_that_asked(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:
+    """Another run of the DAG with the same inputs has the same record, and was not asked."""
+    first = make_run(run_id="manual__1")
+    register(scene, first)
+    wait(first, ask)
+    complete(first, ask, "Approve", ADA)
+    second = make_run(run_id="manual__2")
+    assert not deploy(scene, second, approval_task_id="approve")["deployed"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda text: text.replace("true", '"yes"'), lambda text: text.replace("true", "1"), lambda text: text[:-20]],
+    ids=["yes", "1", "cut off"],
+)
+def test_an_answer_that_cannot_be_read_is_none(
+    make_run, scene: Scene, ask: RequestApprovalOperator, change: Callable[[str], str]
+) -> None:
+    """The task fails for good, and names the document."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    complete(run, ask, "Approve", ADA)
+    uri = f"{FOLDER}/approval.json"
+    scene.cloud.artifacts.put(uri, change(scene.cloud.artifacts.objects[uri].decode()).encode())
+    with pytest.raises(AirflowFailException, match=f"{uri}: "):
+        deploy(scene, run, approval_task_id="approve")
+    assert not scene.cloud.endpoints.deploys
 
 
 def test_only_a_first_version_needs_a_person(make_run, scene: Scene, ask: RequestApprovalOperator) -> None:

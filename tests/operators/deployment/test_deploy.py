@@ -16,7 +16,7 @@ from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
-from tests.support.scenes.deployment import FOLDER, Scene, deploy, deploy_at_last, example, register
+from tests.support.scenes.deployment import FOLDER, Scene, answered, deploy, deploy_at_last, example, register
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_a_person_may_say_no(scene, make_run, answer, deployed: bool) -> None:
     scene.deployment(approval="always")
     run = make_run()
     register(scene, run)
-    run.xcoms["approve", "return_value"] = answer
+    answered(scene, run, answer)
     assert deploy(scene, run, approval_task_id="approve")["deployed"] is deployed
     assert scene.read("deployment")["approval"] == (
         answer and {"asked": True, "person": None, "answered": None} | answer

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.scenes.deployment import Scene, deploy_at_last, register
+from tests.support.scenes.deployment import Scene, answered, deploy_at_last, register
 
 
 def test_the_version_points_to_schemata_of_its_signature(make_run: Any) -> None:
@@ -43,7 +43,7 @@ def test_a_version_has_its_card_from_its_registration_on_and_the_approval_at_the
     assert card["metrics"] == scene.read("evaluation")["challenger"]["metrics"]
     assert card["approval"] is None
     approval = {"approved": True, "asked": True, "person": "ann", "answered": "2013-11-20T05:00:00Z", "words": "yes"}
-    run.xcoms["approve", "return_value"] = approval
+    answered(scene, run, approval)
     deploy_at_last(scene, run, approval_task_id="approve")
     assert scene.read("model_card") == card | {"approval": approval}
     del scene.cloud.artifacts.objects[f"{scene.folder}/model_card.json"]

@@ -123,6 +123,15 @@ def register(scene: Scene, run: Any) -> Any:
     return run.execute(RegisterModelOperator(task_id="register", run_uri=FOLDER, cloud=scene.cloud.connect))
 
 
+def answered(scene: Scene, run: Any, approval: Any) -> None:
+    """Let the task `approve` of a run have left an answer; None: it asks a person."""
+    whose = {"model": scene.read("plan")["model"], "run_key": scene.run_key, "task_try": "1"}
+    if approval is not None:
+        approval = {"asked": True, "person": None, "answered": None} | approval
+    values = whose | {"dag_id": run.dag_id, "dag_run_id": run.run_id, "approval": approval}
+    scene.put("approval", {"kind": "approval", "schema_version": 1} | values)
+
+
 def deploy(scene: Scene, run: Any, **kwargs: Any) -> Any:
     """Run a wake of the deploy task."""
     return run.execute(DeployModelOperator(task_id="deploy", run_uri=FOLDER, cloud=scene.cloud.connect, **kwargs))

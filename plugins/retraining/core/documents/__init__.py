@@ -26,6 +26,7 @@ from retraining.core.documents.checks import (
 from retraining.core.documents.decision import Decision, DecisionChampion, Gate
 from retraining.core.documents.deployment import (
     Approval,
+    ApprovalAnswer,
     Before,
     Deployment,
     RampGate,
@@ -134,6 +135,7 @@ KINDS: dict[str, type[Document]] = {
         Decision,
         Registration,
         ModelCard,
+        ApprovalAnswer,
         Deployment,
         Rollout,
         Rollback,
@@ -161,6 +163,7 @@ KINDS: dict[str, type[Document]] = {
 __all__ = [
     "KINDS",
     "Approval",
+    "ApprovalAnswer",
     "Baseline",
     "Before",
     "CardData",

@@ -101,6 +101,21 @@ class Approval(Value):
     words: Text
 
 
+class ApprovalAnswer(Document):
+    """What Airflow's question to a person came to, or that nobody was wanted; `approval` is null while one is asked.
+
+    It counts for the run of the DAG that asked; `task_try`, Airflow's id of a try of the task, alone may answer.
+    """
+
+    kind: Literal["approval"] = "approval"
+    model: ModelId
+    run_key: RunKey
+    dag_id: Text
+    dag_run_id: Text
+    task_try: Text
+    approval: Approval | None
+
+
 class Deployment(Document):
     """What the endpoint serves after this run; `deployed` is false when nothing was changed, and `words` says why.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from retraining.core.documents import Approval, Checks, Decision, Evaluation, Plan
+from retraining.core.documents import Approval, ApprovalAnswer, Checks, Decision, Evaluation, Plan
+from retraining.core.errors import ConflictError
 from retraining.core.promotion.gates import NOT_PROVEN
 from retraining.core.promotion.serving import NOT_CHECKED
 from retraining.core.promotion.versions import Version
@@ -78,14 +79,51 @@ def answer(*, approved: bool, person: str | None, time: datetime | None) -> Appr
 
     Args:
         approved: Whether it was yes.
-        person: Who gave it; None: nobody did in time.
+        person: Who gave it, as Airflow knows; None: nobody did in time, and that is a no whatever it says.
         time: When.
     """
-    verb = "approved" if approved else "rejected"
-    if person is None:
-        return Approval(approved=approved, words=f"{verb} without an answer in time")
+    if not person:
+        return Approval(approved=False, words="rejected without an answer in time")
     answered = time.replace(microsecond=0) if time else None
+    verb = "approved" if approved else "rejected"
     return Approval(approved=approved, person=person, answered=answered, words=f"{verb} by {person}")
+
+
+def stored_answer(plan: Plan, *, dag_run: tuple[str, str], task_try: str, approval: Approval | None) -> ApprovalAnswer:
+    """Return the document of an answer.
+
+    Args:
+        plan: The run.
+        dag_run: Ids of the DAG and of its run, which asks.
+        task_try: Airflow's id of the try of the task that asks.
+        approval: None: a person is asked from now on, and what was answered before counts no more.
+    """
+    dag_id, dag_run_id = dag_run
+    return ApprovalAnswer(
+        model=plan.model,
+        run_key=plan.run_key,
+        dag_id=dag_id,
+        dag_run_id=dag_run_id,
+        task_try=task_try,
+        approval=approval,
+    )
+
+
+def require_asked(stored: ApprovalAnswer | None, answer: ApprovalAnswer, uri: str) -> None:
+    """Refuse an answer to a question that another try has asked again since.
+
+    Raises:
+        ConflictError: It did, or nobody asked.
+    """
+    if stored is None or stored.model_copy(update={"approval": answer.approval}) != answer:
+        raise ConflictError(
+            uri, "another try of the task asks", "the one that is answered", "Answer that one's question"
+        )
+
+
+def approval_for(stored: ApprovalAnswer | None, dag_run: tuple[str, str]) -> Approval | None:
+    """Return the answer that counts for a run of the DAG: the one that this run asked for; None: there is none."""
+    return stored.approval if stored and (stored.dag_id, stored.dag_run_id) == dag_run else None
 
 
 def reason_of_person(plan: Plan, approval: Approval | None) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.sdk import Context, PokeReturnValue
 
-from retraining.core.documents import Approval, Decision, Deployment, Plan, Registration, Report
+from retraining.core.documents import Approval, ApprovalAnswer, Decision, Deployment, Plan, Registration, Report
 from retraining.core.naming import console, dags, vertex
 from retraining.core.notification import notices
 from retraining.core.promotion import approvals, ramp, rollouts
@@ -32,7 +32,8 @@ class DeployModelOperator(RunTask, CloudSensor):
     real deployment, and a retry deploys a second time.
 
     Args:
-        approval_task_id: Task whose XCom is the approval; None: nobody is asked.
+        approval_task_id: Task that leaves `approval.json`; None: nobody is asked. Its XCom is for people, and never
+            believed: whoever may write one could approve by it.
 
     Returns:
         `{deployed, words}`.
@@ -75,7 +76,7 @@ class DeployModelOperator(RunTask, CloudSensor):
 
     def _go_on(self, context: Context, cloud: CloudPort, record: Record, state: RolloutState) -> Deployment | None:
         """Bring the deployment as far as it comes now, and write down how it ended; None: the next poke goes on."""
-        approval = self._approval(context)
+        approval = self._approval(context, record)
         ended = self._advance(context, cloud, record, state, approval)
         return record.write_once(ended.model_copy(update={"approval": approval})) if ended else None
 
@@ -101,6 +102,7 @@ class DeployModelOperator(RunTask, CloudSensor):
         steps = RolloutSteps(cloud, plan, record.read_document(Registration), record.read_document(Report), state)
         return steps.advance_rollout(champion, job_identity(context, plan.run_key).dag_run)
 
-    def _approval(self, context: Context) -> Approval | None:
-        given = context["ti"].xcom_pull(task_ids=self.approval_task_id) if self.approval_task_id else None
-        return Approval.model_validate(given, strict=False) if given else None
+    def _approval(self, context: Context, record: Record) -> Approval | None:
+        ti: Any = context["ti"]
+        stored = record.find_document(ApprovalAnswer) if self.approval_task_id else None
+        return approvals.approval_for(stored, (ti.dag_id, ti.run_id))
