@@ -118,8 +118,7 @@ class Warehouse:
 
         def answer(job: QueryJob) -> Answer:
             found = job.result(page_size=PAGE, retry=None, job_retry=None)
-            rows = [] if query.into else _read(found, where)
-            return Answer(rows=rows, bytes_processed=int(job.total_bytes_processed or 0))
+            return Answer(rows=_read(found, where), bytes_processed=int(job.total_bytes_processed or 0))
 
         found = self._run_job(
             _Asked(start=start, start_s=limits.CALL_S, answer=answer, failure=query_failure), job_id, where

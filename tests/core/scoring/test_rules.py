@@ -176,13 +176,17 @@ def test_the_job_asks_for_what_the_plan_says() -> None:
 
 def test_a_day_or_the_whole_table_is_replaced() -> None:
     """By one statement."""
-    day = answers.render_write_sql(plan(), PREDICTIONS, is_text=True)
-    assert day.to_api()["destinationTable"]["tableId"] == "flight_delay_scores$20131120"
-    assert day.to_api()["writeDisposition"] == "WRITE_TRUNCATE"
-    whole = answers.render_write_sql(plan("table"), PREDICTIONS, is_text=False)
-    assert whole.into == "my-project.digits.scores"
-    assert "scored_on" not in whole.sql
-    assert "TO_JSON_STRING(predictions.prediction)" in whole.sql
+    claim = DestinationClaim(dag_id="score__a", dag_run_id="1", table="p.d.t", number=7)
+    day = answers.render_write_sql(plan(), "STRING", claim).sql
+    assert "MERGE `my-project.retraining.flight_delay_scores` AS kept" in day
+    assert "WHEN NOT MATCHED BY SOURCE AND kept.scored_on = @day THEN\n  DELETE" in day
+    whole = answers.render_write_sql(plan("table"), "STRING", claim).sql
+    assert "MERGE `my-project.digits.scores` AS kept" in whole
+    assert "WHEN NOT MATCHED BY SOURCE THEN\n  DELETE" in whole
+    assert "scored_on" not in whole
+    kept = answers.render_answers_sql(plan("table"), PREDICTIONS, is_text=False).sql
+    assert "TO_JSON_STRING(predictions.prediction)" in kept
+    assert "CREATE OR REPLACE TABLE `my-project.retraining.scored_" in kept
 
 
 def test_a_destination_of_this_form_is_taken_again() -> None:

@@ -44,13 +44,14 @@ def test_a_table_is_scored_into_a_day_of_the_destination(scene) -> None:
     assert job["model"].endswith("models/flight_delays@1")
     assert job["input_config"]["bigquery_source"] == {"input_uri": f"bq://{plan.input_table}"}
     assert job["instance_config"] == {"instance_type": "object", "key_field": scene.key}
-    (written,) = cloud.warehouse.written
-    assert written.into == f"{DESTINATION}$20131120"
-    assert {name.value for name in written.parameters} == {"1", "2013-11-20T03:00:00Z", "2013-11-20"}
+    (written,) = scene.tables.written
+    day, holder = f"{DESTINATION}$20131120", "manual__1 of score__flight_delays, 0"
+    assert [each.value for each in written.parameters] == [day, 1, holder, "2013-11-20T03:00:00Z", "2013-11-20"]
     result = json.loads(cloud.artifacts.objects[f"{plan.run_uri}/scoring.json"])
     assert (result["rows"], result["seconds"], result["version"]["asked"]) == (ROWS, 90, "champion")
     assert result["cost_usd"] > 0
-    assert not [table for table in cloud.warehouse.schemas if "score_" in table or "predictions_" in table]
+    left = [table for table in cloud.warehouse.schemas if plan.run_key.replace("-", "_") in table or "pred" in table]
+    assert left == [f"local-project.retraining.scored_flight_delays__{plan.run_key.replace('-', '_')}"]
     assert not [uri for uri in cloud.artifacts.objects if "/destinations/" in uri]
 
 
@@ -61,7 +62,7 @@ def test_of_several_outputs_the_labels_own_is_the_column(scene) -> None:
     run = scene.start()
     scene.execute(run, *ALL)
     assert scene.plan(run).output == "score"
-    assert "$.score" in scene.cloud.warehouse.written[0].sql
+    assert "`score`" in scene.tables.written[0].sql
     scene.sign(scene.trained, inputs, arrival_delay="float32", air_time="float32")
     with pytest.raises(AirflowFailException, match=r"outputs air_time, arrival_delay.*an output score or"):
         scene.execute(scene.start("manual__2", force=True), "plan")
@@ -119,7 +120,7 @@ def test_killed_at_any_write_and_run_again_there_is_one_job(make_run, done) -> N
             else:
                 pytest.fail(f"{task_id} did not end after a death at write {number}")
         assert len(scene.cloud.jobs.specs) == 1, number
-        assert len(scene.cloud.warehouse.written) == 1, number
+        assert len(scene.tables.written) == 1, number
         if not deaths:
             break
     assert number > 8
@@ -130,9 +131,9 @@ def test_a_cleared_scoring_that_is_done_does_nothing_again(scene) -> None:
     scene.execute(scene.start(), *ALL)
     scene.execute(scene.start(), *ALL, max_tries=4)
     scene.execute(scene.start("manual__2"), *ALL)
-    assert (len(scene.cloud.jobs.specs), len(scene.cloud.warehouse.written)) == (1, 1)
+    assert (len(scene.cloud.jobs.specs), len(scene.tables.written)) == (1, 1)
     scene.execute(scene.start("manual__3", force=True), *ALL)
-    assert (len(scene.cloud.jobs.specs), len(scene.cloud.warehouse.written)) == (2, 2)
+    assert (len(scene.cloud.jobs.specs), len(scene.tables.written)) == (2, 2)
 
 
 def test_a_failed_write_keeps_what_was_paid_for(scene) -> None:
@@ -146,11 +147,11 @@ def test_a_failed_write_keeps_what_was_paid_for(scene) -> None:
     words = rf"7 of 12 rows have no answer: {scene.key} a, b, c, d, e, …; 7 are in {errors}: no number\..*stays as it"
     with pytest.raises(AirflowFailException, match=words):
         scene.execute(run, "write")
-    assert scene.cloud.warehouse.written == []
+    assert scene.tables.written == []
     assert scene.execute(run, "cancel_jobs", "clean_up") == []
     scene.answer()
     scene.execute(run, "write", "clean_up", max_tries=4)
-    assert (len(scene.cloud.jobs.specs), len(scene.cloud.warehouse.written)) == (1, 1)
+    assert (len(scene.cloud.jobs.specs), len(scene.tables.written)) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_answers_that_are_not_one_per_row_are_not_written(scene, changes, words)
     scene.answer(**changes)
     with pytest.raises(AirflowFailException, match=words):
         scene.execute(scene.start(), "plan", "snapshot", "predict", "write")
-    assert scene.cloud.warehouse.written == []
+    assert scene.tables.written == []
 
 
 def test_a_job_some_of_whose_rows_failed_is_not_made_again(scene) -> None:
@@ -225,14 +226,14 @@ def test_two_runs_do_not_write_one_day_at_once(scene) -> None:
         scene.execute(second, "plan", "snapshot")
     scene.execute(first, "predict", "write", "clean_up")
     scene.execute(second, "snapshot", "predict", "write", "clean_up")
-    assert len(scene.cloud.warehouse.written) == 2
+    assert len(scene.tables.written) == 2
 
 
 def test_another_day_is_written_meanwhile(scene) -> None:
     """The claim is on the day."""
     scene.execute(scene.start("manual__1"), "plan", "snapshot")
     scene.execute(scene.start("manual__2", as_of="2013-11-19T03:00:00Z"), *ALL)
-    assert len(scene.cloud.warehouse.written) == 1
+    assert len(scene.tables.written) == 1
 
 
 @pytest.mark.parametrize(

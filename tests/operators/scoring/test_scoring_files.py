@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from retraining.core.errors import ConflictError
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.bucket import Killed
 from tests.support.scenes.scoring import SPEC, ScoringScene, change_section
@@ -182,6 +183,86 @@ def test_a_second_run_of_the_day_keeps_the_folder_of_the_first(scene) -> None:
     scene.scoring.execute(second, "write", "clean_up")
     assert scene.current()["predictions"] == f"{new}/prediction.results-*"
     assert {uri: data for uri, data in scene.bucket.objects.items() if uri.startswith(old)} == before
+
+
+OLD, NEW = "2013-11-20T03:00:00Z", "2013-11-20T05:00:00Z"
+
+
+def test_older_answers_do_not_take_the_place_of_newer_ones(scene) -> None:
+    """Told before a job is paid for; cleared, a scoring that was overtaken has nothing to do."""
+    newer, older = scene.start("manual__1", as_of=NEW), scene.start("manual__2", as_of=OLD)
+    folder = scene.predict(newer, KEYS)
+    scene.scoring.execute(newer, "write", "clean_up")
+    with pytest.raises(
+        AirflowFailException, match=f"current.json: answers as of {NEW}, and this scoring is as of {OLD}"
+    ):
+        scene.scoring.execute(older, "plan", "snapshot")
+    assert (scene.current()["predictions"], len(scene.jobs.specs)) == (f"{folder}/prediction.results-*", 1)
+
+
+@pytest.mark.parametrize("other", [OLD, NEW], ids=["same time, Force", "newer"])
+@pytest.mark.parametrize("look", [1, 2], ids=["before its look", "after its look"])
+def test_a_write_that_outlived_its_run_names_nothing(scene, other: str, look: int) -> None:
+    """It was stopped beside its look at `current.json`, while another run scored the day."""
+    first, second = scene.start("manual__1", as_of=OLD), scene.start("manual__2", as_of=other, force=True)
+    scene.predict(first, KEYS)
+    read, looks = scene.bucket.read_generation, []
+
+    def paused(uri: str) -> tuple[bytes, int]:
+        found = read(uri)
+        looks.append(uri)
+        if uri == CURRENT:
+            scene.bucket.read_generation = read
+            scene.scoring.execute(first, "clean_up")
+            folders.append(scene.predict(second, KEYS, 0.75))
+            scene.scoring.execute(second, "write", "clean_up")
+            found = found if look == 2 else read(uri)
+        return found
+
+    folders: list[str] = []
+    scene.bucket.read_generation = paused
+    with pytest.raises((ConflictError, AirflowFailException), match=r"newer|claim on the destination is gone"):
+        scene.scoring.execute(first, "write")
+    assert scene.current()["predictions"] == f"{folders[0]}/prediction.results-*"
+
+
+def test_a_write_that_loses_its_claim_after_the_look_at_it_names_nothing(scene) -> None:
+    """The other run has changed `current.json` by then."""
+    first, second = scene.start("manual__1", as_of=OLD), scene.start("manual__2", as_of=OLD, force=True)
+    scene.predict(first, KEYS)
+    write, folders = scene.bucket.write_if, []
+
+    def paused(uri: str, data: bytes, generation: int, *rest: str) -> int | None:
+        if uri == CURRENT:
+            scene.bucket.write_if = write
+            scene.scoring.execute(first, "clean_up")
+            folders.append(scene.predict(second, KEYS, 0.75))
+            scene.scoring.execute(second, "write", "clean_up")
+        return write(uri, data, generation, *rest)
+
+    scene.bucket.write_if = paused
+    with pytest.raises(ConflictError, match="claim on the destination is gone"):
+        scene.scoring.execute(first, "write")
+    assert scene.current()["predictions"] == f"{folders[0]}/prediction.results-*"
+
+
+def test_what_the_destination_has_lost_is_named_again_without_a_job(scene) -> None:
+    """The answers lie where the job wrote them."""
+    run = scene.start()
+    folder = scene.predict(run, KEYS)
+    scene.scoring.execute(run, "write", "clean_up")
+    scene.bucket.take(CURRENT)
+    scene.scoring.execute(run, "snapshot", "predict", "write", "clean_up", max_tries=4)
+    assert (scene.current()["predictions"], len(scene.jobs.specs)) == (f"{folder}/prediction.results-*", 1)
+
+
+@pytest.mark.parametrize("data", [b"{}", b"[]", b"{", b'{"scored_as_of": 7}', b'{"scored_as_of": "noon"}'])
+def test_a_foreign_object_in_the_place_of_current_json_is_left_alone(scene, data) -> None:
+    """Nothing is paid for."""
+    scene.bucket.put(CURRENT, data)
+    with pytest.raises(AirflowFailException, match=r"current\.json: no record of a scoring"):
+        scene.scoring.execute(scene.start(), "plan", "snapshot")
+    assert (scene.bucket.objects[CURRENT], scene.jobs.specs) == (data, [])
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.cloud import bigquery, storage
+from google.cloud import aiplatform_v1, bigquery, storage
 
-from retraining.core.documents import KINDS
+from retraining.core.documents import KINDS, ScoringPlan
+from retraining.core.errors import DataError
+from retraining.core.scoring import answers
+from retraining.core.scoring.claims import DestinationClaim
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
@@ -94,16 +97,22 @@ def register(artifact_uri: str) -> None:
     cloud.registry.merge_aliases(versions[0], ["champion"])
 
 
-def score(spec: Any, make_run: Any, run_id: str, day: int, **params: Any) -> Any:
-    """Run every task of a scoring."""
+def score(spec: Any, make_run: Any, run_id: str, day: int, until: str = "conclude", **params: Any) -> Any:
+    """Run every task of a scoring, or the first ones."""
     dag = load_dags("score").score_dag(spec, spec.scoring)
     run = make_run(run_id=run_id, dag_id=dag.dag_id, logical_date=datetime(2013, 11, day, 3, tzinfo=UTC))
     run.params = dag.params.dump() | params
+    ordered = dag.topological_sort()
+    return execute(run, ordered[: [task.task_id for task in ordered].index(until) + 1])
+
+
+def execute(run: Any, some: Any, **whose: int) -> Any:
+    """Run tasks to their end."""
     deadline = time.monotonic() + 300
-    for task in dag.topological_sort():
+    for task in some:
         while True:
             try:
-                run.execute(task)
+                run.execute(task, **whose)
                 break
             except AirflowRescheduleException:
                 assert time.monotonic() < deadline, f"{task.task_id} did not end"
@@ -129,6 +138,73 @@ def test_a_day_is_replaced_whole_and_the_others_stay(spec, make_run) -> None:
     assert days("retraining.bulk_scores") == {"2013-11-20": (7, 0.25), "2013-11-21": (300, 0.25)}
     left = [table.table_id for table in client.list_tables("retraining")]
     assert [name for name in left if name.startswith(("score_bulk", "predictions_", "errors_"))] == []
+    claims = storage.Client().list_blobs(Cloud().settings.bucket, prefix="wakes/destinations/")
+    assert [blob.name for blob in claims] == []
+
+
+def jobs() -> int:
+    """How many batch predictions were ever paid for."""
+    settings = Cloud().settings
+    endpoint = f"{settings.region}-aiplatform.googleapis.com"
+    client = aiplatform_v1.JobServiceClient(client_options={"api_endpoint": endpoint})
+    return len(
+        list(client.list_batch_prediction_jobs(parent=f"projects/{settings.project}/locations/{settings.region}"))
+    )
+
+
+def times(table: str) -> dict[str, str]:
+    """Of which time the answers of each day are."""
+    sql = f"SELECT scored_on, MIN(scored_as_of) AS first, MAX(scored_as_of) AS last FROM {table} GROUP BY scored_on"
+    found = {str(row.scored_on): (row.first, row.last) for row in bigquery.Client().query_and_wait(sql)}
+    assert all(first == last for first, last in found.values())
+    return {day: f"{last:%H:%M}" for day, (_, last) in found.items()}
+
+
+EARLY, LATE = "2013-11-20T03:00:00Z", "2013-11-20T05:00:00Z"
+
+
+def tasks(spec: Any, *names: str) -> list[Any]:
+    """Some tasks of the DAG."""
+    dag = load_dags("score").score_dag(spec, spec.scoring)
+    return [dag.get_task(name) for name in names]
+
+
+def test_an_older_scoring_replaces_nothing(spec, make_run) -> None:
+    """It had its answers, and was overtaken before it wrote them; another day is not its business."""
+    table = "retraining.bulk_order"
+    old = score(spec, make_run, "manual__old", 20, until="predict", destination=table, as_of=EARLY)
+    execute(old, tasks(spec, "clean_up"))
+    new = score(spec, make_run, "manual__new", 20, destination=table, as_of=LATE)
+    score(spec, make_run, "manual__other", 19, destination=table)
+    both = {"2013-11-19": "03:00", "2013-11-20": "05:00"}
+    assert times(table) == both
+    with pytest.raises(AirflowFailException, match=f"answers as of {LATE}, and this scoring is as of {EARLY}"):
+        execute(old, tasks(spec, "write"))
+    assert times(table) == both
+
+    uri = f"{new.xcoms['plan', 'return_value']['run_uri']}/scoring_plan.json"
+    plan = ScoringPlan.parse(Cloud().artifacts.read_object(uri) or b"")
+    claim = DestinationClaim(dag_id="a", dag_run_id="b", table=answers.written_table(plan))
+    older = plan.model_copy(update={"as_of": datetime(2013, 11, 20, 4, tzinfo=UTC)})
+    for number, (asked, words) in enumerate([(plan, "another scoring has taken"), (older, "newer answers are there")]):
+        query = answers.render_write_sql(asked, "STRING", claim.numbered(100 * number, "0"))
+        with pytest.raises(DataError, match=words):
+            Cloud().warehouse.run_query(query, f"late_write_{number}", "a write that comes late")
+    assert times(table) == both
+
+
+def test_a_destination_that_is_dropped_is_written_again_without_a_job(spec, make_run) -> None:
+    """Before the write, and after the end; the day has its rows, whole."""
+    table, client = "retraining.bulk_dropped", bigquery.Client()
+    before = jobs()
+    run = score(spec, make_run, "manual__dropped", 20, until="predict", destination=table)
+    client.delete_table(table)
+    execute(run, tasks(spec, "write", "clean_up"))
+    assert days(table) == {"2013-11-20": (300, 0.25)}
+    client.delete_table(table)
+    execute(run, tasks(spec, "plan", "snapshot", "predict", "write", "clean_up"), max_tries=4)
+    assert days(table) == {"2013-11-20": (300, 0.25)}
+    assert jobs() == before + 1
     claims = storage.Client().list_blobs(Cloud().settings.bucket, prefix="wakes/destinations/")
     assert [blob.name for blob in claims] == []
 

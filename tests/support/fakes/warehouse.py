@@ -11,6 +11,7 @@ from typing import IO, Any
 from retraining.core.data.query_failures import load_failure
 from retraining.core.data.source_files import Load
 from retraining.core.data.sql import Query
+from retraining.core.errors import DataError
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.warehouse import Answer
 from tests.support.fakes.bucket import FakeBucket
@@ -36,11 +37,10 @@ class FakeWarehouse:
         self.changed: dict[str, datetime] = {}
         self.locations: dict[str, str] = {}
         self.asked: list[str] = []
-        self.written: list[Query] = []
         self.loaded: list[Load] = []
         self.lines: dict[str, list[dict[str, Any]]] = {}
         self.limits: dict[str, int | None] = {}
-        self._done: dict[str, Answer] = {}
+        self._done: dict[str, Answer | DataError] = {}
 
     def dry_run(self, query: Query, where: str) -> Answer:
         """As the hook."""
@@ -58,11 +58,14 @@ class FakeWarehouse:
         self.limits[where] = max_bytes
         self.asked.append(job_id)
         if job_id not in self._done:
-            if query.into:
-                self.written.append(query)
-            rows = self.effects[where](query) if where in self.effects else self.rows.get(where, [])
-            self._done[job_id] = Answer(rows=rows, bytes_processed=7)
-        return self._done[job_id]
+            try:
+                rows = self.effects[where](query) if where in self.effects else self.rows.get(where, [])
+                self._done[job_id] = Answer(rows=rows, bytes_processed=7)
+            except DataError as error:  # the job failed, and is joined as such
+                self._done[job_id] = error
+        if isinstance(found := self._done[job_id], DataError):
+            raise found
+        return found
 
     def load_files(self, load: Load, job_id: str, where: str) -> None:
         """As the hook."""

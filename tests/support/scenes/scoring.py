@@ -23,6 +23,7 @@ from retraining.operators.scoring.scoring_plan import PlanScoringOperator
 from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.deployment import Scene
+from tests.support.scenes.scored_tables import ScoredTables
 
 MODEL = "flight_delays"
 SPEC = load_spec(include_path() / "models" / f"{MODEL}.yaml")
@@ -71,6 +72,7 @@ class ScoringScene:
         self.key = plan["spec"]["data"]["key"]
         self.source = columns(**{self.key: "STRING"}, **kinds)
         warehouse.schemas[QUERY] = self.source
+        self.tables = ScoredTables(warehouse, DESTINATION)
         warehouse.rows["instances"] = [{"row_count": ROWS, "keys": ROWS, "without_key": 0, "fingerprint": "7"}]
         self.answer()
 

@@ -46,28 +46,19 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A statement and the parameters it names.
-
-    Its result replaces the table `into` whole (`project.dataset.table`, or a day of it: `…$20131120`), in one step.
-    """
+    """A statement and the parameters it names."""
 
     sql: str
     parameters: tuple[Parameter, ...] = ()
-    into: str = ""
 
     def to_api(self) -> ApiJson:
         """Return the `query` part of a BigQuery job configuration."""
-        values: ApiJson = {
+        return {
             "query": self.sql,
             "useLegacySql": False,
             "parameterMode": "NAMED",
             "queryParameters": [parameter.to_api() for parameter in self.parameters],
         }
-        if self.into:
-            project, dataset, table = self.into.rsplit(".", 2)
-            values["destinationTable"] = {"projectId": project, "datasetId": dataset, "tableId": table}
-            values |= {"writeDisposition": "WRITE_TRUNCATE", "createDisposition": "CREATE_NEVER"}
-        return values
 
 
 def midnight(day: date) -> str:

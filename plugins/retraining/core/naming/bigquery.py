@@ -10,7 +10,7 @@ from retraining.core.documents.plan import Plan
 from retraining.core.naming.run_keys import frozen_set_key, stamp
 
 _BATCH_OUTPUT = re.compile(r"(?:predictions|errors)_(\d{4}_\d{2}_\d{2}T\d{2}_\d{2}_\d{2})_\d{3}Z_\d{3}")
-_RUN_TABLE = re.compile(r"(run|score|files|objects)_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
+_RUN_TABLE = re.compile(r"(run|scored?|files|objects)_[a-z][a-z0-9_]*__\d{8}t\d{6}z_[0-9a-f]{12}")
 
 RESERVED_PREFIXES = ("golden_", "requests_", "retraining_")
 """How the names begin of this system's tables that stay."""
@@ -51,7 +51,7 @@ def time_of_batch_output(name: str) -> datetime | None:
 
 
 def is_run_table(name: str) -> bool:
-    """Tell whether a table, by its full name, is a run table, what was loaded for one, or the input of a scoring."""
+    """Tell whether a table, by its full name, is of one run or scoring: its rows, what was loaded for it, answers."""
     return _RUN_TABLE.fullmatch(name.rpartition(".")[2]) is not None
 
 
@@ -67,6 +67,16 @@ def frozen_set_table(plan: Plan) -> str:
 def scoring_table(project: str, dataset: str, model: str, key: str) -> str:
     """Return the table of a scoring's instances as `project.dataset.table`."""
     return f"{project}.{dataset}.score_{model}__{key.replace('-', '_')}"
+
+
+def scored_table(project: str, dataset: str, model: str, key: str) -> str:
+    """Return the table of a scoring's answers, before they go to the destination, as `project.dataset.table`."""
+    return f"{project}.{dataset}.scored_{model}__{key.replace('-', '_')}"
+
+
+def scoring_claims_table(project: str, dataset: str) -> str:
+    """Return the table of who takes which destination of scorings, as `project.dataset.table`."""
+    return f"{project}.{dataset}.retraining_claims"
 
 
 def full_table(name: str, project: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from retraining.core.catalog.cost import Prices, job_cost
@@ -11,6 +12,9 @@ from retraining.core.documents.document import format_time
 from retraining.core.documents.plan import Machines, Pool
 from retraining.core.documents.scoring import Predictions, ScoringInput, ScoringPlan, ScoringResult
 from retraining.core.errors import DataError
+from retraining.core.naming import bigquery
+from retraining.core.scoring.claims import DestinationClaim
+from retraining.core.scoring.source import KEEP_DAYS
 
 SHOWN = 5
 """Missing keys, and failed rows, that a message names."""
@@ -79,22 +83,99 @@ def render_check_sql(plan: ScoringPlan, predictions: Predictions, *, is_text: bo
     return Query(sql=_answers(plan, predictions, is_text=is_text, check=True))
 
 
-def render_write_sql(plan: ScoringPlan, predictions: Predictions, *, is_text: bool) -> Query:
-    """Return the query whose result replaces the destination, or its day.
+def render_answers_sql(plan: ScoringPlan, predictions: Predictions, *, is_text: bool) -> Query:
+    """Return the statement that makes the table of answers, as the destination will have them.
+
+    It stays for some days after the destination has them: a destination that is dropped is made from it again.
 
     Args:
         plan: The scoring.
         predictions: Of the job.
         is_text: Whether the column `prediction` is JSON text.
     """
-    day = plan.destination.day
-    parameters = (
-        Parameter(name="model_version", type="STRING", value=plan.version.version_id),
-        Parameter(name="as_of", type="TIMESTAMP", value=format_time(plan.as_of)),
-        *([Parameter(name="day", type="DATE", value=day.isoformat())] if day else []),
-    )
     sql = _answers(plan, predictions, is_text=is_text, check=False)
-    return Query(sql=sql, parameters=parameters, into=written_table(plan))
+    version = Parameter(name="model_version", type="STRING", value=plan.version.version_id)
+    return Query(sql=sql, parameters=(version, *_time(plan)))
+
+
+def render_write_sql(plan: ScoringPlan, key_type: str, claim: DestinationClaim) -> Query:
+    """Return the statement that replaces the destination, or its day: nothing, if newer answers or claims are there.
+
+    Args:
+        plan: The scoring.
+        key_type: Of the key.
+        claim: With its number.
+    """
+    sql = render(
+        "scoring_write.sql.j2",
+        table=plan.destination.table,
+        answers=answers_table(plan),
+        claims=claims_table(plan),
+        columns=destination_columns(plan, key_type),
+        by_day=plan.destination.day is not None,
+    )
+    return Query(sql=sql, parameters=(*_numbered(claim), *_time(plan)))
+
+
+def render_claims_sql(plan: ScoringPlan) -> Query:
+    """Return the statement that makes the table of claims where there is none."""
+    return Query(sql=render("scoring_claims.sql.j2", table=claims_table(plan)))
+
+
+def render_claim_number_sql(plan: ScoringPlan) -> Query:
+    """Return the query of one row: the highest number that is taken for the destination."""
+    sql = render("scoring_claim_number.sql.j2", table=claims_table(plan))
+    return Query(sql=sql, parameters=(Parameter(name="destination", type="STRING", value=written_table(plan)),))
+
+
+def render_claim_sql(plan: ScoringPlan, claim: DestinationClaim) -> Query:
+    """Return the statement that takes a claim's number, for who holds it."""
+    return Query(sql=render("scoring_claim.sql.j2", table=claims_table(plan)), parameters=_numbered(claim))
+
+
+def render_taken_sql(plan: ScoringPlan, claim: DestinationClaim) -> Query:
+    """Return the query of one row: whether a claim's number, or a higher one, is another's."""
+    return Query(sql=render("scoring_claim_taken.sql.j2", table=claims_table(plan)), parameters=_numbered(claim))
+
+
+def render_newest_sql(plan: ScoringPlan) -> Query:
+    """Return the query of one row: of which time the newest answers of the destination, or of its day, are."""
+    by_day = plan.destination.day is not None
+    sql = render("scoring_newest.sql.j2", table=plan.destination.table, by_day=by_day)
+    return Query(sql=sql, parameters=_time(plan)[1:])
+
+
+def require_newest(plan: ScoringPlan, newest: datetime | None, where: str = "") -> None:
+    """Refuse to replace newer answers.
+
+    Args:
+        plan: The scoring.
+        newest: Of which time those of the destination are; None: there are none.
+        where: What names them; by default the destination.
+
+    Raises:
+        DataError: They are newer.
+    """
+    if newest is not None and newest > plan.as_of:
+        where = where or written_table(plan)
+        found = f"answers as of {format_time(newest)}, and this scoring is as of {format_time(plan.as_of)}"
+        way_out = f"{where} stays as it was. If it shall go back, delete what is there, then clear this task"
+        raise DataError(where, found, "none that are newer", way_out)
+
+
+def is_gone(plan: ScoringPlan, newest: datetime | None) -> bool:
+    """Tell whether a destination no longer has the answers of a scoring that is done, nor any newer ones."""
+    return newest is None or newest < plan.as_of
+
+
+def answers_table(plan: ScoringPlan) -> str:
+    """Return the table that keeps the answers for some days."""
+    return bigquery.scored_table(plan.project, plan.dataset, plan.model, plan.run_key)
+
+
+def claims_table(plan: ScoringPlan) -> str:
+    """Return the table of claims."""
+    return bigquery.scoring_claims_table(plan.project, plan.dataset)
 
 
 def written_table(plan: ScoringPlan) -> str:
@@ -176,6 +257,8 @@ def _answers(plan: ScoringPlan, predictions: Predictions, *, is_text: bool, chec
         "scoring_answers.sql.j2",
         instances=plan.input_table,
         predictions=predictions.table,
+        target=answers_table(plan),
+        keep_days=KEEP_DAYS,
         key=plan.key,
         output=plan.output,
         size=plan.answer_size,
@@ -183,6 +266,20 @@ def _answers(plan: ScoringPlan, predictions: Predictions, *, is_text: bool, chec
         check=check,
         shown=SHOWN,
         by_day=plan.destination.day is not None,
+    )
+
+
+def _time(plan: ScoringPlan) -> tuple[Parameter, ...]:
+    day = plan.destination.day
+    as_of = Parameter(name="as_of", type="TIMESTAMP", value=format_time(plan.as_of))
+    return (as_of, Parameter(name="day", type="DATE", value=day.isoformat())) if day else (as_of,)
+
+
+def _numbered(claim: DestinationClaim) -> tuple[Parameter, ...]:
+    return (
+        Parameter(name="destination", type="STRING", value=claim.table),
+        Parameter(name="number", type="INT64", value=claim.number),
+        Parameter(name="holder", type="STRING", value=claim.holder),
     )
 
 

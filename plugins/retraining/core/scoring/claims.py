@@ -1,29 +1,61 @@
-"""Who may write a destination: one scoring at a time."""
+"""Who may write a destination: one scoring at a time, and no longer than it holds the claim.
+
+The claim is an object that is changed by compare and set. A write happens elsewhere, and may come late: from a task
+that was stopped between its look at the claim and its write. So who is about to write takes a number first: one more
+than the highest that stands in the table of claims, and only while the claim is still its own. The statement that
+writes looks at that table: a higher number, or the same of another holder, and nothing is written.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from retraining.core.errors import ConflictError
+
+RELEASED = "released"
+"""Holder that a number has once its run has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DestinationClaim:
-    """A scoring's right to write a table, or a day of it, until it ends."""
+    """A scoring's right to write a table, or a day of it, until it ends.
+
+    Attributes:
+        dag_id: Of the run.
+        dag_run_id: Of the run.
+        table: The destination, or a day of it.
+        number: What the write is known by; 0: nothing is written yet.
+        attempt: Who took the number: which clearing of the task.
+    """
 
     dag_id: str
     dag_run_id: str
     table: str
+    number: int = 0
+    attempt: str = ""
+
+    @property
+    def holder(self) -> str:
+        """Who has the number."""
+        return self.attempt if self.attempt == RELEASED else f"{self.dag_run_id} of {self.dag_id}, {self.attempt}"
 
     def to_bytes(self) -> bytes:
         """Return the claim as it is stored."""
-        return json.dumps({"dag_id": self.dag_id, "dag_run_id": self.dag_run_id, "table": self.table}).encode()
+        return json.dumps(asdict(self)).encode()
 
     @classmethod
     def parse(cls, data: bytes) -> DestinationClaim:
-        """Read what `to_bytes` gave."""
+        """Read what `to_bytes` gave, in this release or an earlier one."""
         return cls(**json.loads(data))
+
+    def is_run(self, other: DestinationClaim) -> bool:
+        """Tell whether another claim is of the same run."""
+        return (self.dag_id, self.dag_run_id) == (other.dag_id, other.dag_run_id)
+
+    def numbered(self, number: int, attempt: str) -> DestinationClaim:
+        """Return the claim with a number."""
+        return replace(self, number=number, attempt=attempt)
 
     def require_mine(self, holder: DestinationClaim, uri: str) -> None:
         """Refuse to go on while another run has it.
@@ -31,7 +63,7 @@ class DestinationClaim:
         Raises:
             ConflictError: One does; names it.
         """
-        if holder != self:
+        if not self.is_run(holder):
             raise ConflictError(
                 self.table,
                 f"run {holder.dag_run_id} of {holder.dag_id} writes it",

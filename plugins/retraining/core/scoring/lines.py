@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import NoReturn, cast
 
 from retraining.core.data.span_store import StoredObject
@@ -21,6 +22,7 @@ from retraining.core.documents.scoring import Predictions, ScoringInput, Scoring
 from retraining.core.errors import DataError
 from retraining.core.scoring.answers import SHOWN
 from retraining.core.scoring.keys import Key, KeySet, PlacedKey, find_places
+from retraining.core.untyped import JsonObject
 
 RESULTS, ERRORS = "prediction.results-", "prediction.errors_stats-"
 """What Vertex AI calls the objects of answers, and of what has none."""
@@ -189,6 +191,19 @@ def current(plan: ScoringPlan, instances: ScoringInput, predictions: Predictions
         "job": predictions.job,
     }
     return (json.dumps(values, indent=2) + "\n").encode()
+
+
+def time_of_current(data: bytes, where: str) -> datetime:
+    """Return of which time the answers are that `current.json` names.
+
+    Raises:
+        DataError: It is none of this system's.
+    """
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        values = cast(JsonObject, read_json(data))
+        return datetime.fromisoformat(values["scored_as_of"])
+    way_out = "Name another folder as destination; or delete this object, if it may go"
+    raise DataError(where, "no record of a scoring", "the one that an earlier scoring left, or nothing", way_out)
 
 
 def _reason(error: ValueError) -> str:

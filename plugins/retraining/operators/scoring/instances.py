@@ -5,13 +5,19 @@ from __future__ import annotations
 from airflow.sdk import Context
 
 from retraining.core.documents import Predictions, ScoringInput, ScoringPlan, ScoringResult
-from retraining.core.scoring import answers, source
+from retraining.core.scoring import answers, lines, source
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.record.run_record import Record
-from retraining.operators.scoring.lines import take_lines
-from retraining.operators.scoring.scoring_task import ScoringTask, claim_destination, statement_id
+from retraining.operators.scoring.lines import newest_lines, take_lines
+from retraining.operators.scoring.scoring_task import (
+    ScoringTask,
+    claim_destination,
+    make_destination,
+    newest_answers,
+    statement_id,
+)
 
 
 class SnapshotInstancesOperator(ScoringTask, CloudOperator):
@@ -43,17 +49,14 @@ class SnapshotInstancesOperator(ScoringTask, CloudOperator):
 
     def _take(self, cloud: CloudPort, planned: ScoringPlan, context: Context) -> ScoringInput:
         if planned.source.files is not None:
+            answers.require_newest(planned, newest_lines(cloud, planned), lines.current_uri(planned))
             return take_lines(cloud, planned)
         warehouse, where = cloud.warehouse, source.where_of(planned)
         columns = source.require_columns(planned, warehouse.dry_run(source.render_source_sql(planned), where).schema)
         key_type = columns[planned.key].type
-        destination = planned.destination.table
-        answers.require_destination(planned, key_type, warehouse.table_schema(destination))
-        warehouse.run_query(
-            answers.render_destination_sql(planned, key_type),
-            statement_id(planned, "destination", context),
-            f"destination {destination}",
-        )
+        make_destination(cloud, planned, key_type, "destination", context)
+        warehouse.run_query(answers.render_claims_sql(planned), statement_id(planned, "claims", context), "claims")
+        answers.require_newest(planned, newest_answers(cloud, planned, "newest_before", context))
         made = warehouse.run_query(
             source.render_input_sql(planned, columns), statement_id(planned, "instances", context), where
         )

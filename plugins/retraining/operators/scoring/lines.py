@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from retraining.core.catalog.cost import load_prices
 from retraining.core.data.span_store import StoredObject
@@ -25,15 +26,51 @@ def take_lines(cloud: CloudPort, planned: ScoringPlan) -> ScoringInput:
     return lines.build_input(planned, asked.objects, sent)
 
 
-def write_lines(cloud: CloudPort, planned: ScoringPlan, sent: ScoringInput, predictions: Predictions) -> ScoringResult:
-    """Let the destination name the answers of a job, if there is one for each line."""
+def newest_lines(cloud: CloudPort, planned: ScoringPlan) -> datetime | None:
+    """Return of which time the answers are that the destination names; None: it names none."""
+    uri = lines.current_uri(planned)
+    data = cloud.artifacts.read_object(uri)
+    return lines.time_of_current(data, uri) if data else None
+
+
+def write_lines(
+    cloud: CloudPort,
+    planned: ScoringPlan,
+    sent: ScoringInput,
+    predictions: Predictions,
+    require_claim: Callable[[], None],
+) -> ScoringResult:
+    """Let the destination name the answers of a job, if there is one for each line.
+
+    Args:
+        cloud: The hooks.
+        planned: The scoring.
+        sent: What was sent.
+        predictions: What the job left.
+        require_claim: Looks whether the destination is still this run's.
+
+    Raises:
+        ConflictError: It is not.
+        DataError: Answers are missing, or too many; or newer ones are named.
+    """
     found = cloud.objects.match(f"{predictions.table}/{lines.RESULTS}*")
     said = _Lines(cloud, planned, found, lines.answer_key)
     answered = KeySet.of(said.keys())
     if not lines.is_whole(sent, answered):
         lines.refuse_answers(planned, predictions, _problems(cloud, planned, sent, predictions, said, answered))
-    cloud.artifacts.overwrite(lines.current_uri(planned), lines.current(planned, sent, predictions), "application/json")
+    _name_answers(cloud, planned, lines.current(planned, sent, predictions), require_claim)
     return answers.build_result(planned, sent, predictions, load_prices(include_path()))
+
+
+def _name_answers(cloud: CloudPort, planned: ScoringPlan, said: bytes, require_claim: Callable[[], None]) -> None:
+    """Put `current.json` there, by compare and set: whoever has the claim after this run has changed it, or will."""
+    uri = lines.current_uri(planned)
+    while True:
+        data, generation = cloud.artifacts.read_generation(uri)
+        answers.require_newest(planned, lines.time_of_current(data, uri) if data else None, uri)
+        require_claim()  # after the look: a claim that is lost later goes with a change of the object
+        if cloud.artifacts.write_if(uri, said, generation) is not None:
+            return
 
 
 @dataclass(frozen=True)

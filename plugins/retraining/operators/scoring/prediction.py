@@ -9,13 +9,14 @@ from airflow.sdk import Context, PokeReturnValue
 from retraining.core.documents import Predictions, ScoringInput, ScoringPlan
 from retraining.core.errors import DataError
 from retraining.core.jobs.requests import JobRequest
-from retraining.core.scoring import requests
+from retraining.core.scoring import answers, lines, requests
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.record.run_record import Record
-from retraining.operators.scoring.scoring_task import ScoringTask, claim_destination
+from retraining.operators.scoring.lines import newest_lines
+from retraining.operators.scoring.scoring_task import ScoringTask, claim_destination, newest_answers
 
 
 class PredictOperator(ScoringTask, VertexJobOperator):
@@ -43,17 +44,21 @@ class PredictOperator(ScoringTask, VertexJobOperator):
         return PokeReturnValue(True, _result(found))
 
     def may_create(self, cloud: CloudPort, record: Record, job_request: JobRequest, context: Context) -> bool:
-        """As the base; and the destination is still this run's.
+        """As the base; and the destination is still this run's, and holds nothing newer.
 
         Raises:
             ConflictError: It is another run's.
-            DataError: The table of instances has expired.
+            DataError: The table of instances has expired, or the answers could not be written.
         """
         del job_request
         planned = record.read_document(ScoringPlan)
         claim_destination(cloud, planned, context)
+        if planned.source.files is not None:
+            answers.require_newest(planned, newest_lines(cloud, planned), lines.current_uri(planned))
+            return True
+        answers.require_newest(planned, newest_answers(cloud, planned, "newest_predict", context))
         table = record.read_document(ScoringInput).table
-        if planned.source.files is None and cloud.warehouse.table_schema(table) is None:
+        if cloud.warehouse.table_schema(table) is None:
             raise DataError(table, "it has expired", "the table that snapshot made", "Clear snapshot and what follows")
         return True
 
