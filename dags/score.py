@@ -52,8 +52,9 @@ def score_dag(spec: ModelSpec, scoring: Scoring) -> DAG:
         predict = PredictOperator(task_id="predict", timeout=scoring.timeout_hours * 3600)
         write = WriteAnswersOperator(task_id="write")
         chain(plan, snapshot, predict, write)
-        # Teardowns, as in retrain.py: they run after a failed task too, and `conclude` decides the run's state.
-        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", types=(JobType.BATCH,)).as_teardown()
+        # Teardowns, as in retrain.py: they run after a failed task too, and `conclude` decides the run's state. No
+        # deployment is to be settled, so `cancel_jobs` needs no record.
+        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", types=(JobType.BATCH,), run_uri="").as_teardown()
         clean_up = CleanUpScoringOperator(task_id="clean_up").as_teardown()
         conclude = ConcludeRunOperator(task_id="conclude").as_teardown(on_failure_fail_dagrun=True)
         chain(write, cancel_jobs, clean_up, conclude)

@@ -101,7 +101,8 @@ class ScoringScene:
         if task_id == "plan":
             return PlanScoringOperator(task_id="plan", model=MODEL, cloud=self.cloud.connect)
         if task_id == "cancel_jobs":
-            return CancelJobsOperator(task_id="cancel_jobs", types=(JobType.BATCH,), cloud=self.cloud.connect)
+            batch = (JobType.BATCH,)
+            return CancelJobsOperator(task_id="cancel_jobs", types=batch, run_uri="", cloud=self.cloud.connect)
         return kinds[task_id](task_id=task_id, cloud=self.cloud.connect)
 
     def execute(self, run: Any, *task_ids: str, **whose: int) -> Any:

@@ -28,7 +28,7 @@ class CancelJobsOperator(CloudSensor):
 
     Args:
         types: Of jobs that the run may have left.
-        run_uri: Folder of the run's record; empty: the run came to no plan.
+        run_uri: Folder of the run's record; empty: the run came to no plan, or deploys nothing.
 
     Returns:
         Names of the jobs that its last poke cancelled.
