@@ -111,13 +111,15 @@ class Incoming:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / f"incoming-{uuid.uuid4().hex}"
-        self._file = self.path.open("wb")
+        self._file: BinaryIO | None = None
         self._sums = Sums()
         self.size = 0
         self.components: int | None = None
 
     def write(self, piece: bytes) -> None:
         """Take the next piece."""
+        if self._file is None:
+            self._file = self.path.open("ab")
         self._file.write(piece)
         self._sums.update(piece)
         self.size += len(piece)
@@ -128,8 +130,10 @@ class Incoming:
             self.write(piece)
 
     def close(self) -> None:
-        """Write what is still in memory."""
-        self._file.close()
+        """Write what is still in memory; another piece opens the file again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def hashes(self) -> dict[str, str]:
         """Give the checksums of what came."""
@@ -137,7 +141,7 @@ class Incoming:
 
     def discard(self) -> None:
         """Forget it, unless it has become an object."""
-        self._file.close()
+        self.close()
         self.path.unlink(missing_ok=True)
 
 
@@ -217,6 +221,7 @@ class Objects:
             document["components"] = incoming.components
             del document["md5Hash"]
         incoming.close()
+        incoming.path.touch()  # of nothing
         self._write(bucket, name, generation, document)
         os.utime(incoming.path, ns=(generation * 1000, generation * 1000))
         path = current.path if current else _free_place(folder, name)

@@ -27,6 +27,14 @@ _UPLOADS = (["upload", "storage", "v1"], ["resumable", "upload", "storage", "v1"
 _APIS = (["storage", "v1"], ["download", "storage", "v1"], *_UPLOADS)
 _BUCKET_VERBS = {"GET": "get", "HEAD": "get", "DELETE": "delete", "PATCH": "patch", "PUT": "update"}
 _COPIES = {"rewriteTo": "rewrite", "copyTo": "copy"}
+_XML_ATTRIBUTES = {
+    "cache-control": "cacheControl",
+    "content-disposition": "contentDisposition",
+    "content-encoding": "contentEncoding",
+    "content-language": "contentLanguage",
+    "x-goog-custom-time": "customTime",
+    "x-goog-storage-class": "storageClass",
+}
 _SINGLE = ("x-goog-", "content-", "if-", "range", "x-upload-")
 _XML_CONDITIONS = {"generation": "ifGenerationMatch", "metageneration": "ifMetagenerationMatch"}
 
@@ -178,6 +186,10 @@ async def _read_object(asked: _Asked, bucket: str, name: str, rest: list[str]) -
 
 
 def _read_composition(asked: _Asked, bucket: str, name: str, resource: Document) -> Call:
+    if unknown := sorted(resource.keys() - {"kind", "destination", "sourceObjects"}):
+        raise RefusedError(
+            501, f"{unknown[0][:100]!r} of a composition is not offered by the local cloud. Leave it out."
+        )
     listed = resource.get("sourceObjects")
     if not isinstance(listed, list) or not 1 <= len(listed) <= 32 or not all(isinstance(each, dict) for each in listed):
         raise RefusedError(400, "A composition needs sourceObjects: expected 1 to 32 objects with a name.")
@@ -268,7 +280,10 @@ def _read_xml(asked: _Asked) -> Call:
     }
     if verb == "PUT" and "x-goog-copy-source" in asked.fields:
         raise RefusedError(501, "Copies by the XML API are not offered. Use the JSON API.")
-    own = {name.removeprefix("x-goog-meta-"): value for name, value in asked.fields.items() if "x-goog-meta-" in name}
+    resource: Document = {name: asked.fields[field] for field, name in _XML_ATTRIBUTES.items() if field in asked.fields}
+    mark = "x-goog-meta-"
+    if own := {name[len(mark) :]: value for name, value in asked.fields.items() if name.startswith(mark)}:
+        resource["metadata"] = own
     methods = {"PUT": "storage.objects.insert", "DELETE": "storage.objects.delete"}
     return asked.call(
         methods.get(verb, "storage.objects.get"),
@@ -277,7 +292,7 @@ def _read_xml(asked: _Asked) -> Call:
         conditions=read_conditions(conditions, asked.fields),
         generation=read_integer(_xml_query(query), "generation"),
         media=verb in ("GET", "HEAD"),
-        resource={"metadata": own} if own else {},
+        resource=resource if verb == "PUT" else {},
         content=asked.request.body if verb == "PUT" else None,
         content_type=asked.fields.get("content-type", ""),
         hashes=declared_hashes(asked.fields),

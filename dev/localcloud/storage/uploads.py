@@ -94,6 +94,7 @@ class Uploads:
             is_whole = await _take(upload.incoming, call)
         finally:
             upload.busy = False
+            upload.incoming.close()  # who never goes on must not keep a file open
         have = upload.incoming.size
         if not is_whole:
             return Response(status=308, fields={"Range": f"bytes=0-{have - 1}"} if have else {})
