@@ -65,6 +65,8 @@ def test_the_runs_time_is_from_its_start_and_its_price_stands_alone(documents):
     assert "<li><b>1 h 12 min</b><span>from the run's start to this page</span></li>" in page
     assert "USD at list price</span></li>" in page
     assert "The run took 1 h 12 min from its start" in page
+    documents["timings"]["elapsed_seconds"] = 1187.2
+    assert "<b>20 min</b>" in render(documents)
     del documents["timings"]["elapsed_seconds"]
     assert "of work by its tasks and jobs" in render(documents)
 

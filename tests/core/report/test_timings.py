@@ -6,6 +6,7 @@ import pytest
 
 from retraining.core import settings
 from retraining.core.catalog.cost import load_prices
+from retraining.core.report.costs import run_seconds
 from retraining.core.report.timings import EndedTask, run_timings
 from tests.support.small_model import make_plan
 
@@ -39,3 +40,10 @@ def test_without_a_price_list_nothing_has_a_price():
 def test_a_task_without_a_result_names_the_machine_that_it_had(had_job):
     found = _by_task({"train": EndedTask(had_job=had_job)})
     assert (found["train"].machine is not None) is had_job
+
+
+def test_a_run_took_as_long_as_from_its_start_to_its_end():
+    """Its tasks' work alone leaves out all waiting; it is all that an earlier release wrote down."""
+    timings = run_timings(make_plan(), None, None, {"plan": EndedTask(seconds=2.0)}, None)
+    assert run_seconds(timings) == 2.0
+    assert run_seconds(timings.model_copy(update={"elapsed_seconds": 71.0})) == 71.0

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from retraining.core.naming import pages, storage
-from retraining.core.report.costs import total_seconds, total_usd
+from retraining.core.report.costs import run_seconds, total_usd
 from retraining.core.report.page import duration, headline, render_template
 from retraining.core.report.quality import Interval, MetricRow, interval, metric_rows
 from retraining.core.report.run import Run
@@ -76,7 +76,7 @@ class RunRow:
     @property
     def took(self) -> str:
         """How long it took."""
-        return duration(total_seconds(self.run.timings)[0]) if self.run.timings else "-"
+        return duration(run_seconds(self.run.timings)) if self.run.timings else "-"
 
     @property
     def usd(self) -> str:
@@ -155,7 +155,7 @@ def _places(runs: Sequence[Run]) -> dict[str, list[int]]:
     numbers: dict[str, list[float | None]] = {"newest": [float(number) for number in range(len(runs))]}
     numbers["metric"] = [_badness(run) for run in runs]
     numbers["usd"] = [_usd(run) for run in runs]
-    numbers["seconds"] = [total_seconds(run.timings)[0] if run.timings else None for run in runs]
+    numbers["seconds"] = [run_seconds(run.timings) if run.timings else None for run in runs]
     return {name: _ranks(values) for name, values in numbers.items()}
 
 

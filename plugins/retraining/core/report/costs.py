@@ -11,6 +11,11 @@ def total_seconds(timings: Timings) -> tuple[float, bool]:
     return sum(known), any(task.seconds is None for task in timings.tasks if task.machine and not task.reused)
 
 
+def run_seconds(timings: Timings) -> float:
+    """Return what a run took from its start, with all waiting; of an earlier release's the sum of its tasks' work."""
+    return total_seconds(timings)[0] if timings.elapsed_seconds is None else timings.elapsed_seconds
+
+
 def total_usd(timings: Timings) -> str | None:
     """List price of the run in US dollars, `at least` so much where a part is not known; None where nothing is."""
     known = [task.estimated_usd for task in timings.tasks if task.estimated_usd is not None]

@@ -314,6 +314,8 @@ class Page:
     def elapsed(self) -> str:
         """How long the run took from its start on, with all waiting; empty: not known."""
         seconds = self.run.timings.elapsed_seconds if self.run.timings else None
+        if seconds is not None and 600 <= seconds < 3570:
+            return f"{round(seconds / 60)} min"
         return duration(seconds) if seconds is not None else ""
 
     @property

@@ -132,6 +132,20 @@ class Run:
         own = [kind for kind in expected_kinds(self.plan) if TASK_OF_KIND[kind] == failure.task]
         return not failure.retried or not all(self.has(kind) for kind in own or ["deployment"])
 
+    def _why_not_deployed(self) -> str:
+        """Return why nothing is deployed, as far as it is known before the end of the deployment."""
+        if self.plan.mode == "backfill":
+            return "Nothing was deployed: this run is a backfill, which only records its version."
+        if self.decision and self.decision.verdict != "promote":
+            return "Nothing was deployed: the challenger was not promoted."
+        if not self.plan.deploy:
+            return "Nothing was deployed: the run was started with deploy switched off."
+        if self.asked:
+            return "Nothing is deployed yet: a person is asked."
+        if self.failure and self.failure.task != "deploy":
+            return "The run did not come to its deployment: nothing that serves has changed."
+        return ""
+
     def why_missing(self, kind: str) -> str:
         """Say in one sentence why there is no document of a kind, as far as the others tell."""
         if kind == "timings":
@@ -140,15 +154,8 @@ class Run:
         kinds = expected_kinds(self.plan)
         if self.checks and not self.checks.passed and kinds.index(kind) > kinds.index("checks"):
             return "The data did not pass its checks."
-        if kind == "deployment":
-            if self.plan.mode == "backfill":
-                return "Nothing was deployed: this run is a backfill, which only records its version."
-            if self.decision and self.decision.verdict != "promote":
-                return "Nothing was deployed: the challenger was not promoted."
-            if not self.plan.deploy:
-                return "Nothing was deployed: the run was started with deploy switched off."
-        if kind == "deployment" and self.asked:
-            return "Nothing is deployed yet: a person is asked."
+        if kind == "deployment" and (reason := self._why_not_deployed()):
+            return reason
         if self.failure:
             return f"The task {self.failure.task} failed: its message stands at the top."
         stopped = next(TASK_OF_KIND[k] for k in kinds if not self.has(k))

@@ -10,7 +10,7 @@ from retraining.core.documents.overview import RunOutcome, ShownRollback, ShownR
 from retraining.core.naming.storage import rollback_time
 from retraining.core.promotion.rollbacks import version_id
 from retraining.core.promotion.slices import value_of
-from retraining.core.report.costs import costs, total_seconds
+from retraining.core.report.costs import costs, run_seconds
 from retraining.core.report.page import outcome
 from retraining.core.report.run import Run
 
@@ -60,7 +60,7 @@ def shown_run(run: Run) -> ShownRun:
         difference=judged.difference if judged else None,
         usd=sum(known) if known else None,
         unpriced=len(known) < len(prices),
-        seconds=total_seconds(timings)[0] if timings else None,
+        seconds=run_seconds(timings) if timings else None,
     )
 
 
