@@ -31,10 +31,11 @@ HEAVY = (
 
 
 def test_every_model_has_its_two_dags(dags) -> None:
-    """retrain__ and monitor__ per spec, score__ for each with that section, one cleaning, one way back, no more."""
+    """retrain__ and monitor__ per spec, score__ for each with that section, and three of all models, no more."""
     of_models = [f"{kind}__{model}" for kind in ("retrain", "monitor") for model in MODELS]
     scored = [model for model in MODELS if model != "departures"]
-    assert sorted(dags) == sorted([*of_models, *(f"score__{model}" for model in scored), "maintain", "rollback"])
+    of_all = ["maintain", "notify_test", "rollback"]
+    assert sorted(dags) == sorted([*of_models, *(f"score__{model}" for model in scored), *of_all])
 
 
 def test_every_dag_says_whose_and_what_it_is(dags) -> None:
@@ -205,6 +206,7 @@ def test_dags_serialise_and_come_back(dags) -> None:
         without_schedule = dag_id.startswith("score__") or dag_id in (
             "retrain__digits",
             "retrain__departures",
+            "notify_test",
             "rollback",
         )
         assert again.timetable.periodic != without_schedule

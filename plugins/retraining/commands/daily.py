@@ -20,7 +20,7 @@ from retraining.commands.stored_runs import (
     read_stored,
     whole_run,
 )
-from retraining.commands.trial_message import send_trial
+from retraining.commands.trial_message import order_trial, send_trial
 from retraining.core.documents import Decision
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.naming import storage
@@ -128,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     why = commands.add_parser("why", help="why the last run ended as it did")
     runs = commands.add_parser("runs", help=f"the last {MOST_RUNS} runs of a model")
     trial = commands.add_parser("notify-test", help="send a trial message to who is told of a model")
+    trial.add_argument("--airflow", action="store_true", help="send it by Airflow, with its settings and connections")
     for command in (run, why, runs, trial):
         command.add_argument("model")
     both = commands.add_parser("compare", help="two runs side by side")
@@ -146,7 +147,9 @@ def main(arguments: Sequence[str] | None = None, connect: Callable[[], CloudPort
     """
     given = _parser().parse_args(arguments)
     if given.command == "notify-test":
-        return print_answer(lambda: send_trial(connect(), _spec(given.model)))
+        if given.airflow:
+            return print_answer(lambda: (order_trial(AirflowApi(os.environ), _known(given.model)), True))
+        return print_answer(lambda: send_trial(connect(), _spec(given.model), os.environ))
     if given.command == "replay":
         return print_answer(lambda: replay(connect(), given.run))
     return print_answer(lambda: (_answer(given, connect), True))

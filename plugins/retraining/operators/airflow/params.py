@@ -92,6 +92,20 @@ def score_params(spec: ModelSpec) -> dict[str, Param]:
     }
 
 
+def notify_test_params(models: Sequence[str]) -> dict[str, Param]:
+    """Make the Params of `notify_test`, which is of all models."""
+    return {
+        "model": Param(
+            type="string",
+            pattern=MODEL_PATTERN,
+            examples=list(models),
+            title="Model",
+            section=_RUN,
+            description="Whose owners and channels get a trial message.",
+        )
+    }
+
+
 def rollback_params(models: Sequence[str]) -> dict[str, Param]:
     """Make the Params of `rollback`, which is of all models; the form proposes those that have a spec."""
     return {

@@ -82,12 +82,12 @@ def test_of_a_clock_that_goes_back_generations_still_grow(objects):
 def test_an_upload_that_nobody_goes_on_with_keeps_no_file_open(objects):
     """A thousand of them would be all that a process may have."""
     directory = objects.root.parent / "incoming"
-    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - of the kernel
+    before = len(list(Path("/proc/self/fd").iterdir()))
     waiting = [Incoming(directory) for _ in range(50)]
     for each in waiting:
         each.write(b"a")
         each.close()
-    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208 - of the kernel
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
     waiting[0].write(b"b")
     stored = objects.put("b", "x", waiting[0], {}, Conditions())
     assert (stored.path.read_bytes(), stored.size) == (b"ab", 2)
