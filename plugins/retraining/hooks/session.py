@@ -134,6 +134,11 @@ def is_exhausted(error: BaseException) -> bool:
     return isinstance(error, exceptions.TooManyRequests)
 
 
+def is_outage(error: BaseException) -> bool:
+    """Tell whether a service does not answer now and may a while later; a quota that is used up is none."""
+    return is_transient(error) and not is_exhausted(error)
+
+
 def call(function: Callable[[], _T], *, timeout_s: float | None = None, max_bytes: int | None = None) -> _T:
     """Call until it passes: transient errors are retried with growing waits.
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from retraining.core.documents.deployment import Kept
+from retraining.core.documents.deployment import Kept, RampStep
 from retraining.core.documents.training import Golden
 from retraining.core.errors import ContractError
 from retraining.core.promotion import rollouts, smoke_tests
@@ -48,6 +48,28 @@ def test_one_worker_asks_for_a_deployment_at_a_time():
     assert rollouts.is_claimed(rollout(), NOW + rollouts.CLAIM / 2)
     assert not rollouts.is_claimed(rollout(), NOW + rollouts.CLAIM)
     assert not rollouts.is_claimed(rollout(operation="o"), NOW)
+
+
+def test_what_a_clock_that_is_ahead_wrote_counts_as_none():
+    apart, ahead = NOW + rollouts.CLOCKS_DIFFER, NOW + rollouts.CLOCKS_DIFFER + timedelta(seconds=1)
+    assert rollouts.is_claimed(rollout(asked=apart), NOW)
+    assert not rollouts.is_claimed(rollout(asked=ahead), NOW)
+    assert not rollouts.is_silent(rollout(changed=apart), NOW, 60)
+    assert rollouts.is_silent(rollout(changed=ahead), NOW, 60)
+    steps = (RampStep(percent=10, start=NOW, end=NOW), RampStep(percent=50, start=ahead))
+    assert rollouts.right_times(rollout(asked=apart, outage=NOW), NOW) == {}
+    wrong = rollout(asked=ahead, outage=ahead, steps=steps)
+    right = wrong.model_copy(update=rollouts.right_times(wrong, NOW))
+    assert (right.asked, right.outage) == (NOW, NOW)
+    assert [step.start for step in right.steps] == [NOW, NOW]
+
+
+def test_an_outage_has_an_end():
+    open_one = rollout(outage=NOW)
+    assert rollouts.endless_outage(open_one, NOW + rollouts.OUTAGE_LASTS, "away") is None
+    late = NOW + rollouts.OUTAGE_LASTS + timedelta(seconds=1)
+    assert "no answer since" in str(rollouts.endless_outage(open_one, late, "away"))
+    assert rollouts.endless_outage(rollout(), late, "away") is None
 
 
 def test_deployments_that_bring_nothing_end():

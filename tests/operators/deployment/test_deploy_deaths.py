@@ -175,7 +175,7 @@ def test_two_workers_at_once_agree(night, make_run, right: bool) -> None:
         wake(it, it.scene.cloud)
         it.scene.right_answers()
 
-    for at in range(1, 60):
+    for at in range(1, 120):
         it = night()
         cloud = DyingCloud(it.scene.cloud, at, instead=lambda it=it: second_wake(it))
         wake(it, cloud)

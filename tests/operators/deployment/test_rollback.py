@@ -73,21 +73,34 @@ class Nights:
         return self._wake(run, task, wakes, lambda done: "deployed" if done["deployed"] else done["words"])
 
     def go_back(
-        self, to: str = "previous", *, number: int = 1, at: int = 0, after: bool = False, wakes: int = MOST_WAKES
+        self,
+        to: str = "previous",
+        *,
+        number: int = 1,
+        at: int = 0,
+        after: bool = False,
+        wakes: int = MOST_WAKES,
+        from_version: str | None = None,
     ) -> str:
         """The task `roll_back`, until it ends, or for some wakes; one death in it."""
         cloud = DyingCloud(self.cloud, at, after=after)
         self.calls = cloud.calls
         task = RollBackOperator(task_id="roll_back", retries=3, cloud=cloud.connect)
-        return self._wake(self.rollback(to, number), task, wakes, lambda done: done["words"])
+        return self._wake(self.rollback(to, number, from_version), task, wakes, lambda done: done["words"])
 
-    def rollback(self, to: str, number: int) -> Any:
+    def rollback(self, to: str, number: int, from_version: str | None = None) -> Any:
         """A DAG run of `rollback`, triggered one second after another."""
         return self.make_run(
             dag_id="rollback",
             run_id=f"manual__{number}",
             run_after=FakeCloud().clock.now() + timedelta(seconds=number),
-            params={"model": "flight_delays", "to": to, "reason": "complaints", "pause_until": None},
+            params={
+                "model": "flight_delays",
+                "to": to,
+                "reason": "complaints",
+                "pause_until": None,
+                "from_version": from_version,
+            },
         )
 
     def _wake(self, run: Any, task: Any, wakes: int, told: Any) -> str:
@@ -233,6 +246,67 @@ def test_a_deployment_under_way_is_stopped(nights) -> None:
         assert "stopped its deployment (complaints)" in it.deploy(scene)
         it.require_served("", "2", "1")
         assert it.documents()[0].stopped
+
+
+def ramping(it: Nights) -> Scene:
+    """The next run, whose version has 10 % of the champion's requests."""
+    scene = it.register()
+    scene.deployment(canary={"percent": [10, 100], "bake_minutes": 5})
+    assert it.deploy(scene, wakes=1) == "under way"
+    assert scene.endpoint.traffic == {deployed_model_id(RUN_KEYS[1]): 90, scene.mine: 10}
+    return scene
+
+
+def test_the_version_that_errs_is_gone_back_from_in_the_middle_of_another_ones_ramp(nights) -> None:
+    """An order names the champion: the ramp of the next version is ended first, and whoever dies, the order is done."""
+    for after in (False, True):
+        for at in range(1, 200):
+            it = nights()
+            scene = ramping(it)
+            words = it.go_back(at=at, after=after, from_version="2")
+            where = f"{'after' if after else 'before'} call {at} ({it.calls[min(at, len(it.calls)) - 1]})"
+            assert words == "Version 1 serves all requests as champion, after version 2.", where
+            it.require_served(where, "1", "2")
+            assert scene.mine not in scene.endpoint.deployed, where
+            if not it.died:
+                assert at > 20
+                break
+    assert it.deploy(scene).startswith("Nothing deployed")
+    it.require_served("", "1", "2")
+
+
+def test_the_version_of_the_ramp_is_gone_back_from_by_ending_it(nights) -> None:
+    """Of an order that names it: the champion does not err, and stays."""
+    it = nights()
+    ramping(it)
+    assert it.go_back(from_version="3") == "The deployment of version 3 is stopped, version 2 serves as before."
+    it.require_served("", "2", "1")
+
+
+def test_a_version_that_serves_no_more_is_not_gone_back_from(nights) -> None:
+    """Somebody was faster: nothing is done, and what is under way goes on."""
+    it = nights()
+    ramping(it)
+    traffic = it.scenes[0].endpoint.traffic
+    words = it.go_back(from_version="1")
+    assert "Param from_version of flight_delays: version 1 serves no more. Expected the champion, version 2" in words
+    assert it.scenes[0].endpoint.traffic == traffic
+
+
+@pytest.mark.parametrize("hours", [1, 6])
+def test_a_rollback_whose_clock_is_ahead_holds_nothing(nights, hours: int) -> None:
+    """It died under way: the next run does not wait until then for a sign of it, and neither does the next rollback."""
+    it = nights(3)
+    for scene in it.scenes:
+        scene.deployment(keep_previous_hours=0)
+    it.cloud.endpoints.ready = False
+    assert it.go_back("1", wakes=2) == "under way"
+    it.cloud.endpoints.ready = True
+    ahead = it.cloud.clock.now() + timedelta(hours=hours)
+    uri = storage.rollout_uri(SETTINGS_BUCKET, "flight_delays")
+    it.cloud.artifacts.objects[uri] = it.rollout().model_copy(update={"changed": ahead, "asked": ahead}).to_bytes()
+    assert it.go_back(number=2) == "Version 2 serves all requests as champion, after version 3."
+    it.require_served("", "2", "3")
 
 
 def test_a_deployment_that_dies_anywhere_leaves_the_same_order(nights) -> None:

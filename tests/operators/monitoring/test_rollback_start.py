@@ -23,7 +23,7 @@ LEDGER_ID = "20131121t050000z-01234567"
 def start(make_run: Any, outcome: str, words: str = "Rolling back: 9 of 90 requests failed.") -> Any:
     """A try of the task; gives what Airflow is asked for."""
     run = make_run(dag_id=f"monitor__{MODEL}", run_after=datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
-    run.xcoms["decide", "return_value"] = {"outcome": outcome, "words": words, "ledger_id": LEDGER_ID}
+    run.xcoms["decide", "return_value"] = {"outcome": outcome, "words": words, "champion": "3", "ledger_id": LEDGER_ID}
     with DAG("monitor", schedule=None):
         task = StartRollbackOperator(task_id="roll_back", model=MODEL)
     with pytest.raises((DagRunTriggerException, AirflowSkipException)) as raised:
@@ -40,6 +40,7 @@ def test_a_run_is_asked_for_by_an_id_that_follows_from_the_row(make_run: Any) ->
     given = {
         "model": MODEL,
         "reason": "Rolling back: 9 of 90 requests failed.",
+        "from_version": "3",
         "pause_until": "2026-02-03",
     }
     assert asked[0].conf == given

@@ -184,7 +184,8 @@ class Rollout(Document):
     open. `writer` is who wrote this; `asked` is when the deployment was last asked for, `starts` times so far.
     `smoke_requests` are of this and of earlier rollouts: the monitor leaves them out. `kept` is an earlier rollout's
     until this one is done; `keep_previous_hours` is what the run's spec says. `rollback` names the rollback that this
-    change is, `stopped_by` the one that ended it: then its run deploys nothing any more.
+    change is, `stopped_by` the one that ended it: then its run deploys nothing any more. `outage` is since when a
+    service does not answer that is needed to go on.
     """
 
     kind: Literal["rollout"] = "rollout"
@@ -210,6 +211,7 @@ class Rollout(Document):
     rollback: str | None = None
     stopped_by: str | None = None
     staging: Staging | None = None
+    outage: UtcTime | None = None
 
 
 class Rollback(Document):

@@ -13,7 +13,7 @@ from retraining.core.documents import Registration, Rollback, Rollout, SmokeTest
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming.storage import rollback_time
 from retraining.core.naming.vertex import CHAMPION, PREVIOUS, ResourceName, unversioned
-from retraining.core.promotion.rollouts import is_open
+from retraining.core.promotion.rollouts import CLOCKS_DIFFER, is_open
 from retraining.core.promotion.versions import Version
 from retraining.core.suggestions import suggest
 
@@ -24,7 +24,10 @@ STAY = "stay"
 
 @dataclass(frozen=True, kw_only=True)
 class AskedRollback:
-    """What a person asked for. `name` is the rollback's, `asked` when; `to` is `previous`, `stay` or a version's id."""
+    """What was asked for. `name` is the rollback's, `asked` when; `to` is `previous`, `stay` or a version's id.
+
+    `from_version` is the id of the version that errs; None: whichever serves, or is being deployed.
+    """
 
     model: str
     to: str
@@ -33,6 +36,7 @@ class AskedRollback:
     dag_run_id: str
     trigger: Trigger
     asked: datetime
+    from_version: str | None = None
 
 
 def require_versions(model: str, versions: Sequence[Version], known: Sequence[str]) -> None:
@@ -52,13 +56,14 @@ def require_versions(model: str, versions: Sequence[Version], known: Sequence[st
         raise PlanError("Param model", f"{model!r}, which has no version in the registry", expected, way_out)
 
 
-def choose_target(asked: AskedRollback, versions: Sequence[Version], last: Rollout | None) -> Version:
+def choose_target(asked: AskedRollback, versions: Sequence[Version], last: Rollout | None, now: datetime) -> Version:
     """Return the version to go back to.
 
     Args:
         asked: By a person.
         versions: All of the model.
         last: The last change of the champion; not open.
+        now: A change of a later time than this says nothing: its clock was wrong.
 
     Raises:
         PlanError: There is none such, it serves already, or another rollback has just gone back.
@@ -68,7 +73,7 @@ def choose_target(asked: AskedRollback, versions: Sequence[Version], last: Rollo
     aliases = {alias: version for version in versions for alias in version.aliases}
     champion = aliases.get(CHAMPION)
     went_back = last is not None and last.rollback and champion is not None and champion.version_id == last.version_id
-    if asked.to == PREVIOUS and last is not None and went_back and last.changed > asked.asked:
+    if asked.to == PREVIOUS and last is not None and went_back and asked.asked < last.changed <= now + CLOCKS_DIFFER:
         found = f"rollback {last.rollback} went back to version {last.version_id} after this one was triggered"
         raise PlanError(where, found, "no other one", "To go back further trigger again with a version's id")
     target = aliases.get(PREVIOUS) if asked.to == PREVIOUS else ids.get(asked.to)
@@ -96,7 +101,20 @@ def require_target(
     """
     require_versions(asked.model, versions, known)
     if asked.to not in (PREVIOUS, champion.version_id if champion else None):
-        choose_target(asked, versions, None)
+        choose_target(asked, versions, None, asked.asked)
+
+
+def require_serving(asked: AskedRollback, last: Rollout | None, champion: Version | None) -> None:
+    """Refuse to go back from a version that serves no more, and is not being deployed.
+
+    Raises:
+        PlanError: It is not the champion.
+    """
+    under_way = last.version_id if last is not None and (is_open(last) or last.stopped_by == asked.name) else None
+    now = champion.version_id if champion else None
+    if asked.from_version not in (None, now, under_way):
+        where, found = f"Param from_version of {asked.model}", f"version {asked.from_version} serves no more"
+        raise PlanError(where, found, f"the champion, version {now}" if now else "a champion", "Nothing is to be done")
 
 
 def require_model_files(target: Version, *, there: bool) -> None:
@@ -114,6 +132,8 @@ def stops(asked: AskedRollback, last: Rollout | None, champion: Version | None) 
     """Tell whether all that was asked for is done: a deployment under way was brought back to what was before it."""
     if last is None or is_open(last) or last.stopped_by != asked.name:
         return False
+    if asked.from_version not in (None, last.version_id):
+        return False  # another version errs than the one whose deployment was stopped: it serves on
     return asked.to in (PREVIOUS, champion.version_id if champion else None)
 
 

@@ -20,6 +20,9 @@ from retraining.core.promotion.versions import Version
 CLAIM = timedelta(minutes=2)
 """Whoever asked for a deployment had its answer or its error after a minute; then another may ask."""
 
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""At most between two workers; a time that is further ahead counts as none: nobody waits until then."""
+
 SILENT = timedelta(hours=2)
 SILENT_POKES = 3
 """Sleeps between two looks, where these are longer than that. A task that deploys writes at each poke."""
@@ -35,6 +38,12 @@ TEST_TAKES = timedelta(minutes=12)
 
 SMOKE_REQUESTS_KEPT = 500
 
+OUTAGE_LASTS = timedelta(hours=2)
+"""How long a rollout waits for a service that does not answer; then what was before is brought back."""
+
+ANSWERS_WITHIN = timedelta(minutes=20)
+"""So long where the service answers and only the version does not: it may be the version's own fault."""
+
 NOT_BEGUN = "its run ended before anything was changed"
 """Of a rollout that was written down at its run's end, so that a process of the run that lives still begins none."""
 
@@ -49,8 +58,30 @@ def is_open(rollout: Rollout | None) -> bool:
 
 
 def is_silent(rollout: Rollout, now: datetime, wake_interval_s: int) -> bool:
-    """Tell whether the task that carries it out has given no sign for so long that it does not come back."""
-    return now - rollout.changed > max(SILENT, SILENT_POKES * timedelta(seconds=wake_interval_s))
+    """Tell whether the task that carries it out has given no sign for so long that it does not come back.
+
+    A sign that is of a later time than now is none.
+    """
+    return is_ahead(rollout.changed, now) or now - rollout.changed > max(
+        SILENT, SILENT_POKES * timedelta(seconds=wake_interval_s)
+    )
+
+
+def is_ahead(time: datetime, now: datetime) -> bool:
+    """Tell whether a time was written by a clock that is wrong: it is further ahead than clocks differ."""
+    return time - now > CLOCKS_DIFFER
+
+
+def right_times(rollout: Rollout, now: datetime) -> dict[str, object]:
+    """Return the values of an open rollout whose times are ahead, as of now: they would hold it until then."""
+    values: dict[str, object] = {}
+    if is_ahead(rollout.asked, now):
+        values["asked"] = now
+    if rollout.outage is not None and is_ahead(rollout.outage, now):
+        values["outage"] = now
+    if any(is_ahead(step.start, now) for step in rollout.steps):
+        values["steps"] = tuple(step.model_copy(update={"start": min(step.start, now)}) for step in rollout.steps)
+    return values
 
 
 def is_left(rollout: Rollout | None, now: datetime, wake_interval_s: int) -> bool:
@@ -227,9 +258,30 @@ def endless_start(rollout: Rollout, endpoint_name: str, now: datetime) -> JobErr
     )
 
 
+def endless_outage(rollout: Rollout, now: datetime, error: str, within: timedelta = OUTAGE_LASTS) -> JobError | None:
+    """Return why a service is waited for no longer; None: it may answer again.
+
+    Args:
+        rollout: Open; its `outage` is noted.
+        now: The time.
+        error: What the service, or the network, said last.
+        within: How long it is waited for.
+    """
+    if rollout.outage is None or now - rollout.outage <= within:
+        return None
+    minutes = within / timedelta(minutes=1)
+    found = f"no answer since {format_time(rollout.outage)} that the rollout could go on with ({error})"
+    return JobError(
+        f"rollout of {rollout.version_name}",
+        found,
+        f"one within {minutes:g} minutes",
+        "Clear the deploy task once it answers",
+    )
+
+
 def is_claimed(rollout: Rollout, now: datetime) -> bool:
     """Tell whether somebody asked for the deployment a moment ago and has no answer yet."""
-    return not rollout.operation and now - rollout.asked < CLAIM
+    return not rollout.operation and not is_ahead(rollout.asked, now) and now - rollout.asked < CLAIM
 
 
 def direction(rollout: Rollout, champion: Version | None) -> tuple[RolloutState, str]:

@@ -62,21 +62,31 @@ def _context(args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     return kwargs.get("context", args[1] if len(args) > 1 else None)
 
 
-def sleep_over_outages(poke: _Method) -> _Method:
+def sleep_over(passes: Callable[[BaseException], bool]) -> Callable[[_Method], _Method]:
     """Decorate a sensor's `poke`: what passes by itself (503, a broken connection) is left to the next poke.
 
     A failed task would use up one of Airflow's tries, and after the last one a running job would be cancelled. How long
     a sensor goes on is its `timeout`, by default seven days.
+
+    Args:
+        passes: Whether an error is such.
     """
 
-    @functools.wraps(poke)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return poke(*args, **kwargs)
-        except Exception as error:  # the network's have no common class; what does not pass is raised again
-            if not is_transient(error):
-                raise
-            LOGGER.warning("%s: %s; the next poke goes on", type(error).__name__, error)
-            return False
+    def decorate(poke: _Method) -> _Method:
+        @functools.wraps(poke)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return poke(*args, **kwargs)
+            except Exception as error:  # the network's have no common class; what does not pass is raised again
+                if not passes(error):
+                    raise
+                LOGGER.warning("%s: %s; the next poke goes on", type(error).__name__, error)
+                return False
 
-    return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature
+        return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature
+
+    return decorate
+
+
+sleep_over_outages = sleep_over(is_transient)
+"""A quota that is used up passes too: a job is made once there are machines."""

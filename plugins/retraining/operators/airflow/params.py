@@ -128,6 +128,14 @@ def rollback_params(models: Sequence[str]) -> dict[str, Param]:
                 "stay: nothing goes back, only the pause changes."
             ),
         ),
+        "from_version": Param(
+            None,
+            type=["null", "string"],
+            pattern="^[0-9]+$",
+            title="From version",
+            section=_RUN,
+            description="The id of the version that errs; empty: whichever serves, or is being deployed.",
+        ),
         "reason": Param(
             "",
             type="string",

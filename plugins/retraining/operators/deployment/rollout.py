@@ -7,10 +7,21 @@ own answers; what cannot be completed is brought back by `Return`.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from retraining.core.documents import Before, Deployment, Golden, Plan, Registration, Report, SmokeTest, Staging
+from retraining.core.documents import (
+    Before,
+    Deployment,
+    Golden,
+    Plan,
+    Registration,
+    Report,
+    Rollout,
+    SmokeTest,
+    Staging,
+)
 from retraining.core.documents.deployment import RolloutState as RolloutPhase
 from retraining.core.errors import ConflictError, ContractError, RetrainingError
 from retraining.core.naming import bigquery, storage, vertex
@@ -19,6 +30,7 @@ from retraining.core.promotion.versions import Version
 from retraining.hooks.endpoints import Endpoint, EndpointOptions
 from retraining.hooks.operations import Operation
 from retraining.hooks.ports import CloudPort
+from retraining.hooks.session import is_outage
 from retraining.operators.deployment.rollout_end import (
     clear_staging,
     complete_rollout,
@@ -77,8 +89,43 @@ class RolloutSteps:
         Raises:
             ContractError: The endpoint does not answer as the saved model does; the previous traffic is back.
             ConflictError: Somebody else changed the champion, or is at work; what was changed is brought back.
-            JobError: The deployment failed.
+            JobError: The deployment failed, or a service did not answer for too long.
         """
+        try:
+            done = self._go_on(champion, dag_run)
+        except Exception as error:  # Google's, and the network's; what does not pass by itself is raised again
+            if not is_outage(error):
+                raise
+            self._wait_for(error)
+            return None
+        if self._state.current.outage is not None:
+            self._state.change_rollout(outage=None)
+        return done
+
+    def _wait_for(self, error: Exception) -> None:
+        """Note since when a service does not answer, and wait for it; nothing is judged meanwhile, nothing begun anew.
+
+        Raises:
+            JobError: It has been away for too long: what was before is brought back.
+        """
+        rollout = self._state.found
+        if rollout is None or rollout.state in ("returning", "done", "ended"):
+            raise error  # nothing is half done that could go back: the task sleeps over it
+        now, message = self._state.moment(), f"{type(error).__name__}: {error}"
+        LOGGER.warning("%s; the rollout waits", message)
+        if rollout.outage is None:
+            self._state.change_rollout(outage=now)
+        endless = rollouts.endless_outage(self._state.current, now, message)
+        if endless is None and rollout.state == "going" and not self._rollback:
+            endpoint = self._cloud.endpoints.get(self._plan.model)
+            if endpoint is not None and endpoint.traffic.get(self._id):  # nobody has compared its answers yet
+                move_traffic(self._cloud, self._state, endpoint, functools.partial(_rest, self._state.current))
+                endless = rollouts.endless_outage(self._state.current, now, message, rollouts.ANSWERS_WITHIN)
+        if endless is not None:
+            self._go_back(endless)
+            raise endless from error
+
+    def _go_on(self, champion: Version | None, dag_run: str) -> Deployment | None:
         if not self._is_open(champion, dag_run):
             return None
         endpoint = self._cloud.endpoints.get(self._plan.model)
@@ -127,7 +174,8 @@ class RolloutSteps:
             roll_back(self._cloud, self._state)
             return False
         else:
-            self._state.change_rollout(dag_run=dag_run)  # also a sign of life
+            times = rollouts.right_times(rollout, self._state.moment())
+            self._state.change_rollout(dag_run=dag_run, **times)  # also a sign of life
         return True
 
     def _begin_rollout(self, champion: Version | None, dag_run: str) -> None:
@@ -248,9 +296,13 @@ class RolloutSteps:
                 self._plan.run_key,
                 deployments.machine_of(self._plan.spec.deployment),
             )
-        except ConflictError as error:  # the endpoint is another one since it was read: nothing was asked for
+        except Exception as error:  # raised again, but for a conflict: the endpoint is another one since it was read
+            conflict = isinstance(error, ConflictError)
+            if conflict or is_outage(error):
+                self._state.change_rollout(starts=max(current.starts, 1))  # what was not asked for brought nothing
+            if not conflict:
+                raise
             LOGGER.info("%s", error)
-            self._state.change_rollout(starts=max(current.starts, 1))
             self._began = True
             return False
         if started is not None:
@@ -276,7 +328,8 @@ class RolloutSteps:
         except OvertakenError:
             raise
         except Exception as error:  # whatever it was, people must not stay with half a change; it is raised again
-            self._go_back(error)
+            if not is_outage(error):  # which says nothing about the version, and is waited for
+                self._go_back(error)
             raise
 
     def _prove_version(self, endpoint: Endpoint) -> None:
@@ -401,3 +454,9 @@ class RolloutSteps:
             LOGGER.warning("somebody else goes on with the rollout: nothing is brought back here")
         except Exception:  # the first error is the one to raise; the next poke or the teardown goes on with this
             LOGGER.exception("what was before could not be brought back yet")
+
+
+def _rest(rollout: Rollout, seen: Endpoint) -> Mapping[str, int]:
+    """Return an endpoint's traffic without a rollout's version; as it is where nobody else is there."""
+    rest = shares.without_version(rollout, seen.traffic, seen.deployed)
+    return seen.traffic if rest is None else rest

@@ -12,6 +12,8 @@ from retraining.core.notification import notices
 from retraining.core.promotion import approvals, ramp, rollouts
 from retraining.core.promotion.deployments import nothing_deployed, reason_against
 from retraining.hooks.ports import CloudPort
+from retraining.hooks.session import is_outage
+from retraining.operators.airflow.boundary import sleep_over
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import EndpointLink, RollBackLink, dag_address, push_link
 from retraining.operators.airflow.notification import run_of, tell
@@ -46,6 +48,7 @@ class DeployModelOperator(RunTask, CloudSensor):
         super().__init__(**kwargs)
         self.approval_task_id = approval_task_id
 
+    @sleep_over(is_outage)
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Take the recorded deployment, or write down why there is none, or go on with it."""
         state = RolloutState(cloud, dags.model_of_dag(context["ti"].dag_id))

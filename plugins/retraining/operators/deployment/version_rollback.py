@@ -128,6 +128,7 @@ class _Change:
         champion = self._cloud.registry.find_by_alias(asked.model, vertex.CHAMPION)
         if last is not None and last.rollback == asked.name:
             return self._go_back(last, champion)
+        rollbacks.require_serving(asked, last, champion)
         versions = self._cloud.registry.list_versions(asked.model)
         if last is not None and rollouts.is_open(last):
             rollbacks.require_target(asked, versions, _known(), champion)
@@ -136,7 +137,7 @@ class _Change:
             return rollbacks.stopped(asked, last)
         rollbacks.require_versions(asked.model, versions, _known())
         require_own_model(self._cloud, asked.model)
-        target = rollbacks.choose_target(asked, versions, last)
+        target = rollbacks.choose_target(asked, versions, last, self._cloud.clock.now())
         way_out = "Name a version that was champion, or may become it"
         require_promoted(self._cloud, asked.model, target, f"Param to of {asked.model}", way_out)
         own = target.labels.get(vertex.MODELS_LABEL) == vertex.OWN
@@ -183,6 +184,7 @@ def _asked(context: Context) -> AskedRollback:
         dag_run_id=dag_run.run_id,
         trigger=trigger(dag_run),
         asked=dag_run.run_after,
+        from_version=params.get("from_version"),
     )
 
 

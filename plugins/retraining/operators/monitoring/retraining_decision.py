@@ -46,7 +46,7 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
         monitor_uri: Folder of this monitor run's documents.
 
     Returns:
-        `{outcome, because, cause, words, ledger_uri, ledger_id}`.
+        `{outcome, because, cause, words, champion, ledger_uri, ledger_id}`.
     """
 
     template_fields = ("monitor_uri",)
@@ -97,6 +97,8 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
             "cause": row.cause,
             "words": row.words,
         }
+        champion = row.facts.champion if row.facts else None
+        told["champion"] = champion.version_id if champion else None
         return {**told, "ledger_uri": ledger_uri, "ledger_id": row.ledger_id}
 
     def _decide(

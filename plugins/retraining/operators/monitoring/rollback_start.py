@@ -17,7 +17,7 @@ from retraining.operators.monitoring.signal_measurement import load_spec
 
 
 class StartRollbackOperator(TriggerDagRunOperator):
-    """Start a rollback to the version before, with the row's words as its reason and a pause of retraining.
+    """Start a rollback from the version that errs, with the row's words as its reason and a pause of retraining.
 
     The run's id follows from the row: whatever dies, and however often the task is cleared, there is one. It is skipped
     where the row orders none, and where the run is there already.
@@ -47,6 +47,7 @@ class StartRollbackOperator(TriggerDagRunOperator):
         self.conf = {
             "model": self.model,
             "reason": str(decided["words"])[:LONGEST_REASON],
+            "from_version": decided.get("champion"),
             "pause_until": f"{until:%Y-%m-%d}",
         }
         super().execute(context)

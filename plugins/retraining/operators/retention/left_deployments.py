@@ -88,7 +88,7 @@ def _settle(cloud: CloudPort, state: RolloutState, deployment: FoundDeployment, 
 
 
 def _is_left(cloud: CloudPort, rollout: Rollout | None, as_of: datetime) -> bool:
-    return rollouts.is_left(rollout, as_of, cloud.settings.wake_interval_s)
+    return rollouts.is_left(rollout, max(as_of, cloud.clock.now()), cloud.settings.wake_interval_s)
 
 
 def _asked_model(model: str, *, staging: bool) -> str:

@@ -1,0 +1,144 @@
+"""A service does not answer for minutes in the middle of a deployment: it is waited for, no machine is paid twice."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from google.api_core.exceptions import ServiceUnavailable
+
+from retraining.core.documents import Served
+from retraining.core.errors import JobError
+from retraining.core.promotion import rollouts
+from retraining.operators.deployment.version_deployment import DeployModelOperator
+from tests.support.airflow_release import AirflowRescheduleException
+from tests.support.scenes.dying_night import Night, promoted_night, require_as_before, require_served
+
+SERVICES = ("artifacts", "registry", "endpoints", "serving_metrics", "warehouse")
+
+
+class Away:
+    """A service that answers nothing from its n-th call on, for a while.
+
+    Args:
+        service: Of the fake.
+        clock: The time.
+        at: Number of the call.
+        lasts: From then on.
+    """
+
+    def __init__(self, service: Any, clock: Any, at: int, lasts: timedelta) -> None:
+        self._service, self._clock, self._at, self._lasts = service, clock, at, lasts
+        self.calls = 0
+        self.since: datetime | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """The service's own, while it answers."""
+        found = getattr(self._service, name)
+        return self._guarded(found, name) if callable(found) else found
+
+    def _guarded(self, method: Any, name: str) -> Any:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            if self.calls == self._at:
+                self.since = self._clock.now()
+            if self.since is not None and self._clock.now() - self.since < self._lasts:
+                raise ServiceUnavailable(f"{name}: the service is away")
+            return method(*args, **kwargs)
+
+        return called
+
+
+class Disturbed:
+    """The fake with one service in the place of its own."""
+
+    def __init__(self, cloud: Any, **services: Any) -> None:
+        self._cloud = cloud
+        self.__dict__.update(services)
+
+    def __getattr__(self, name: str) -> Any:
+        """All else is the fake's."""
+        return getattr(self._cloud, name)
+
+    def connect(self) -> Disturbed:
+        """Return this very cloud at each poke."""
+        return self
+
+
+@pytest.fixture(scope="module")
+def night(make_run: Any) -> Callable[[], Night]:
+    """Makes a promoted run with a ramp, after a champion (2) and its predecessor (1)."""
+    made = promoted_night(make_run, canary={"percent": [10, 100], "bake_minutes": 1})
+    for deployed_id in (*made.scene.endpoint.deployed, made.scene.mine):
+        made.scene.cloud.serving_metrics.by_id[deployed_id] = Served(requests=200, errors=0, latency_ms=10.0)
+    return lambda: copy.deepcopy(made)
+
+
+def deploy(it: Night, cloud: Any, wakes: int = 60) -> bool:
+    """Wake the task each minute until it ends; any error is one of its tries, and fails this."""
+    task = DeployModelOperator(task_id="deploy", run_uri=it.scene.folder, retries=0, cloud=cloud.connect)
+    for _ in range(wakes):
+        it.scene.cloud.clock.sleep(60)
+        try:
+            return bool(it.run.execute(task)["deployed"])
+        except AirflowRescheduleException:
+            continue
+    return False
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_ten_minutes_without_a_service_are_waited_for(night, service: str) -> None:
+    """From each of its calls on: no try fails, the machines are paid once, the version is champion in the end."""
+    for at in range(1, 100):
+        it = night()
+        away = Away(getattr(it.scene.cloud, service), it.scene.cloud.clock, at, timedelta(minutes=10))
+        assert deploy(it, Disturbed(it.scene.cloud, **{service: away})), f"{service}, call {at}"
+        if away.since is None:
+            assert at > 1
+            break
+        require_served(f"{service}, call {at}", it, "3", "2")
+        assert len(it.scene.cloud.endpoints.deploys) == 1, f"{service}, call {at}"
+        (step,) = it.scene.read("deployment")["steps"]
+        assert [gate["passed"] for gate in step["gates"]] == [True, True, True, None], f"{service}, call {at}"
+    else:
+        raise AssertionError("it never ends")
+
+
+def test_a_step_that_cannot_be_measured_ends(night) -> None:
+    """After two hours what served before has all again; no gate has judged."""
+    it = night()
+    away = Away(it.scene.cloud.serving_metrics, it.scene.cloud.clock, 1, timedelta(days=1))
+    cloud, start = Disturbed(it.scene.cloud, serving_metrics=away), it.scene.cloud.clock.now()
+    with pytest.raises(JobError, match=r"no answer since .* Expected one within 120 minutes"):
+        deploy(it, cloud, wakes=200)
+    lasted = it.scene.cloud.clock.now() - start
+    assert rollouts.OUTAGE_LASTS < lasted < rollouts.OUTAGE_LASTS + timedelta(minutes=15)
+    require_as_before("", it, first=False)
+
+
+def test_a_version_that_alone_does_not_answer_is_not_waited_for_as_long(night) -> None:
+    """It has no traffic between two tries, and is taken off after twenty minutes."""
+    it = night()
+    endpoints, mine = it.scene.cloud.endpoints, it.scene.mine
+    real, shares = endpoints.predict, []
+
+    def predict(endpoint: Any, instances: Any) -> Any:
+        answer = real(endpoint, instances)
+        if answer.deployed_model_id == mine:
+            raise ServiceUnavailable("the model is not ready")
+        return answer
+
+    endpoints.predict = predict
+    start = it.scene.cloud.clock.now()
+    while it.scene.cloud.clock.now() - start < rollouts.ANSWERS_WITHIN:
+        assert not deploy(it, it.scene.cloud, wakes=1)
+        shares.append(it.scene.endpoint.traffic.get(mine))
+    with pytest.raises(JobError, match="Expected one within 20 minutes"):
+        deploy(it, it.scene.cloud, wakes=5)
+    assert set(shares) == {None}
+    assert it.scene.cloud.clock.now() - start < timedelta(minutes=30)
+    require_as_before("", it, first=False)
+    assert len(endpoints.deploys) == 1
