@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shlex
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -153,7 +154,7 @@ def _write_boto(state: State, settings: Settings, account: str, gateway: str) ->
         lines += [f"[{section}]", *(f"{name} = {value}" for name, value in values.items()), ""]
     digest = hashlib.sha256(f"{account} {gateway}".encode()).hexdigest()[:16]
     path = state.directory("gcloud") / f"boto-{digest}"
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")  # several jobs may start at once
     temporary.write_text("\n".join(lines))
     temporary.replace(path)
     return path

@@ -68,12 +68,13 @@ def night(client, make_run, include: Path) -> Night:
 
 @pytest.fixture
 def documents(local_cloud) -> Callable[[str], list[str]]:
-    """Names of the documents in a run's folder."""
+    """Names of the documents in a run's folder, without the records of failures."""
     bucket = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket)
 
     def names(run_uri: str) -> list[str]:
         prefix = run_uri.removeprefix(f"gs://{bucket.name}/").rstrip("/") + "/"
-        return sorted(blob.name.removeprefix(prefix) for blob in bucket.list_blobs(prefix=prefix))
+        found = (blob.name.removeprefix(prefix) for blob in bucket.list_blobs(prefix=prefix))
+        return sorted(name for name in found if not name.startswith("failures/"))
 
     return names
 
