@@ -35,6 +35,11 @@ resource "google_storage_bucket" "retraining" {
   public_access_prevention    = "enforced"
   force_destroy               = false # models that serve lie here
 
+  # What was deleted or written over can be had back for so long; versions would keep each state of a claim for ever.
+  soft_delete_policy {
+    retention_duration_seconds = var.soft_delete_days * 86400
+  }
+
   lifecycle_rule {
     condition {
       age = 7
@@ -45,6 +50,38 @@ resource "google_storage_bucket" "retraining" {
   }
 
   depends_on = [google_project_service.used]
+}
+
+# What jobs write, where it shall lie in a bucket of its own.
+resource "google_storage_bucket" "results" {
+  count = var.results_bucket == null ? 0 : 1
+
+  project                     = var.project
+  name                        = var.results_bucket
+  location                    = var.region
+  uniform_bucket_level_access = true
+  public_access_prevention    = "enforced"
+  force_destroy               = false # models that serve lie here
+
+  soft_delete_policy {
+    retention_duration_seconds = var.soft_delete_days * 86400
+  }
+
+  lifecycle_rule {
+    condition {
+      age = 7
+    }
+    action {
+      type = "AbortIncompleteMultipartUpload"
+    }
+  }
+
+  depends_on = [google_project_service.used]
+}
+
+locals {
+  results_bucket = var.results_bucket == null ? google_storage_bucket.retraining.name : google_storage_bucket.results[0].name
+  jobs_objects   = "projects/_/buckets/${local.results_bucket}/objects/jobs/"
 }
 
 resource "google_bigquery_dataset" "retraining" {
@@ -73,4 +110,12 @@ resource "google_service_account" "jobs" {
   project      = var.project
   account_id   = "retraining-jobs"
   display_name = "Export, training and evaluation jobs of Retraining (RETRAINING_SERVICE_ACCOUNT)"
+}
+
+resource "google_service_account" "models" {
+  for_each = var.model_accounts
+
+  project      = var.project
+  account_id   = each.value
+  display_name = "Jobs of the model ${each.key} of Retraining (service_account in its file)"
 }

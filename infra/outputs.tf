@@ -4,8 +4,14 @@ output "environment_variables" {
     RETRAINING_PROJECT         = var.project
     RETRAINING_REGION          = var.region
     RETRAINING_BUCKET          = google_storage_bucket.retraining.name
+    RETRAINING_RESULTS_BUCKET  = local.results_bucket
     RETRAINING_DATASET         = google_bigquery_dataset.retraining.dataset_id
     RETRAINING_SERVICE_ACCOUNT = google_service_account.jobs.email
     RETRAINING_TRAINER_IMAGE   = "${var.region}-docker.pkg.dev/${var.project}/${var.repository}/trainer@sha256:…"
   }
+}
+
+output "model_accounts" {
+  description = "What service_account must be in the files of the models that have an account of their own."
+  value       = { for model, account in google_service_account.models : model => account.email }
 }

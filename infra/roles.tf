@@ -27,7 +27,9 @@ locals {
   source_roles     = { connection = "roles/bigquery.dataViewer" }
   account_roles    = { connection = "roles/iam.serviceAccountUser" }
   repository_roles = { agent = "roles/artifactregistry.reader" }
-  bucket_roles     = { connection = "roles/storage.objectUser", jobs = "roles/storage.objectUser" }
+  bucket_roles     = { connection = "roles/storage.objectUser", jobs = "roles/storage.objectViewer" }
+  results_roles    = { connection = "roles/storage.objectUser", jobs = "roles/storage.objectViewer" }
+  jobs_roles       = { jobs = "roles/storage.objectUser" } # below jobs/ alone
   secret_roles     = { connection = "roles/secretmanager.secretAccessor" }
   file_roles       = { connection = "roles/storage.objectViewer", jobs = "roles/storage.objectViewer" }
   dataset_roles = {
@@ -77,6 +79,27 @@ resource "google_storage_bucket_iam_member" "retraining" {
   member = local.members[each.key]
 }
 
+resource "google_storage_bucket_iam_member" "results" {
+  for_each = { for who, role in local.results_roles : who => role if var.results_bucket != null }
+
+  bucket = local.results_bucket
+  role   = each.value
+  member = local.members[each.key]
+}
+
+resource "google_storage_bucket_iam_member" "jobs" {
+  for_each = local.jobs_roles
+
+  bucket = local.results_bucket
+  role   = each.value
+  member = local.members[each.key]
+
+  condition {
+    title      = "jobs write below jobs/"
+    expression = "resource.name.startsWith(\"${local.jobs_objects}\")"
+  }
+}
+
 resource "google_storage_bucket_iam_member" "files" {
   for_each = { for pair in setproduct(keys(local.file_roles), var.file_buckets) : join(" ", pair) => pair }
 
@@ -112,4 +135,68 @@ resource "google_artifact_registry_repository_iam_member" "images" {
   repository = google_artifact_registry_repository.images.name
   role       = each.value
   member     = local.members[each.key]
+}
+
+# An account of a model's own has the roles of the jobs' account, and writes below jobs/<model>/ alone.
+
+resource "google_project_iam_member" "models" {
+  for_each = { for pair in setproduct(keys(var.model_accounts), local.project_roles.jobs) : join(" ", pair) => pair }
+
+  project = var.project
+  role    = each.value[1]
+  member  = "serviceAccount:${google_service_account.models[each.value[0]].email}"
+}
+
+resource "google_bigquery_dataset_iam_member" "models" {
+  for_each = var.model_accounts
+
+  project    = var.project
+  dataset_id = google_bigquery_dataset.retraining.dataset_id
+  role       = local.dataset_roles.jobs
+  member     = "serviceAccount:${google_service_account.models[each.key].email}"
+}
+
+resource "google_storage_bucket_iam_member" "models" {
+  for_each = var.model_accounts
+
+  bucket = google_storage_bucket.retraining.name
+  role   = local.bucket_roles.jobs
+  member = "serviceAccount:${google_service_account.models[each.key].email}"
+}
+
+resource "google_storage_bucket_iam_member" "models_results" {
+  for_each = { for model, account in var.model_accounts : model => account if var.results_bucket != null }
+
+  bucket = local.results_bucket
+  role   = local.results_roles.jobs
+  member = "serviceAccount:${google_service_account.models[each.key].email}"
+}
+
+resource "google_storage_bucket_iam_member" "models_jobs" {
+  for_each = var.model_accounts
+
+  bucket = local.results_bucket
+  role   = local.jobs_roles.jobs
+  member = "serviceAccount:${google_service_account.models[each.key].email}"
+
+  condition {
+    title      = "jobs write below jobs/${each.key}/"
+    expression = "resource.name.startsWith(\"${local.jobs_objects}${each.key}/\")"
+  }
+}
+
+resource "google_storage_bucket_iam_member" "models_files" {
+  for_each = { for pair in setproduct(keys(var.model_accounts), var.file_buckets) : join(" ", pair) => pair }
+
+  bucket = each.value[1]
+  role   = local.file_roles.jobs
+  member = "serviceAccount:${google_service_account.models[each.value[0]].email}"
+}
+
+resource "google_service_account_iam_member" "models" {
+  for_each = var.model_accounts
+
+  service_account_id = google_service_account.models[each.key].name
+  role               = local.account_roles.connection
+  member             = local.members.connection
 }

@@ -9,8 +9,26 @@ variable "region" {
 }
 
 variable "bucket" {
-  description = "Name of the bucket for documents, shards and models, without gs:// (RETRAINING_BUCKET)."
+  description = "Name of the bucket for the runs' documents, without gs:// (RETRAINING_BUCKET)."
   type        = string
+}
+
+variable "results_bucket" {
+  description = "Name of the bucket below whose folder jobs/ the jobs write (RETRAINING_RESULTS_BUCKET); null: the other one."
+  type        = string
+  default     = null
+}
+
+variable "soft_delete_days" {
+  description = "Days for which what was deleted or written over in the buckets can be had back, 7 to 90; 0: not."
+  type        = number
+  default     = 7
+}
+
+variable "model_accounts" {
+  description = "Models with an account of their own (service_account in their files): by the model's name the account's id."
+  type        = map(string)
+  default     = {}
 }
 
 variable "connection_account" {

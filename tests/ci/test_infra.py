@@ -18,6 +18,8 @@ WHERE = {
     "source datasets": "source_roles",
     "RETRAINING_DATASET": "dataset_roles",
     "RETRAINING_BUCKET": "bucket_roles",
+    "RETRAINING_RESULTS_BUCKET": "results_roles",
+    "jobs/ in RETRAINING_RESULTS_BUCKET": "jobs_roles",
     "RETRAINING_SERVICE_ACCOUNT": "account_roles",
     "the image's repository": "repository_roles",
 }
@@ -27,7 +29,14 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
     "google_project_service": ({"service"}, {"project", "disable_on_destroy"}),
     "google_storage_bucket": (
         {"name", "location"},
-        {"project", "uniform_bucket_level_access", "public_access_prevention", "force_destroy", "lifecycle_rule"},
+        {
+            "project",
+            "uniform_bucket_level_access",
+            "public_access_prevention",
+            "force_destroy",
+            "lifecycle_rule",
+            "soft_delete_policy",
+        },
     ),
     "google_bigquery_dataset": ({"dataset_id"}, {"project", "location", "delete_contents_on_destroy"}),
     "google_artifact_registry_repository": (
@@ -37,12 +46,12 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
     "google_service_account": ({"account_id"}, {"project", "display_name"}),
     "google_project_iam_member": ({"project", *IAM}, set()),
     "google_bigquery_dataset_iam_member": ({"dataset_id", *IAM}, {"project"}),
-    "google_storage_bucket_iam_member": ({"bucket", *IAM}, set()),
+    "google_storage_bucket_iam_member": ({"bucket", *IAM}, {"condition"}),
     "google_secret_manager_secret_iam_member": ({"secret_id", *IAM}, {"project"}),
     "google_service_account_iam_member": ({"service_account_id", *IAM}, set()),
     "google_artifact_registry_repository_iam_member": ({"repository", *IAM}, {"project", "location"}),
 }
-META = {"for_each", "depends_on", "__is_block__", "__comments__"}
+META = {"for_each", "count", "depends_on", "__is_block__", "__comments__"}
 
 
 def plain(value: Any) -> Any:
@@ -94,12 +103,36 @@ def test_the_roles_are_those_of_the_table(infra) -> None:
 def test_every_table_of_roles_is_granted(infra) -> None:
     granted = {
         used
-        for kind, _, body in resources(infra)
+        for kind, name, body in resources(infra)
         if kind.endswith("_iam_member")
         for used in re.findall(r"local\.(\w+_(?:roles|grants))", str(body["for_each"]))
+        if not name.startswith("models")
     }
     assert granted == {*WHERE.values(), "file_roles", "secret_roles"} - {"project_roles"} | {"project_grants"}
     assert "local.project_roles" in names_in(infra["locals"])["project_grants"]
+
+
+def test_a_models_own_account_has_the_roles_of_the_jobs_account(infra) -> None:
+    """And it may write below its own folder alone."""
+    theirs = [(kind, name, body) for kind, name, body in resources(infra) if name.startswith("models")]
+    granted = {table for _, _, body in theirs for table in re.findall(r"local\.(\w+_roles)\.jobs", str(body))}
+    tables = names_in(infra["locals"])
+    assert granted == {name for name, table in tables.items() if name.endswith("_roles") and "jobs" in table}
+    assert [name for kind, name, _ in theirs if kind == "google_service_account_iam_member"] == ["models"]
+
+
+def test_jobs_write_below_their_folder_alone(infra) -> None:
+    """What may write and is not the connection's account has a condition by the beginning of objects' names."""
+    for kind, name, body in resources(infra):
+        if kind != "google_storage_bucket_iam_member" or "jobs_roles" not in f"{body['for_each']}{body['role']}":
+            continue
+        (condition,) = body["condition"]
+        own = "${each.key}/" if name.startswith("models") else ""
+        wanted = f'resource.name.startsWith("${{local.jobs_objects}}{own}")'
+        assert condition["expression"].replace("\\", "") == wanted, name
+    tables = names_in(infra["locals"])
+    assert tables["bucket_roles"]["jobs"] == tables["results_roles"]["jobs"] == "roles/storage.objectViewer"
+    assert tables["jobs_objects"] == "projects/_/buckets/${local.results_bucket}/objects/jobs/"
 
 
 def test_nothing_takes_a_role_from_others(infra) -> None:
@@ -134,6 +167,10 @@ def test_the_page_names_every_variable(infra) -> None:
 def test_nothing_that_serves_is_destroyed_with_it(infra) -> None:
     found = {kind: body for kind, _, body in resources(infra)}
     assert found["google_storage_bucket"]["force_destroy"] is False
+    for kind, name, body in resources(infra):
+        if kind == "google_storage_bucket":
+            (kept,) = body["soft_delete_policy"]
+            assert kept["retention_duration_seconds"] == "${var.soft_delete_days * 86400}", name
     assert found["google_storage_bucket"]["public_access_prevention"] == "enforced"
     assert found["google_bigquery_dataset"]["delete_contents_on_destroy"] is False
     assert found["google_project_service"]["disable_on_destroy"] is False

@@ -8,7 +8,11 @@ method asks for which one, is in `iam_roles.json` and `iam_methods.json`; a meth
                    "resource": "projects/local-project"}]}
 
 A resource is `projects/P`, `projects/P/datasets/D`, `projects/P/serviceAccounts/E` or `buckets/B`; a binding on a
-project holds for all that is in it.
+project holds for all that is in it. One on a bucket may have a condition of one form, by which it holds for objects
+whose names begin so, and not for the bucket itself (nor for listing it), as on Cloud Storage
+(https://cloud.google.com/iam/docs/conditions-resource-attributes#resource-name):
+
+    "condition": {"expression": "resource.name.startsWith('projects/_/buckets/B/objects/PREFIX')"}
 """
 
 from __future__ import annotations
@@ -27,7 +31,10 @@ from localcloud.state import State
 Resources = Mapping[str, Sequence[str]]
 """What a call concerns, by kind (`project`, `bucket`, …), as `iam_methods.json` names the kinds."""
 Table = dict[str, Any]
+Bindings = dict[tuple[str, str], list[tuple[str, frozenset[str]]]]
+"""Principal and resource -> the beginning of objects' names that a binding holds for (empty: all), and permissions."""
 
+_CONDITION = re.compile(r"""resource\.name\.startsWith\((['"])projects/_/buckets/([^/'"]+)/objects/([^'"]+)\1\)""")
 _FORM = re.compile(r"projects/[^/]+(/datasets/[^/]+|/serviceAccounts/[^/]+)?|buckets/[^/]+")
 _BINDING = {"principal", "role", "resource"}
 
@@ -51,7 +58,7 @@ class Iam:
         self._path = state.iam_path
         self._projects = projects
         self._seen: tuple[int, int] | None = None
-        self._bindings: dict[tuple[str, str], set[str]] = {}  # principal, resource -> permissions
+        self._bindings: Bindings = {}
 
     def table(self) -> Table | None:
         """Give the table in force, None without one."""
@@ -115,13 +122,18 @@ class Iam:
                     raise DeniedError(_refusal(principal, permission, resource))
 
     def _is_granted(self, principal: str, permission: str, resource: str) -> bool:
-        return any(permission in self._bindings.get((principal, each), ()) for each in self._lineage(resource))
+        return any(
+            permission in permissions and resource.startswith(beginning)
+            for each in self._lineage(resource)
+            for beginning, permissions in self._bindings.get((principal, each), ())
+        )
 
     def _lineage(self, resource: str) -> Iterator[str]:
         """Give a resource and what it is in: a table, its dataset, its project."""
         if resource.startswith("buckets/"):
-            yield resource
-            yield f"projects/{self._projects.owner(resource.removeprefix('buckets/'))}"
+            bucket = resource.split("/")[1]
+            yield f"buckets/{bucket}"
+            yield f"projects/{self._projects.owner(bucket)}"
             return
         parts = self._projects.with_ids(resource).split("/")
         for length in range(len(parts), 0, -2):
@@ -141,8 +153,8 @@ def check_table(document: object) -> Table:
         )
     for number, binding in enumerate(bindings):
         where = f"iam: bindings[{number}]"
-        if not isinstance(binding, dict) or set(binding) != _BINDING:
-            raise TableError(f"{where}: {binding!r}. Expected the keys {sorted(_BINDING)}.")
+        if not isinstance(binding, dict) or set(binding) - {"condition"} != _BINDING:
+            raise TableError(f"{where}: {binding!r}. Expected the keys {sorted(_BINDING)}, and condition.")
         if binding["role"] not in roles():
             raise TableError(f"{where}: role {binding['role']!r}. Expected one of: {', '.join(sorted(roles()))}.")
         if not _FORM.fullmatch(str(binding["resource"])):
@@ -150,6 +162,7 @@ def check_table(document: object) -> Table:
                 f"{where}: resource {binding['resource']!r}. Expected projects/P, projects/P/datasets/D,"
                 " projects/P/serviceAccounts/E or buckets/B."
             )
+        _beginning(binding, where)
     return {"bindings": bindings}
 
 
@@ -170,11 +183,36 @@ def _read_document(name: str) -> dict[str, Any]:
     return {key: value for key, value in document.items() if not key.startswith("#")}
 
 
-def _permissions_of(table: Table) -> dict[tuple[str, str], set[str]]:
-    permissions: dict[tuple[str, str], set[str]] = {}
-    for binding in table["bindings"]:
-        permissions.setdefault((binding["principal"], binding["resource"]), set()).update(roles()[binding["role"]])
+def object_resource(bucket: str, name: str) -> str:
+    """Give the resource that an object is; without a name the bucket."""
+    return f"buckets/{bucket}/objects/{name}" if name else f"buckets/{bucket}"
+
+
+def _permissions_of(table: Table) -> Bindings:
+    permissions: Bindings = {}
+    for number, binding in enumerate(table["bindings"]):
+        held = _beginning(binding, f"iam: bindings[{number}]"), roles()[binding["role"]]
+        permissions.setdefault((binding["principal"], binding["resource"]), []).append(held)
     return permissions
+
+
+def _beginning(binding: Mapping[str, Any], where: str) -> str:
+    """Give how a resource must begin for a binding to hold; empty: it has no condition.
+
+    Raises:
+        TableError: Its condition has another form, or is of another bucket.
+    """
+    if "condition" not in binding:
+        return ""
+    condition = binding["condition"]
+    expression = str(condition.get("expression")) if isinstance(condition, dict) else repr(condition)
+    found = _CONDITION.fullmatch(expression.strip())
+    if found is None or binding["resource"] != f"buckets/{found[2]}":
+        raise TableError(
+            f"{where}: condition {expression!r} on {binding['resource']!r}. Expected a binding on buckets/B with"
+            " resource.name.startsWith('projects/_/buckets/B/objects/PREFIX')."
+        )
+    return object_resource(found[2], found[3])
 
 
 def _refusal(principal: str, permission: str, resource: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from localcloud.access.iam import DeniedError, Iam
+from localcloud.access.iam import DeniedError, Iam, Resources, object_resource
 from localcloud.access.iam_calls import project_of
 from localcloud.http.http1 import Request, Response
 from localcloud.http.routes import Handler
@@ -24,17 +24,26 @@ def permit_storage(iam: Iam) -> Permit:
     """Return what asks the table about a call of Cloud Storage: the value that is acted on, not the request."""
 
     def permit(principal: str, call: Call) -> Response | None:
-        resources = {
-            "bucket": [f"buckets/{call.bucket}"] if call.bucket else [],
-            "source": sorted({f"buckets/{source.bucket}" for source in call.sources}),
-        }
         try:
-            iam.check(principal, call.method, resources)
+            iam.check(principal, call.method, concerned(call))
         except DeniedError as error:
             return RefusedError(403, str(error)).respond(xml=call.xml)
         return None
 
     return permit
+
+
+def concerned(call: Call) -> Resources:
+    """Give the object or bucket of a call, and the objects that it reads to write it.
+
+    A list's resource is the bucket, whatever prefix it asks for. A piece of a resumable upload concerns nothing: its
+    session was begun by somebody who may create the object.
+    """
+    piece = call.upload not in ("", "start")
+    return {
+        "bucket": [object_resource(call.bucket, call.name)] if call.bucket and not piece else [],
+        "source": sorted({object_resource(source.bucket, source.name) for source in call.sources}),
+    }
 
 
 def guard_identity(answer: Handler, iam: Iam) -> Handler:

@@ -9,6 +9,7 @@ import pytest
 
 from retraining.core import documents
 from retraining.core.jobs import requests
+from retraining.core.planning.plan import explain
 from tests.support.small_model import AS_OF, make_plan, make_snapshot, make_spec
 
 
@@ -96,6 +97,15 @@ def test_a_cluster_becomes_pools_with_the_chief_first():
     }
     assert job["job_spec"]["scheduling"]["strategy"] == "SPOT"
     assert job["job_spec"]["service_account"] == "a@b.c"
+
+
+def test_a_models_own_account_goes_before_the_shared_one():
+    """Of every job; it is no other run for it."""
+    own, shared = make_plan(make_spec(service_account="late@p.iam.gserviceaccount.com")), make_plan()
+    for order in all_job_requests(own, service_account="a@b.c"):
+        assert order.custom_job["job_spec"]["service_account"] == "late@p.iam.gserviceaccount.com"
+    assert own.run_key == shared.run_key
+    assert "jobs run as late@p.iam.gserviceaccount.com" in explain(own)
 
 
 def test_vertex_ai_takes_the_jobs_as_they_are(small_plan):

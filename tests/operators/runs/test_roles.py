@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
 from google.cloud import bigquery
 
 from retraining.core.data.sql import Query
+from retraining.core.naming import storage as naming
+from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.vertex import endpoint_name
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
 from tests.support.scenes.data_tasks import make_source
+from tests.support.scenes.role_jobs import Scene, run_job
 from tests.support.scenes.roles import JOBS_ACCOUNT, NOT_TRIED, SOURCE, Role, Roles, documented_roles, table_rows
 from tests.support.scenes.served_models import PREBUILT
 
@@ -33,15 +35,8 @@ session = client.create_read_session(
 rows = sum(page.num_items for page in client.read_rows(session.streams[0].name).rows(session).pages)
 assert rows == 3, rows
 """
+READ_OBJECT = "from google.cloud import storage; storage.Client().bucket('{bucket}').blob('{name}').download_as_bytes()"
 WRITE = "from google.cloud import storage; storage.Client().bucket('{bucket}').blob('{name}').upload_from_string('x')"
-
-
-class Scene(NamedTuple):
-    """What an operation may use."""
-
-    cloud: Cloud
-    run_table: str
-    name: str
 
 
 def list_jobs(scene: Scene) -> None:
@@ -84,8 +79,14 @@ def read_run_table(scene: Scene) -> None:
     run_job(scene, READ.format(project=settings.project, dataset=settings.dataset, table=scene.run_table))
 
 
+def read_request(scene: Scene) -> None:
+    uri = f"gs://{scene.cloud.settings.bucket}/roles/{scene.name}.json"
+    scene.cloud.artifacts.write_once(uri, b"{}")
+    run_job(scene, READ_OBJECT.format(bucket=scene.cloud.settings.bucket, name=f"roles/{scene.name}.json"))
+
+
 def write_shard(scene: Scene) -> None:
-    run_job(scene, WRITE.format(bucket=scene.cloud.settings.bucket, name=f"roles/{scene.name}"))
+    run_job(scene, WRITE.format(bucket=scene.cloud.settings.bucket, name=f"jobs/roles/{scene.name}"))
 
 
 def upload_model(scene: Scene) -> None:
@@ -105,22 +106,6 @@ def upload_model(scene: Scene) -> None:
     client.upload_model(request={"parent": parent, "model": model, "model_id": scene.name}).result(timeout=60)
 
 
-def run_job(scene: Scene, code: str) -> None:
-    """Run a line of Python as a job with the jobs' account; its lines are the error when it fails."""
-    container = {"image_uri": scene.cloud.settings.trainer_image, "command": ["python", "-c", code]}
-    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
-    spec = {"worker_pool_specs": [pool], "scheduling": {"timeout": "60s"}, "service_account": JOBS_ACCOUNT}
-    job = scene.cloud.jobs.create({"display_name": "roles", "job_spec": spec, "labels": {"owner": scene.name}})
-    until = time.monotonic() + 90
-    while job.active:
-        assert time.monotonic() < until
-        time.sleep(0.1)
-        job = scene.cloud.jobs.get(job.name)
-    if job.state != "JOB_STATE_SUCCEEDED":
-        lines = scene.cloud.logs.read_new(job.job_id, Cursor())
-        raise RuntimeError("\n".join(line.text for line in lines))
-
-
 class Case(NamedTuple):
     """A role, the smallest thing that fails without it, and the permission that the failure names."""
 
@@ -129,6 +114,64 @@ class Case(NamedTuple):
     fails: str
     permission: str
     operation: Callable[[Scene], None]
+
+
+ATTACK = """
+from google.api_core.exceptions import Forbidden
+from google.cloud import storage
+bucket = storage.Client().bucket({bucket!r})
+for name in {names!r}:
+    try:
+        bucket.blob(name).upload_from_string("forged")
+    except Forbidden:
+        continue
+    print("WRITTEN", name)
+    raise SystemExit(name)
+for name in {own!r}:
+    bucket.blob(name).upload_from_string("its own")
+"""
+VICTIM, ATTACKER = "roles_victim", "roles_attacker"
+OWN_ACCOUNT = "attacker@local-project.iam.gserviceaccount.com"
+
+
+def control_objects(bucket: str) -> list[str]:
+    """Names of what decides about a model, and of what all models share."""
+    key, at = "20131120t030000z-0123456789ab", datetime(2013, 11, 20, 3, tzinfo=UTC)
+    run, monitor = naming.run_uri(bucket, VICTIM, key), naming.monitor_uri(bucket, VICTIM, at, "r")
+    kinds = ("plan", "manifest", "train_request", "report", "evaluate_request", "evaluation", "decision")
+    uris = [
+        *(naming.document_uri(run, kind) for kind in (*kinds, "registration", "deployment")),
+        naming.adoption_uri(naming.document_uri(run, "report")),
+        naming.report_page_uri(run),
+        naming.scores_document_uri(run, "champion"),
+        naming.upload_claim_uri(run),
+        f"{naming.submission_uri(run, 'train')}.sh",
+        naming.document_uri(monitor, "ledger"),
+        naming.document_uri(naming.rollback_uri(bucket, VICTIM, "20131120t030000z-01234567"), "rollback"),
+        naming.document_uri(naming.scoring_uri(bucket, VICTIM, key), "scoring_plan"),
+        naming.study_uri(bucket, VICTIM, key),
+        naming.rollout_uri(bucket, VICTIM),
+        naming.last_order_uri(bucket, VICTIM),
+        naming.pause_uri(bucket, VICTIM),
+        naming.model_overview_uri(bucket, VICTIM),
+        naming.overview_uri(bucket),
+        naming.models_page_uri(bucket),
+        naming.owner_uri(bucket),
+        naming.lease_uri(bucket, VICTIM, key),
+        naming.claim_uri(bucket, "dag-run", "key"),
+        naming.poke_uri(bucket, "key"),
+        naming.destination_claim_uri(bucket, "p.d.t"),
+        naming.notification_uri(bucket, VICTIM, "drift", "slot"),
+        naming.document_uri(naming.garbage_collection_uri(bucket, at, "r"), "maintenance_plan"),
+        f"gs://{bucket}/packages/trainer-1.tar.gz",
+        *(f"{root}/0123456789abcdef/2013-11-20/{'0' * 32}/span.json" for root in spans_of_earlier_releases(bucket)),
+    ]
+    return [ObjectAddress.parse(uri).path for uri in uris]
+
+
+def spans_of_earlier_releases(bucket: str) -> tuple[str, ...]:
+    """Where runs of then still read."""
+    return naming.spans_roots(bucket, bucket, VICTIM)[1:]
 
 
 CONNECTION, JOBS, AGENT = "the connection's account", "the jobs' account", "Vertex AI's service agent"
@@ -151,6 +194,7 @@ CASES = [
         JOBS, "roles/bigquery.readSessionUser", "to open a read session", "bigquery.readsessions.create", read_run_table
     ),
     Case(JOBS, "roles/bigquery.dataViewer", "to read a run table", "bigquery.tables.getData", read_run_table),
+    Case(JOBS, "roles/storage.objectViewer", "to read a request", "storage.objects.get", read_request),
     Case(JOBS, "roles/storage.objectUser", "to write a shard", "storage.objects.create", write_shard),
     Case(AGENT, "roles/aiplatform.serviceAgent", "to register a version", "storage.buckets.get", upload_model),
 ]
@@ -194,12 +238,47 @@ def test_one_role_less_fails_by_its_name(roles: Roles, run_table: str, case: Cas
     assert case.role in str(refused.value)
 
 
+def test_a_job_cannot_write_what_decides_about_a_model(roles: Roles, run_table: str) -> None:
+    """Its own account and its own code: every kind of control object is refused, its results are written."""
+    cloud = Cloud()
+    bucket = cloud.settings.bucket
+    own = [f"jobs/{ATTACKER}/runs/{uuid.uuid4().hex}/report.json"]
+    code = ATTACK.format(bucket=bucket, names=control_objects(bucket), own=own)
+    run_job(Scene(cloud, run_table, f"r{uuid.uuid4().hex[:12]}"), code)
+    assert cloud.artifacts.read_object(f"gs://{bucket}/{own[0]}") == b"its own"
+    assert cloud.artifacts.read_object(naming.rollout_uri(bucket, VICTIM)) is None
+
+
+def test_a_model_with_an_account_of_its_own_writes_no_other_models_results(roles: Roles, run_table: str) -> None:
+    """Nor may it do with the shared account what that may; of its own folder it may write all."""
+    cloud = Cloud()
+    bucket, unique = cloud.settings.bucket, uuid.uuid4().hex
+    roles.grant(accounts={ATTACKER: OWN_ACCOUNT})
+    theirs = naming.run_results_uri(bucket, VICTIM, unique)
+    names = [
+        ObjectAddress.parse(uri).path
+        for uri in (
+            naming.document_uri(theirs, "report"),
+            naming.model_file_uri(naming.model_uri(naming.training_uri(theirs))),
+            naming.checkpoints_uri(naming.training_uri(theirs)),
+            f"{naming.spans_roots(bucket, bucket, VICTIM)[0]}/0123456789abcdef/2013-11-20/{'0' * 32}/span.json",
+            f"{naming.results_root(bucket, f'{ATTACKER}_too')}/report.json",
+        )
+    ]
+    own = [f"jobs/{ATTACKER}/runs/{unique}/report.json"]
+    code = ATTACK.format(bucket=bucket, names=[*names, *control_objects(bucket)], own=own)
+    run_job(Scene(cloud, run_table, f"r{uuid.uuid4().hex[:12]}"), code, OWN_ACCOUNT)
+    assert cloud.artifacts.read_object(f"gs://{bucket}/{own[0]}") == b"its own"
+    with pytest.raises(RuntimeError, match=f"WRITTEN {names[0]}"):  # what a shared account still allows
+        run_job(Scene(cloud, run_table, f"r{uuid.uuid4().hex[:12]}"), code)
+
+
 def test_the_pages_have_what_was_tried() -> None:
     """Every documented role is taken away by a test, but for those that the page says were not tried; no other is."""
     tried = [(case.who, case.role, case.fails, f"`{case.permission}`") for case in CASES] + [
         (who, role, fails, f"`{permission}`") for who, role, fails, permission in IN_THE_NIGHT
     ]
-    documented = [(row.who, row.role) for row in documented_roles() if row.role not in NOT_TRIED]
+    documented = {(row.who, row.role) for row in documented_roles() if row.role not in NOT_TRIED}
     assert sorted(row[:2] for row in tried) == sorted(documented)
     page = [tuple(row) for row in table_rows("docs/security.md", "## Roles, executed")]
     assert page == [(who, f"`{role}`", fails, permission) for who, role, fails, permission in tried]

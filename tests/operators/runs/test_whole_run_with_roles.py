@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import time
+import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from retraining.core.naming import vertex
+from retraining.core.naming import storage, vertex
+from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
 from retraining.operators.monitoring import signal_measurement
@@ -23,6 +25,7 @@ from retraining.operators.scoring import scoring_plan
 from tests.support.scenes.asked_endpoint import retire
 from tests.support.scenes.data_tasks import make_source
 from tests.support.scenes.monitor_run import require_replayed
+from tests.support.scenes.role_jobs import Scene, run_job
 from tests.support.scenes.roles import JOBS_ACCOUNT, ROOT, SOURCE, Role, Roles, documented_roles
 from tests.support.scenes.served_models import PREBUILT
 from tests.support.scenes.whole_run import load_dags, run_night, run_scoring
@@ -73,6 +76,11 @@ SCORING_ROLES = {
     "roles/bigquery.readSessionUser": "bigquery.readsessions.create",
     "roles/bigquery.jobUser": "bigquery.jobs.create",
 }
+
+
+FORGE = (
+    "from google.cloud import storage; storage.Client().bucket({bucket!r}).blob({name!r}).upload_from_string({data!r})"
+)
 
 
 @pytest.fixture
@@ -185,6 +193,26 @@ def clean(make_run: Any) -> dict[str, Any]:
     return result
 
 
+def forge_rollout(version_name: str) -> None:
+    """What another model's job tries: a rollout that makes `maintain` give the alias champion to its version."""
+    cloud = Cloud()
+    uri = storage.rollout_uri(cloud.settings.bucket, MODEL)
+    stored = json.loads(cloud.artifacts.read_object(uri) or b"{}")
+    forged = {
+        **stored,
+        "state": "returning",
+        "version_name": version_name,
+        "version_id": version_name.rpartition("@")[2],
+    }
+    forged["before"] = {**stored["before"], "champion_name": version_name, "champion_id": forged["version_id"]}
+    scene = Scene(cloud, "", f"r{uuid.uuid4().hex[:12]}")
+    name = ObjectAddress.parse(uri).path
+    code = FORGE.format(bucket=cloud.settings.bucket, name=name, data=json.dumps(forged))
+    with pytest.raises(RuntimeError, match=r"storage\.objects\.create"):
+        run_job(scene, code)
+    assert json.loads(cloud.artifacts.read_object(uri) or b"{}") == stored
+
+
 def assert_weighted(found: dict[str, Any]) -> None:
     """A carrier that is often late counted three times in all that was trained and measured; rows are still rows."""
     evaluation, parts = found["evaluation"], found["statistics"]["splits"]
@@ -222,4 +250,8 @@ def test_the_documented_roles_are_enough(local_cloud: Any, spec: Any, make_run: 
         roles.grant()
         measured, decided = watch(make_run, spec, 2 * len(INSTANCES))
         assert decided["because"] == "skew", measured
+        forge_rollout(newer)
         assert clean(make_run)["maintenance_uri"]
+        champion = Cloud().registry.find_by_alias(MODEL, vertex.CHAMPION)
+        assert champion is not None
+        assert champion.version_name == first

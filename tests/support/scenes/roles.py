@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ NOT_TRIED = {"roles/artifactregistry.reader"}  # the local cloud pulls no images
 
 
 class Role(NamedTuple):
-    """One row of the table."""
+    """One row of the table. `on` is a resource, or `<beginning of names> in <bucket>`: a condition on it."""
 
     who: str
     role: str
@@ -39,8 +39,13 @@ def documented_roles() -> list[Role]:
     found: list[Role] = []
     for who, role, on, _ in table_rows("docs/composer.md", "## 4. Roles"):
         named = re.sub(r" \(.*\)", "", who) or found[-1].who
-        found.append(Role(named, role.strip("`"), on.strip("`")))
+        found += [Role(named, role.strip("`"), each) for each in on.replace("`", "").split(", ")]
     return found
+
+
+def condition(bucket: str, beginning: str) -> dict[str, str]:
+    """The condition by which a binding on a bucket holds for objects whose names begin so."""
+    return {"expression": f'resource.name.startsWith("projects/_/buckets/{bucket}/objects/{beginning}")'}
 
 
 class Roles:
@@ -59,18 +64,33 @@ class Roles:
             "source datasets": f"{project}/datasets/{SOURCE}",
             "RETRAINING_DATASET": f"{project}/datasets/{local_cloud.dataset}",
             "RETRAINING_BUCKET": f"buckets/{local_cloud.bucket}",
+            "RETRAINING_RESULTS_BUCKET": f"buckets/{local_cloud.bucket}",
             "RETRAINING_SERVICE_ACCOUNT": f"{project}/serviceAccounts/{JOBS_ACCOUNT}",
         }
 
-    def grant(self, *, without: Role | None = None) -> None:
-        """Put all documented roles in force, or all but one."""
-        bindings = [
-            {"principal": PRINCIPALS[row.who], "role": row.role, "resource": self._resources[row.on]}
-            for row in documented_roles()
-            if row != without and row.role not in NOT_TRIED
-        ]
+    def grant(self, *, without: Role | None = None, accounts: Mapping[str, str] | None = None) -> None:
+        """Put all documented roles in force, or all but those of one row's account and role.
+
+        Args:
+            without: A row.
+            accounts: Of models that have one each, by name, beside the shared one.
+        """
+        rows = [row for row in documented_roles() if row.role not in NOT_TRIED]
+        bindings = [self._binding(row) for row in rows if without is None or row[:2] != without[:2]]
+        for model, account in (accounts or {}).items():
+            theirs = [row for row in rows if PRINCIPALS[row.who] == JOBS_ACCOUNT]
+            bindings += [self._binding(row, account, f"{model}/") for row in theirs]
+            acts = f"projects/{account.partition('@')[2].partition('.')[0]}/serviceAccounts/{account}"
+            may = {"principal": PRINCIPALS["the connection's account"], "role": "roles/iam.serviceAccountUser"}
+            bindings.append({**may, "resource": acts})
         answer = self._http.post(self._url, json={"bindings": bindings}, timeout=30)
         assert answer.status_code == 200, answer.text
+
+    def _binding(self, row: Role, account: str = "", below: str = "") -> dict[str, Any]:
+        beginning, _, resource = row.on.rpartition(" in ")
+        made = {"principal": account or PRINCIPALS[row.who], "role": row.role, "resource": self._resources[resource]}
+        bucket = str(made["resource"]).removeprefix("buckets/")
+        return {**made, "condition": condition(bucket, f"{beginning}{below}")} if beginning else made
 
     def allow_all(self) -> None:
         """Take the table back."""

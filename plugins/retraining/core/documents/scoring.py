@@ -86,6 +86,8 @@ class ScoringPlan(Document):
     batch_size: Positive
     timeout_s: Positive
     estimate_usd: Estimate | None = None
+    service_account: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
+    """The model's own, whom the job runs as; null: it has none."""
 
 
 class ScoringInput(Document):

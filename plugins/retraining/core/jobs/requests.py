@@ -296,7 +296,7 @@ def custom_job(
         request_uri: Its `--request`.
         base_uri: Base output directory: Vertex AI derives `AIP_MODEL_DIR` and its neighbours from it.
         machines: Machines, spot, timeout.
-        service_account: Whom the job runs as.
+        service_account: Whom the job runs as where the spec names no account of the model's own.
     """
     program = _program(plan, task, [task, f"--request={request_uri}"], machines)
     pools = [_pool(pool, program) if pool.count else {} for pool in machines.pools]
@@ -308,8 +308,8 @@ def custom_job(
         "scheduling": scheduling,
         "base_output_directory": {"output_uri_prefix": base_uri},
     }
-    if service_account:
-        job_spec["service_account"] = service_account
+    if account := plan.spec.service_account or service_account:
+        job_spec["service_account"] = account
     return {
         "display_name": vertex.job_display_name(plan.model, task, plan.run_key),
         "job_spec": job_spec,

@@ -187,8 +187,8 @@ def job_request(plan: Plan, monitor_uri: str, settings: Settings) -> JobRequest:
         "scheduling": {"timeout": f"{TIMEOUT_S}s"},
         "base_output_directory": {"output_uri_prefix": storage.job_uri(results_uri, TASK)},
     }
-    if settings.service_account:
-        job_spec["service_account"] = settings.service_account
+    if account := plan.spec.service_account or settings.service_account:
+        job_spec["service_account"] = account
     return JobRequest(
         request=request,
         request_uri=request_uri,

@@ -166,8 +166,8 @@ def _decides(spec: ModelSpec, query: Query, frozen: Query | None, settings: Sett
     Equal runs share documents and tables.
     """
     return {
-        # No run of this DAG scores, and what may start one decides nothing of it.
-        "spec": spec.model_dump(mode="json", exclude={"scoring", "triggers"}),
+        # No run of this DAG scores, and what may start one, or whom its jobs run as, decides nothing of it.
+        "spec": spec.model_dump(mode="json", exclude={"scoring", "triggers", "service_account"}),
         "sql": query.sha256,
         "trainer_image": settings.trainer_image,
         "serving_image": settings.serving_image,
@@ -197,6 +197,8 @@ def explain(plan: Plan) -> list[str]:
         _examples(plan),
         f"documents at {plan.run_uri}",
     ]
+    if plan.spec.service_account:
+        lines.append(f"jobs run as {plan.spec.service_account}")
     if plan.spec.data.sample_percent < 100:
         lines.append(f"a sample of {plan.spec.data.sample_percent:g} % of the keys")
     if plan.golden_query:

@@ -44,11 +44,12 @@ class AskedScoring:
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
-    """Who scores: the version, and what the run that trained it says of it."""
+    """Who scores: the version, what its run says of it, and the account that the model has of its own."""
 
     version: Version
     trained: Plan
     report: Report
+    service_account: str | None = None
 
 
 def with_params(spec: ModelSpec, params: Mapping[str, Any]) -> Scoring:
@@ -140,6 +141,7 @@ def build_scoring_plan(
         **scoring.model_dump(include={"machine", "replicas", "batch_size"}),
         timeout_s=machines.timeout_s,
         estimate_usd=batch_estimate(machines, prices, settings.region) if prices else None,
+        service_account=scorer.service_account,
         **{name: getattr(settings, name) for name in ("project", "region", "bucket", "dataset", "environment")},
     )
 

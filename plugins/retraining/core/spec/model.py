@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core.errors import PlanError
+from retraining.core.settings import EMAIL_PATTERN
 from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.cron import Cron
 from retraining.core.spec.data import Data, DataChecks
@@ -33,6 +34,8 @@ from retraining.core.spec.yaml_file import SpecText
 from retraining.core.suggestions import suggest
 from retraining.core.untyped import YamlValues
 
+ServiceAccount = Annotated[str, StringConstraints(max_length=254, pattern=f"^{EMAIL_PATTERN}$")]
+
 
 class ModelSpec(Section):
     """What to train, from what, how to judge, deploy and watch it.
@@ -52,6 +55,8 @@ class ModelSpec(Section):
     schedule: Cron | None = None
     triggers: Triggers = Field(default_factory=Triggers)
     budget_usd: Annotated[float, Field(gt=0, le=10**9)] | None = None
+    service_account: Annotated[ServiceAccount | None, Field(exclude_if=lambda value: value is None)] = None
+    """Whom the model's jobs run as, instead of RETRAINING_SERVICE_ACCOUNT: it may write below `jobs/<name>/` alone."""
     data: Data
     entries: Annotated[tuple[FeatureEntry, ...], Field(alias="features", min_length=1, max_length=MAX_FEATURES)]
     label: Label

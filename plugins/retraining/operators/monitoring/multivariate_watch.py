@@ -130,14 +130,15 @@ def _sample_query(cloud: CloudPort, record: Record, plan: Plan) -> Query:
 
 
 def _champion_plan(cloud: CloudPort, record: Record) -> Plan:
-    """Return the plan of the champion's run, with the monitoring of the spec as it is now."""
+    """Return the plan of the champion's run, with the spec's monitoring and account as they are now."""
     signals = record.read_document(Signals)
     if signals.champion is None:
         raise AirflowSkipException("No classifier is trained: there is no champion.")
     folder = storage.run_uri(cloud.settings.bucket, signals.model, signals.champion.run_key)
     plan = Record(cloud.artifacts, folder).read_document(Plan)
-    monitoring = load_spec(signals.model).monitoring
-    return plan.model_copy(update={"spec": plan.spec.model_copy(update={"monitoring": monitoring})})
+    now = load_spec(signals.model)
+    changed = {"monitoring": now.monitoring, "service_account": now.service_account}
+    return plan.model_copy(update={"spec": plan.spec.model_copy(update=changed)})
 
 
 def _spec(cloud: CloudPort, model: str, record: Record) -> ModelSpec:

@@ -66,7 +66,7 @@ class PredictOperator(ScoringTask, VertexJobOperator):
 def request_predictions(cloud: CloudPort, record: Record) -> JobRequest:
     """Request the batch prediction of a scoring."""
     planned, instances = record.read_document(ScoringPlan), record.read_document(ScoringInput)
-    return requests.batch_job(planned, instances, cloud.settings.service_account)
+    return requests.batch_job(planned, instances, planned.service_account or cloud.settings.service_account)
 
 
 def _result(found: Predictions) -> XCom:

@@ -82,7 +82,10 @@ class PlanScoringOperator(CloudOperator):
             scoring=scoring,
             sql=sql,
             scorer=plan.Scorer(
-                version=version, trained=trained.read_document(Plan), report=trained.read_document(Report)
+                version=version,
+                trained=trained.read_document(Plan),
+                report=trained.read_document(Report),
+                service_account=spec.service_account,
             ),
             settings=cloud.settings,
             prices=load_prices(include),

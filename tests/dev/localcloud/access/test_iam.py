@@ -19,6 +19,10 @@ OWN = "local-cloud@local-project.iam.gserviceaccount.com"
 PROJECT = "projects/local-project"
 
 
+ON_BUCKET = {"principal": OWN, "role": "roles/storage.objectUser", "resource": "buckets/local-retraining"}
+OBJECTS = "resource.name.startsWith('projects/_/buckets/{}/objects/{}')"
+
+
 @pytest.fixture
 def grant(local_cloud):
     """Puts a table in force for one test: pairs of role and resource for the caller's own account."""
@@ -74,6 +78,40 @@ def test_storage(local_cloud, grant):
     with pytest.raises(exceptions.Forbidden, match=r"storage\.objects\.delete"), bucket.client.batch():
         bucket.blob(name).delete()
     assert bucket.exists()
+
+
+def test_a_condition_by_objects_names(local_cloud, grant):
+    """Only objects that begin so, by whichever kind of upload; not the bucket, of which a list is asked."""
+    bucket = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket)
+    unique, url = uuid.uuid4().hex, f"https://{local_cloud.region}-aiplatform.googleapis.com/iam"
+    grant(("roles/storage.objectUser", f"buckets/{local_cloud.bucket}"))
+    bucket.blob(f"theirs/{unique}").upload_from_string(b"x")
+    condition = {"expression": OBJECTS.format(local_cloud.bucket, "jobs/late/")}
+    viewer = {**ON_BUCKET, "role": "roles/storage.objectViewer"}
+    bindings = [{**ON_BUCKET, "condition": condition}]
+    assert local_cloud.http.post(url, json={"bindings": bindings}, timeout=30).status_code == 200
+    own = bucket.blob(f"jobs/late/{unique}")
+    own.upload_from_string(b"x")
+    own.upload_from_string(b"x" * 9_000_000)  # a resumable upload
+    assert own.download_as_bytes(start=0, end=1) == b"xx"
+    with pytest.raises(exceptions.Forbidden, match=r"storage\.objects\.list"):
+        list(bucket.list_blobs(prefix="jobs/late/"))
+    with pytest.raises(exceptions.Forbidden, match=rf"storage\.objects\.get.*objects/theirs/{unique}"):
+        bucket.blob(f"theirs/{unique}").download_as_bytes()
+    assert local_cloud.http.post(url, json={"bindings": [*bindings, viewer]}, timeout=30).status_code == 200
+    assert bucket.blob(f"theirs/{unique}").download_as_bytes() == b"x"
+    assert [blob.name for blob in bucket.list_blobs(prefix=f"jobs/late/{unique}")] == [own.name]
+    for name in (f"theirs/{unique}", f"jobs/later/{unique}", f"jobs/late{unique}", "environment.txt"):
+        for data in (b"x", b"x" * 9_000_000):
+            with pytest.raises(exceptions.Forbidden, match=r"storage\.objects\.create"):
+                bucket.blob(name).upload_from_string(data)
+        with pytest.raises(exceptions.Forbidden, match=r"storage\.objects\.delete"):
+            bucket.blob(name).delete()
+        with pytest.raises(exceptions.Forbidden, match=r"storage\.objects\.create"):
+            bucket.copy_blob(own, bucket, name)
+        with pytest.raises(exceptions.Forbidden, match=r"storage\.objects\.create"):
+            bucket.blob(name).compose([own])
+    own.delete()
 
 
 @pytest.mark.parametrize(
@@ -184,6 +222,9 @@ def test_logging_and_identity(local_cloud, grant):
         {"bindings": [{"principal": OWN}]},
         {"bindings": [{"principal": OWN, "role": "roles/owner", "resource": PROJECT}]},
         {"bindings": [{"principal": OWN, "role": "roles/bigquery.jobUser", "resource": "everything"}]},
+        {"bindings": [{**ON_BUCKET, "condition": {"expression": "request.time < timestamp('2030-01-01')"}}]},
+        {"bindings": [{**ON_BUCKET, "condition": {"expression": OBJECTS.format("another", "jobs/")}}]},
+        {"bindings": [{**ON_BUCKET, "condition": "jobs/"}]},
     ],
 )
 def test_what_is_no_table_is_refused(local_cloud, document):
