@@ -14,6 +14,7 @@ from retraining.core.retention.jobs_and_tables import Table
 from tests.support import small_rollout
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.bucket import nothing
+from tests.support.scenes import garbage_collection
 from tests.support.scenes.garbage_collection import (
     CHAMPION,
     DAYS,
@@ -28,6 +29,7 @@ from tests.support.scenes.garbage_collection import (
     add_version,
     folder,
     make_daily_run,
+    make_world,
     put_plan,
     put_run,
     put_span,
@@ -55,6 +57,23 @@ class TestWhatGoes:
         assert "model  kept  deleted  MB   because" in printed
         assert "late   2     1        0.0  1 of a version with an alias, 1 of recent runs" in printed
         assert [kept.run_key for kept in scene.plan().models[0].kept_runs] == [CHAMPION, RECENT]
+
+    def test_it_looks_where_earlier_releases_had_spans_too(self, make_run, monkeypatch) -> None:
+        """A champion of then keeps its own there; what nobody refers to goes there too, and each is judged alone."""
+        monkeypatch.setattr(garbage_collection, "STORE", garbage_collection.EARLIER_STORE)
+        cloud, bucket = make_world()
+        scene = Scene(cloud, make_daily_run(make_run), bucket)
+        earlier = [folder(day) for day in DAYS]
+        monkeypatch.undo()
+        scene.bucket.now = LONG_AGO
+        copied = [put_span(scene.bucket, day) for day in DAYS]
+        put_run(scene.bucket, OLD_RUN, {})
+        scene.bucket.now = NOW + timedelta(minutes=1)
+        scene.clean()
+        assert [whole(scene.bucket, uri) for uri in earlier] == [False, True, True]
+        # Their manifests say which spans of which schema, so the copies of kept ones are kept as well.
+        assert [whole(scene.bucket, uri) for uri in copied] == [False, True, True]
+        assert sorted(span.uri for span in scene.done().models[0].spans) == sorted([earlier[0], copied[0]])
 
     def test_a_run_by_hand_only_says_what_would_go(self, scene, make_run, capsys) -> None:
         """Unless the form says otherwise."""

@@ -21,6 +21,7 @@ from tests.support.scenes.garbage_collection import (
     NOW,
     OLD_RUN,
     SCHEMA,
+    STORE,
     Scene,
     add_version,
     example,
@@ -284,7 +285,7 @@ def train_request() -> Document:
 
 def export_request() -> Document:
     """An export of the old run that writes the doomed span."""
-    spans_uri = f"gs://bucket/{MODEL}/spans/{SCHEMA}"
+    spans_uri = f"{STORE.format(MODEL)}/{SCHEMA}"
     span = {"span": DAYS[0], "fingerprint": "1" * 32, "parts": [], "action": "export", "because": "not stored yet"}
     changes = {"model": MODEL, "run_key": OLD_RUN, "spans_uri": spans_uri, "schema_hash": SCHEMA, "spans": [span]}
     return KINDS["export_request"].parse(example("export_request__two_new_spans", **changes))

@@ -73,9 +73,13 @@ class Scene:
         return kind.parse(self.bucket.objects[f"{folder}/{kind.kind_name()}.json"])
 
 
+STORE, EARLIER_STORE = "gs://bucket/jobs/{}/spans", "gs://bucket/{}/spans"
+"""Where spans lie, and where earlier releases had them."""
+
+
 def folder(day: str, fingerprint: str = "1", model: str = MODEL) -> str:
     """A span's."""
-    return f"gs://bucket/{model}/spans/{SCHEMA}/{day}/{fingerprint * 32}"
+    return f"{STORE.format(model)}/{SCHEMA}/{day}/{fingerprint * 32}"
 
 
 def put_span(bucket: FakeBucket, day: str, fingerprint: str = "1", model: str = MODEL, *, shards: int = 2) -> str:
@@ -127,7 +131,7 @@ def put_run(
             model=model,
             run_key=run_key,
             schema_hash=SCHEMA,
-            spans_uri=f"gs://bucket/{model}/spans/{SCHEMA}",
+            spans_uri=f"{STORE.format(model)}/{SCHEMA}",
             spans=taken,
             golden=work,
         ),

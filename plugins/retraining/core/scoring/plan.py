@@ -110,7 +110,6 @@ def build_scoring_plan(
         model: Whose version.
         scoring: The spec's section, with what the form changed.
         sql: Text of `scoring.query`.
-        scorer: Who scores.
         settings: Where things are.
         prices: For the estimate.
 

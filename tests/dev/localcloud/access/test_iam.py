@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 
 import pytest
@@ -12,6 +13,8 @@ from google.cloud.bigquery_storage_v1 import types
 from localcloud.access import iam
 from localcloud.access.bearer import Bearers
 from localcloud.access.iam import Iam, TableError, check_table
+from localcloud.gateway.iam_doors import StorageIam
+from localcloud.http.http1 import Head, Request, Response
 from localcloud.projects import Projects
 from localcloud.state import State
 
@@ -241,6 +244,83 @@ def test_every_permission_of_a_method_is_in_some_role_or_nobodys():
     granted = {permission for permissions in iam.roles().values() for permission in permissions}
     needed = {permission for row in iam.methods().values() for permission in row}
     assert needed - granted == {"bigquery.datasets.create"}
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "permitted"),
+    [
+        ("jobs/late/report.json", "storage.objects.insert", True),
+        ("jobs/late/report.json", "storage.objects.delete", True),
+        ("jobs/later/report.json", "storage.objects.insert", False),
+        ("jobs/late", "storage.objects.insert", False),
+        ("late/rollout.json", "storage.objects.insert", False),
+        ("x/jobs/late/report.json", "storage.objects.insert", False),
+        ("", "storage.objects.list", False),
+        ("", "storage.objects.insert", False),
+    ],
+)
+def test_a_condition_is_the_beginning_of_a_name(tmp_path, name, method, permitted):
+    """In another bucket of the same names it is none."""
+    table = Iam(State(tmp_path), Projects(["local-project"]))
+    condition = {"expression": OBJECTS.format("local-retraining", "jobs/late/")}
+    table.put({"bindings": [{**ON_BUCKET, "condition": condition}]})
+    for bucket, expected in (("local-retraining", permitted), ("another", False)):
+        concerned = {"bucket": [iam.object_resource(bucket, name)]}
+        if expected:
+            table.check(OWN, method, concerned)
+        else:
+            with pytest.raises(iam.DeniedError, match=rf"buckets/{bucket}"):
+                table.check(OWN, method, concerned)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "concerned"),
+    [
+        ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=jobs%2Fx", b"", ("insert", "b/objects/jobs/x")),
+        (
+            "POST",
+            "/upload/storage/v1/b/b/o?uploadType=resumable",
+            b'{"name": "jobs/x"}',
+            ("insert", "b/objects/jobs/x"),
+        ),
+        (
+            "POST",
+            "/upload/storage/v1/b/b/o?uploadType=multipart",
+            b'--=\r\ncontent-type: application/json\r\n\r\n{"metadata": {"name": "y"}, "name": "late/x"}\r\n--=\r\n',
+            ("insert", "b/objects/late/x"),
+        ),
+        ("POST", "/upload/storage/v1/b/b/o?uploadType=multipart", b"nothing", ("insert", "b")),
+        ("PUT", "/b/jobs/x", b"", ("update", "b/objects/jobs/x")),
+        ("DELETE", "/storage/v1/b/b/o/late%2Frollout.json", b"", ("delete", "b/objects/late/rollout.json")),
+        ("GET", "/storage/v1/b/b/o?prefix=jobs%2F", b"", ("list", "b")),
+        ("POST", "/storage/v1/b/b/o/jobs%2Fx/rewriteTo/b/b/o/late%2Fx", b"", ("rewrite", "b/objects/late/x")),
+        ("POST", "/storage/v1/b/b/o/late%2Fx/compose", b"", ("compose", "b/objects/late/x")),
+    ],
+)
+def test_what_a_call_of_storage_concerns(tmp_path, monkeypatch, method, target, body, concerned):
+    """The object that is written, whichever way its name comes; a name inside the metadata is none."""
+    asked: list[tuple[str, str]] = []
+
+    class Noted(Iam):
+        def check(self, principal, method, resources):
+            asked.append((method.removeprefix("storage.objects."), resources["bucket"][0].removeprefix("buckets/")))
+
+    state = State(tmp_path)
+    bearers, table = Bearers(state), Noted(state, Projects(["local-project"]))
+    monkeypatch.setattr(bearers, "principal", lambda _: OWN)
+    table.put({"bindings": []})
+
+    async def answer(request):
+        return Response(body=await request.read_body())
+
+    async def sent():
+        yield body
+
+    head = Head(first_line=f"{method} {target} HTTP/1.1", fields=[("Host", "storage.googleapis.com")])
+    chosen = StorageIam(lambda _: answer, table, bearers).choose(head)
+    response = asyncio.run(chosen(Request(host="storage.googleapis.com", head=head, body=sent())))
+    assert asked == [concerned]
+    assert response.body == body
 
 
 def test_a_table_holds_over_a_restart(tmp_path):
