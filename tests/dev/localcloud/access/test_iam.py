@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 
 import pytest
@@ -13,10 +12,10 @@ from google.cloud.bigquery_storage_v1 import types
 from localcloud.access import iam
 from localcloud.access.bearer import Bearers
 from localcloud.access.iam import Iam, TableError, check_table
-from localcloud.gateway.iam_doors import StorageIam
-from localcloud.http.http1 import Head, Request, Response
+from localcloud.gateway.iam_doors import concerned
 from localcloud.projects import Projects
 from localcloud.state import State
+from localcloud.storage.calls import Call, Listing, Source
 
 OWN = "local-cloud@local-project.iam.gserviceaccount.com"
 PROJECT = "projects/local-project"
@@ -274,53 +273,30 @@ def test_a_condition_is_the_beginning_of_a_name(tmp_path, name, method, permitte
 
 
 @pytest.mark.parametrize(
-    ("method", "target", "body", "concerned"),
+    ("call", "written", "read"),
     [
-        ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=jobs%2Fx", b"", ("insert", "b/objects/jobs/x")),
+        (Call(method="storage.objects.insert", bucket="b", name="jobs/x"), ["b/objects/jobs/x"], []),
+        (Call(method="storage.objects.insert", bucket="b", name="jobs/x", upload="start"), ["b/objects/jobs/x"], []),
+        (Call(method="storage.objects.insert", bucket="b", name="jobs/x", upload="session"), [], []),
+        (Call(method="storage.objects.list", bucket="b", listing=Listing(prefix="jobs/")), ["b"], []),
+        (Call(method="storage.buckets.get", bucket="b"), ["b"], []),
         (
-            "POST",
-            "/upload/storage/v1/b/b/o?uploadType=resumable",
-            b'{"name": "jobs/x"}',
-            ("insert", "b/objects/jobs/x"),
+            Call(method="storage.objects.rewrite", bucket="b", name="x", sources=(Source(bucket="b", name="jobs/x"),)),
+            ["b/objects/x"],
+            ["b/objects/jobs/x"],
         ),
         (
-            "POST",
-            "/upload/storage/v1/b/b/o?uploadType=multipart",
-            b'--=\r\ncontent-type: application/json\r\n\r\n{"metadata": {"name": "y"}, "name": "late/x"}\r\n--=\r\n',
-            ("insert", "b/objects/late/x"),
+            Call(method="storage.objects.compose", bucket="b", name="x", sources=(Source(bucket="b", name="y"),)),
+            ["b/objects/x"],
+            ["b/objects/y"],
         ),
-        ("POST", "/upload/storage/v1/b/b/o?uploadType=multipart", b"nothing", ("insert", "b")),
-        ("PUT", "/b/jobs/x", b"", ("update", "b/objects/jobs/x")),
-        ("DELETE", "/storage/v1/b/b/o/late%2Frollout.json", b"", ("delete", "b/objects/late/rollout.json")),
-        ("GET", "/storage/v1/b/b/o?prefix=jobs%2F", b"", ("list", "b")),
-        ("POST", "/storage/v1/b/b/o/jobs%2Fx/rewriteTo/b/b/o/late%2Fx", b"", ("rewrite", "b/objects/late/x")),
-        ("POST", "/storage/v1/b/b/o/late%2Fx/compose", b"", ("compose", "b/objects/late/x")),
     ],
 )
-def test_what_a_call_of_storage_concerns(tmp_path, monkeypatch, method, target, body, concerned):
-    """The object that is written, whichever way its name comes; a name inside the metadata is none."""
-    asked: list[tuple[str, str]] = []
-
-    class Noted(Iam):
-        def check(self, principal, method, resources):
-            asked.append((method.removeprefix("storage.objects."), resources["bucket"][0].removeprefix("buckets/")))
-
-    state = State(tmp_path)
-    bearers, table = Bearers(state), Noted(state, Projects(["local-project"]))
-    monkeypatch.setattr(bearers, "principal", lambda _: OWN)
-    table.put({"bindings": []})
-
-    async def answer(request):
-        return Response(body=await request.read_body())
-
-    async def sent():
-        yield body
-
-    head = Head(first_line=f"{method} {target} HTTP/1.1", fields=[("Host", "storage.googleapis.com")])
-    chosen = StorageIam(lambda _: answer, table, bearers).choose(head)
-    response = asyncio.run(chosen(Request(host="storage.googleapis.com", head=head, body=sent())))
-    assert asked == [concerned]
-    assert response.body == body
+def test_what_a_call_of_storage_concerns(call, written, read):
+    """The object that is written and those that are read; of a list the bucket, of an upload's piece nothing."""
+    found = concerned(call)
+    assert found["bucket"] == [f"buckets/{name}" for name in written]
+    assert found["source"] == [f"buckets/{name}" for name in read]
 
 
 def test_a_table_holds_over_a_restart(tmp_path):
