@@ -74,7 +74,7 @@ class ModelRow:
         return self.now - self.summary.refreshed > STALE
 
     @property
-    def age(self) -> str:
+    def data_age(self) -> str:
         """How old the champion's data are."""
         champion = self.summary.champion
         return age_words(self.summary.moment - champion.as_of) if champion and champion.as_of else ""
@@ -85,7 +85,7 @@ class ModelRow:
         champion = self.summary.champion
         if champion is None or champion.as_of is None:
             return ""
-        return f"data of {self.age} ago" if self.age else f"data up to {champion.as_of:%Y-%m-%d %H:%M}"
+        return f"data of {self.data_age} ago" if self.data_age else f"data up to {champion.as_of:%Y-%m-%d %H:%M}"
 
     @property
     def score(self) -> float | None:
