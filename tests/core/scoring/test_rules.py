@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import Predictions, ScoringInput, ScoringPlan
-from retraining.core.errors import ConflictError, DataError, PlanError, SpecError
+from retraining.core.errors import ConflictError, ContractError, DataError, PlanError, SpecError
 from retraining.core.scoring import answers, requests, source
 from retraining.core.scoring.claims import DestinationClaim
 from retraining.core.scoring.plan import with_params
@@ -212,6 +212,11 @@ def test_an_answer_for_each_is_whole() -> None:
 def test_a_claim_is_its_runs_own() -> None:
     """As stored."""
     mine = DestinationClaim(dag_id="score__a", dag_run_id="1", table="p.d.t")
-    mine.require_mine(DestinationClaim.parse(mine.to_bytes()), "gs://b/claim")
+    mine.require_mine(DestinationClaim.parse(mine.to_bytes(), "gs://b/claim"), "gs://b/claim")
+    of_before = b'{"dag_id": "score__a", "dag_run_id": "1", "table": "p.d.t"}'
+    assert DestinationClaim.parse(of_before, "gs://b/claim") == mine
+    for data in (b"", b"{}", b"[1]", b'{"dag_id": 1e999}', b'{"dag_id": "a", "dag_run_id": "1", "table": "t", "x": 1}'):
+        with pytest.raises(ContractError, match=r"gs://b/claim: no claim of a scoring\..*Delete it, once"):
+            DestinationClaim.parse(data, "gs://b/claim")
     with pytest.raises(ConflictError, match="run 2 of score__b writes it"):
         mine.require_mine(DestinationClaim(dag_id="score__b", dag_run_id="2", table="p.d.t"), "gs://b/claim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,27 @@ def test_a_file_that_names_a_folder_of_the_system_is_refused(plan) -> None:
     keys = {"query": None, "files": f"{IN}*.jsonl", "destination": f"gs://{SETTINGS.bucket}/flight_delays/runs"}
     with pytest.raises(AirflowFailException, match=r"scoring\.destination of flight_delays: "):
         plan({"destination": keys["destination"]}, **keys)
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        (f"gs://{SETTINGS.bucket}/for-scoring/a", "another bucket than that of the documents"),
+        ("gs://results-bucket/jobs/flight_delays", "a folder there with a hyphen"),
+        ("gs://results-bucket/flight_delays/spans", "a folder there with a hyphen"),
+        ("gs://results-bucket/for-scoring/a", None),
+    ],
+)
+def test_a_bucket_of_documents_alone_is_closed_whole(scene, plan, folder: str, words: str | None) -> None:
+    """Where jobs write into another one; there the folders of the system are closed."""
+    scene.cloud.settings = dataclasses.replace(scene.cloud.settings, results_bucket="results-bucket")
+    allowed = [f"gs://{SETTINGS.bucket}/", "gs://results-bucket/", OUT]
+    form, places = FORM | {"destination": folder}, {"allow_sources": [IN], "allow_destinations": allowed}
+    if words is None:
+        assert plan(form, **places).destination.table.startswith(folder)
+        return
+    with pytest.raises(AirflowFailException, match=words):
+        plan(form, **places)
 
 
 @pytest.mark.parametrize(

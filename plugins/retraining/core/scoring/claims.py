@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from typing import cast
 
-from retraining.core.errors import ConflictError
+from retraining.core.documents.json_text import read_json
+from retraining.core.errors import ConflictError, ContractError
+from retraining.core.untyped import JsonObject
 
 RELEASED = "released"
 """Holder that a number has once its run has ended."""
@@ -45,9 +48,17 @@ class DestinationClaim:
         return json.dumps(asdict(self)).encode()
 
     @classmethod
-    def parse(cls, data: bytes) -> DestinationClaim:
-        """Read what `to_bytes` gave, in this release or an earlier one."""
-        return cls(**json.loads(data))
+    def parse(cls, data: bytes, uri: str) -> DestinationClaim:
+        """Read what `to_bytes` gave, in this release or an earlier one.
+
+        Raises:
+            ContractError: It is none.
+        """
+        try:
+            return cls(**cast(JsonObject, read_json(data)))
+        except (ValueError, TypeError) as error:
+            way_out = "Delete it, once no run writes that destination"
+            raise ContractError(uri, "no claim of a scoring", "dag_id, dag_run_id and table", way_out) from error
 
     def is_run(self, other: DestinationClaim) -> bool:
         """Tell whether another claim is of the same run."""

@@ -98,13 +98,16 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 def _require_foreign_folder(where: str, fixed: str, settings: Settings) -> None:
     """Refuse the folders of models and of this system: every first folder that a model could have for its name is one.
 
-    So the folder of a model of tomorrow, or one that a later release adds, is closed today.
+    So the folder of a model of tomorrow, or one that a later release adds, is closed today. A bucket that has documents
+    alone, as jobs write elsewhere (`results_bucket`), is closed whole.
     """
     address = ObjectAddress.parse(fixed)
     folder = address.first_folder
-    if address.bucket == settings.bucket and (
-        not folder or folder in RESERVED_MODELS or re.match(MODEL_PATTERN, folder)
-    ):
+    if settings.results_bucket != settings.bucket == address.bucket:
+        expected = f"another bucket than that of the documents: jobs write nothing in gs://{settings.bucket}"
+        raise PlanError(where, fixed, expected, f"For example gs://{settings.results_bucket}/for-scoring/…")
+    is_ours = not folder or folder in RESERVED_MODELS or re.match(MODEL_PATTERN, folder)
+    if address.bucket == settings.results_bucket and is_ours:
         raise PlanError(
             where,
             f"{fixed} in gs://{address.bucket}, where every folder that a model could be named after is this system's",

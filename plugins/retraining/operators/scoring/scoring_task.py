@@ -78,7 +78,7 @@ def claim_destination(cloud: CloudPort, plan: ScoringPlan, context: Context) -> 
     while True:
         data, generation = cloud.artifacts.read_generation(uri)
         if data:
-            mine.require_mine(DestinationClaim.parse(data), uri)
+            mine.require_mine(DestinationClaim.parse(data, uri), uri)
             return
         if cloud.artifacts.write_if(uri, mine.to_bytes(), generation) is not None:
             return
@@ -142,7 +142,7 @@ def release_destination(cloud: CloudPort, plan: ScoringPlan, context: Context) -
     while True:
         found = cloud.objects.find_object(uri)
         data, generation = cloud.artifacts.read_generation(uri)
-        if not found or not data or not mine.is_run(held := DestinationClaim.parse(data)):
+        if not found or not data or not mine.is_run(held := DestinationClaim.parse(data, uri)):
             return
         if found.generation != generation:
             continue
@@ -155,7 +155,7 @@ def release_destination(cloud: CloudPort, plan: ScoringPlan, context: Context) -
 def _held(mine: DestinationClaim, uri: str, data: bytes) -> DestinationClaim:
     if not data:
         raise ConflictError(uri, "the claim on the destination is gone", "this run's", "Clear this task")
-    held = DestinationClaim.parse(data)
+    held = DestinationClaim.parse(data, uri)
     mine.require_mine(held, uri)
     return held
 
