@@ -93,6 +93,7 @@ def test_people_are_told_of_a_drift_once(cloud, make_run) -> None:
     (mail,) = cloud.notifiers.sent
     assert mail.subject.startswith("flight_delays: ")
     assert "A retraining was ordered." in mail.text
+    assert "It is at 1 (l infinity, limit 0.3)." in mail.text
     assert "ledger.json" in mail.text
     settle(cloud.connect, "flight_delays", "monitor__flight_delays", "drift")
     monitor(cloud, make_run, 5)

@@ -34,6 +34,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "decision",
         "registration",
         "model_card",
+        "approval",
         "deployment",
         "timings",
     ),

@@ -12,7 +12,7 @@ from datetime import timedelta
 from urllib.parse import quote
 
 from retraining.core import errors
-from retraining.core.documents import Decision, Deployment, Failure, Ledger, Plan, RampGate, Rollback
+from retraining.core.documents import Decision, Deployment, Failure, Ledger, Plan, RampGate, Rollback, Signal
 from retraining.core.naming import pages, storage
 from retraining.core.naming.vertex import ResourceName
 from retraining.core.spec.notify import Event
@@ -247,7 +247,7 @@ def of_deployment(plan: Plan, deployment: Deployment, run: DagRun) -> Notice | N
     )
 
 
-def of_ledger(row: Ledger, run: DagRun, ledger_uri: str) -> Notice | None:
+def of_ledger(row: Ledger, run: DagRun, ledger_uri: str, signals: Sequence[Signal] = ()) -> Notice | None:
     """Return the notice of what a monitor run came to; None: there is nothing new to say.
 
     A signal that is over its threshold and held back (by hysteresis, a cool-down, quiet hours, a pause) is not told: it
@@ -257,6 +257,7 @@ def of_ledger(row: Ledger, run: DagRun, ledger_uri: str) -> Notice | None:
         row: Of the ledger.
         run: The DAG run.
         ledger_uri: Where the row stands.
+        signals: That it was decided by: the number of the one that it is about is told.
     """
     held = row.because in ("budget", "loop_guard", "no_previous")
     if row.because in HELD_BACK or (row.outcome == "none" and not held):
@@ -271,12 +272,21 @@ def of_ledger(row: Ledger, run: DagRun, ledger_uri: str) -> Notice | None:
         values={
             "what": "policy",
             "signal": signal_of(cause),
+            "number": next((_number(each) for each in signals if f"{each.kind}:{each.subject}" == cause), ""),
             "outcome": row.because if held else row.outcome,
             "others": [signal_of(each) for each in row.causes if each != cause],
         },
         links=(*run.object("Ledger row", ledger_uri), *run.links),
         runbook="why-did-it-not-retrain",
     )
+
+
+def _number(signal: Signal) -> str:
+    """Return what was measured, with its limit: `0.41 (l infinity, limit 0.3)`; empty where it has no value."""
+    if signal.value is None:
+        return ""
+    limit = f", limit {signal.threshold:.4g}" if signal.threshold is not None else ""
+    return f"{signal.value:.4g} ({signal.measure.replace('_', ' ')}{limit})"
 
 
 def is_over(row: Ledger) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import BaseNotifier, Context
 
-from retraining.core.documents import Ledger
+from retraining.core.documents import Ledger, Signals
 from retraining.core.notification import notices
 from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.record.ownership import own_monitor
@@ -28,11 +28,11 @@ class TellLedger(BaseNotifier):
         try:
             cloud = task.cloud()
             record = own_monitor(cloud, context, task.monitor_uri)
-            row = record.read_document(Ledger)
+            row, signals = record.read_document(Ledger), record.find_document(Signals)
         except Exception as error:  # whatever it is: the task's own work is done
             LOGGER.warning("nobody was told: %s", type(error).__name__, exc_info=True)
             return
-        uri = record.uri(Ledger)
-        tell(lambda: cloud, context, lambda: notices.of_ledger(row, run_of(context), uri), record.folder_uri)
+        uri, measured = record.uri(Ledger), signals.signals if signals else ()
+        tell(lambda: cloud, context, lambda: notices.of_ledger(row, run_of(context), uri, measured), record.folder_uri)
         if notices.is_over(row):
             settle(lambda: cloud, row.model, str(context["ti"].dag_id), "drift", "budget")
