@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
+from localcloud.bigquery import limits
 from localcloud.bigquery.doors.faults import FaultDoor, fail_queries
 from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.patches import (
@@ -38,7 +39,6 @@ from localcloud.bigquery.patches import (
     unknown_projects,
     unnamed_columns,
 )
-from localcloud.bigquery.patches.sql import top_counts
 from localcloud.bigquery.types.results import BoundedResults
 from localcloud.faults import FaultShelf
 from localcloud.projects import Projects
@@ -73,7 +73,8 @@ def prepare(
     results = BoundedResults()
     server.build_grpc_server = functools.partial(read_server, shelf, results)
     listen_at(server, rest_socket)
-    bound_memory(memory_limit, directory)
+    limits.bound_memory(memory_limit, directory)
+    limits.bound_results(executor)
     lock_files(readable)
     keep_no_history()
     mend_sql(executor)
@@ -111,22 +112,6 @@ def mend_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirati
     expirations.apply(routes, expiring)
     dry_runs.apply(routes)
     referenced_tables.apply(routes)
-
-
-def bound_memory(limit: str, directory: Path) -> None:
-    """Give DuckDB a memory limit and a place to spill to; it would take 80 % of the machine."""
-    from bqemulator.storage.engine import DuckDBEngine
-
-    original = DuckDBEngine._apply_session_pragmas
-
-    def apply_pragmas(self: Untyped) -> None:
-        original(self)
-        self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        self.connection.execute(f"SET memory_limit = '{limit}'")
-        self.connection.execute(f"SET temp_directory = '{directory / 'spill'}'")
-        self.connection.execute(top_counts.MACRO)
-
-    DuckDBEngine._apply_session_pragmas = apply_pragmas
 
 
 def listen_at(server: Untyped, path: Path) -> None:

@@ -67,7 +67,7 @@ class IamDoor:
         if not event or not self._iam.in_force():
             await self._app(scope, receive, send)
             return
-        body = await _body(receive) if scope["method"] == "POST" else b""
+        body = await read_body(receive) if scope["method"] == "POST" else b""
         fields = {name.decode().lower(): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             method, resources = asked(event, scope["path"], body)
@@ -78,7 +78,7 @@ class IamDoor:
             document = error_document({"code": "PERMISSION_DENIED", "message": f"Access Denied: {error}", "reason": ""})
             await JSONResponse(document, status_code=403)(scope, receive, send)
             return
-        await self._app(scope, _again(body, receive) if scope["method"] == "POST" else receive, send)
+        await self._app(scope, replay_body(body, receive) if scope["method"] == "POST" else receive, send)
 
 
 def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
@@ -175,7 +175,8 @@ def _resource(project: str, dataset: str, table: str) -> str:
     return f"projects/{project}/datasets/{dataset}/tables/{table}"
 
 
-async def _body(receive: Untyped) -> bytes:
+async def read_body(receive: Untyped) -> bytes:
+    """Read a request's whole body."""
     pieces = []
     while True:
         message = await receive()
@@ -184,7 +185,7 @@ async def _body(receive: Untyped) -> bytes:
             return b"".join(pieces)
 
 
-def _again(body: bytes, receive: Untyped) -> Untyped:
+def replay_body(body: bytes, receive: Untyped) -> Untyped:
     """Give a body that was read once more, then what comes after it."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 

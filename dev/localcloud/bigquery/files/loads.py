@@ -17,6 +17,7 @@ from localcloud.bigquery.files.load_formats import FORMATS, compression_of
 from localcloud.bigquery.files.staging import staged
 from localcloud.bigquery.types.columns import ColumnType, column_types, quoted
 from localcloud.bigquery.types.tables import make_table
+from localcloud.nulls import without_nulls
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
@@ -48,7 +49,7 @@ def apply(routes: Untyped, upload: Untyped) -> None:
     read_envelope = upload._load_configuration_from_envelope
 
     def configuration(envelope: dict[str, Any]) -> dict[str, Any]:
-        read: dict[str, Any] = read_envelope(envelope)
+        read: dict[str, Any] = read_envelope(without_nulls(envelope))
         return {**read, "localcloudJobId": (envelope.get("jobReference") or {}).get("jobId")}
 
     async def run_uploaded(

@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 import io
 import uuid
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -204,3 +205,94 @@ def test_an_uploaded_load_keeps_its_id(client, table):
     with pytest.raises(exceptions.Conflict, match=job_id):
         client.load_table_from_file(io.BytesIO(b"x,1\n"), table, job_config=config, job_id=job_id)
     assert client.get_table(table).num_rows == 1
+
+
+# As Airflow's GCSToBigQueryOperator and BigQueryInsertJobOperator send them: each option, most of them null.
+_NULLS = {
+    "load": dict.fromkeys(
+        (
+            *("quote", "nullMarker", "encoding", "fieldDelimiter", "allowQuotedNewlines", "allowJaggedRows", "schema"),
+            *("skipLeadingRows", "maxBadRecords", "ignoreUnknownValues", "timePartitioning", "clustering"),
+            *("projectionFields", "schemaUpdateOptions", "destinationEncryptionConfiguration", "writeDisposition"),
+            *("createDisposition", "parquetOptions", "destinationTableProperties", "nullMarkers", "labels"),
+        )
+    ),
+    "query": dict.fromkeys(
+        (
+            *("destinationTable", "writeDisposition", "createDisposition", "defaultDataset", "queryParameters"),
+            *("maximumBytesBilled", "priority", "useQueryCache", "timePartitioning", "parameterMode", "clustering"),
+            *("schemaUpdateOptions", "connectionProperties", "userDefinedFunctionResources", "tableDefinitions"),
+        )
+    ),
+    "extract": dict.fromkeys(
+        ("compression", "fieldDelimiter", "printHeader", "destinationFormat", "useAvroLogicalTypes", "sourceModel")
+    ),
+}
+
+
+def run_job(local_cloud, configuration):
+    """Run a job by REST, as the client that drops nulls would not; give it once it is done."""
+    url = f"https://bigquery.googleapis.com/bigquery/v2/projects/{local_cloud.project}/jobs"
+    body = {
+        "configuration": {"labels": None, "dryRun": None, "jobTimeoutMs": None, **configuration},
+        "jobReference": None,
+    }
+    answer = local_cloud.http.post(url, json=body, timeout=60)
+    assert answer.status_code == 200, answer.text
+    job = bigquery.Client(project=local_cloud.project).get_job(answer.json()["jobReference"]["jobId"])
+    job.result()
+    return job
+
+
+def test_a_null_option_is_not_there(local_cloud, client, table):
+    """Load, query and extract take every optional field as null for one that is not given."""
+    bucket = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket)
+    name = f"nulls/{table.replace('.', '/')}"
+    bucket.blob(f"{name}.csv").upload_from_string('"x",1\n,2\n"N""one",3\n')
+    project, dataset, table_id = bigquery.TableReference.from_string(table, client.project).path.split("/")[2::2]
+    where = {"projectId": project, "datasetId": dataset, "tableId": table_id}
+    schema = {
+        "fields": [{"name": "a", "type": "STRING", "mode": None}, {"name": "n", "type": "INTEGER", "policyTags": None}]
+    }
+    uris = [f"gs://{bucket.name}/{name}.csv"]
+    load_config = {
+        **_NULLS["load"],
+        "sourceFormat": None,
+        "sourceUris": uris,
+        "destinationTable": where,
+        "schema": schema,
+    }
+    run_job(local_cloud, {"load": load_config, "query": None, "extract": None})
+    assert sorted((row.n, row.a) for row in client.list_rows(table)) == [(1, "x"), (2, None), (3, 'N"one')]
+    sql = f"SELECT n, @p IS NULL AS is_null FROM `{table}` WHERE n > 1"
+    job = run_job(
+        local_cloud,
+        {"query": {**_NULLS["query"], "query": sql.replace("@p", "a"), "useLegacySql": False}, "load": None},
+    )
+    assert sorted(tuple(row.values()) for row in job.result()) == [(2, True), (3, False)]
+    extract = {**_NULLS["extract"], "sourceTable": where, "destinationUris": [f"gs://{bucket.name}/{name}.out"]}
+    run_job(local_cloud, {"extract": {**extract, "destinationUri": None}})
+    assert bucket.blob(f"{name}.out").download_as_text().splitlines()[0] == "a,n"
+    parameter = bigquery.ScalarQueryParameter("p", "INT64", None)
+    config = bigquery.QueryJobConfig(query_parameters=[parameter])
+    assert [tuple(row.values()) for row in client.query_and_wait("SELECT @p AS v", job_config=config)] == [(None,)]
+
+
+def test_gcs_to_bigquery_operator(local_cloud, client, table):
+    """Airflow's own operator loads a CSV file with its defaults."""
+    from airflow.providers.google.cloud.transfers.gcs_to_bigquery import GCSToBigQueryOperator
+
+    name = f"nulls/{table.replace('.', '/')}/operator.csv"
+    storage.Client(project=local_cloud.project).bucket(local_cloud.bucket).blob(name).upload_from_string("a,n\nx,1\n")
+    operator = GCSToBigQueryOperator(
+        task_id="load",
+        bucket=local_cloud.bucket,
+        source_objects=[name],
+        destination_project_dataset_table=f"{client.project}.{table}" if table.count(".") == 1 else table,
+        schema_fields=[{"name": "a", "type": "STRING"}, {"name": "n", "type": "INTEGER"}],
+        skip_leading_rows=1,
+        autodetect=False,
+        project_id=client.project,
+    )
+    operator.execute({"ti": mock.MagicMock()})  # it keeps a link there
+    assert [tuple(row.values()) for row in client.list_rows(table)] == [("x", 1)]
