@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 
 from retraining.core.bucket_folders import UPLOAD_TOOLS, BucketFolder
+from retraining.core.errors import PlanError
+from retraining.core.scoring.places import require_places
+from retraining.core.settings import include_path
+from retraining.core.spec.files import load_spec
+from retraining.core.spec.scoring import Scoring
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.settings import SETTINGS
 from tests.support.scenes.scoring import ScoringScene, change_section
@@ -200,3 +205,13 @@ def test_a_line_break_in_a_field_is_refused_with_a_sentence(scene, plan, name, e
     assert name in str(refused.value)
     assert end not in str(refused.value)
     assert written(scene) == []
+
+
+def test_the_bucket_of_results_is_closed_as_well() -> None:
+    """What jobs of other models left lies there."""
+    settings = dataclasses.replace(SETTINGS, results_bucket="results")
+    spec = load_spec(include_path() / "models" / "flight_delays.yaml")
+    scoring = spec.scoring or Scoring(table="a.b", destination="a.c", partition=False)
+    asked = scoring.model_copy(update={"table": None, "query": None, "files": "gs://results/jobs/digits/*.jsonl"})
+    with pytest.raises(PlanError, match="gs://results/jobs/digits/"):
+        require_places(spec.model_copy(update={"scoring": asked}), asked, settings)
