@@ -166,7 +166,7 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 # --- models ---------------------------------------------------------------------------------------------------------
 
 .PHONY: new-model
-new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table or FILES='gs://…/*.csv', LABEL=, KEY=, TIME= unless its rows have none; RETRAINING_PROJECT, RETRAINING_REGION and, of files, RETRAINING_DATASET say where)
+new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table or FILES='gs://…/*.csv', LABEL=, KEY= of one column or several with commas, TIME= unless its rows have none; RETRAINING_PROJECT, RETRAINING_REGION and, of files, RETRAINING_DATASET say where)
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.new_model --name '$(NAME)' --table '$(TABLE)' --files '$(FILES)' --dataset '$(RETRAINING_DATASET)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
 
 .PHONY: tfrecords-to-parquet

@@ -33,7 +33,7 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         dag_id=f"monitor__{spec.name}",
         description=f"Drift of the requests to {spec.name}",
         doc_md=RUNBOOK.replace("{name}", spec.name),
-        schedule=cron_schedule(spec.monitoring.schedule) if spec.monitoring.schedule else None,
+        schedule=cron_schedule(spec.monitoring.schedule, spec) if spec.monitoring.schedule else None,
         catchup=False,
         max_active_runs=1,  # a ledger row must see the one before it
         default_args={"owner": spec.owner, **RETRIES, **BOUNDED, **TOLD},

@@ -50,7 +50,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         dag_id=f"retrain__{spec.name}",
         description=spec.description,
         doc_md=RUNBOOK.replace("{name}", spec.name).replace("{description}", spec.description),
-        schedule=cron_or_asset_schedule(spec.schedule, assets),
+        schedule=cron_or_asset_schedule(spec, assets),
         catchup=False,
         max_active_runs=1,
         default_args={"owner": spec.owner, **RETRIES, **BOUNDED},

@@ -40,7 +40,7 @@ def score_dag(spec: ModelSpec, scoring: Scoring) -> DAG:
         dag_id=f"score__{spec.name}",
         description=f"Scores {scoring.query or scoring.table or scoring.files} into {scoring.destination}",
         doc_md=RUNBOOK.replace("{name}", spec.name),
-        schedule=cron_schedule(scoring.schedule) if scoring.schedule else None,
+        schedule=cron_schedule(scoring.schedule, spec) if scoring.schedule else None,
         catchup=False,
         max_active_runs=1,
         default_args={"owner": spec.owner, **RETRIES, **BOUNDED},

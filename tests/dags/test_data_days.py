@@ -1,4 +1,4 @@
-"""Where data ended (`RETRAINING_DATA_DAYS`): no clock starts a run whatever ran before, and backfills take its days."""
+"""Where data ended (`data.days`, `RETRAINING_DATA_DAYS`) no clock starts a run, and backfills take its days."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import ROOT, parse
+from demo import airflow as demo_airflow
+
+from .conftest import ROOT, copy_bundle, parse, write_spec
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +49,57 @@ def test_a_backfill_takes_the_ticks_of_those_days(dags_of_2013) -> None:
         "2013-01-01T03:00:00+00:00",
         "2013-12-31T03:00:00+00:00",
     ]
+
+
+@pytest.fixture(scope="module")
+def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The demonstration with models of one's own: of data that goes on, and that ended in another year."""
+    bundle = copy_bundle(tmp_path_factory.mktemp("demonstration"))
+    ended = ["1999-12-01", "2001-02-03"]
+    write_spec(bundle, "goes_on")
+    write_spec(bundle, "long_over", data__days=ended)
+    write_spec(bundle, "unscheduled", data__days=ended, schedule=None)
+    write_spec(bundle, "hourly", data__days=["1950-01-01", "2001-02-03"], schedule="0 * * * *")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("retraining.core.settings.include_path", lambda: bundle / "dags" / "include")
+        patch.setenv("RETRAINING_DATA_DAYS", demo_airflow.DATA_DAYS)
+        yield parse(bundle / "dags")
+
+
+def ticks_of(dag: Any, first: str, last: str) -> list[str]:
+    from tests.support.airflow_release import DagSerialization
+
+    scheduled = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert scheduled.timetable.periodic  # else Airflow refuses a backfill, HTTP 422
+    ends = (datetime.fromisoformat(f"{day}T00:00Z") for day in (first, last))
+    return [tick.logical_date.isoformat() for tick in scheduled.iter_dagrun_infos_between(*ends)]
+
+
+def test_a_model_of_ones_own_keeps_its_clock_in_the_demonstration(demonstration) -> None:
+    """2013 is of the flights, the departures and the digits alone."""
+    from tests.support.airflow_release import DagSerialization, first_clock_run
+
+    own = DagSerialization.from_dict(DagSerialization.to_dict(demonstration["retrain__goes_on"]))
+    flights = DagSerialization.from_dict(DagSerialization.to_dict(demonstration["retrain__flight_delays"]))
+    assert first_clock_run(own) is not None
+    assert first_clock_run(flights) is None
+    assert len(ticks_of(demonstration["retrain__flight_delays"], "2013-01-01", "2014-01-01")) == 365
+    assert ticks_of(demonstration["retrain__goes_on"], "2024-05-01", "2024-05-03")[0] == "2024-05-01T03:00:00+00:00"
+
+
+@pytest.mark.parametrize("model", ["long_over", "unscheduled"])
+def test_a_backfill_of_ones_own_takes_its_own_days(demonstration, model: str) -> None:
+    """By its own cron expression, or once a day; and no clock starts a run or a monitor."""
+    from tests.support.airflow_release import DagSerialization, first_clock_run
+
+    dag = demonstration[f"retrain__{model}"]
+    ticks = ticks_of(dag, "1999-01-01", "2024-01-01")
+    assert (ticks[0], ticks[-1]) == ("1999-12-01T03:00:00+00:00", "2001-02-03T03:00:00+00:00")
+    for own in (dag, demonstration[f"monitor__{model}"], demonstration[f"score__{model}"]):
+        assert first_clock_run(DagSerialization.from_dict(DagSerialization.to_dict(own))) is None
+
+
+def test_of_many_ticks_the_newest_are_kept(demonstration) -> None:
+    """Each is stored with the DAG, and half a century of hours would not be read in time."""
+    ticks = ticks_of(demonstration["retrain__hourly"], "1900-01-01", "2024-01-01")
+    assert (len(ticks), ticks[-1]) == (1000, "2001-02-03T23:00:00+00:00")

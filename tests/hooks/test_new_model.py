@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+
 import pytest
 from google.cloud import storage
 
+from retraining.commands import preview
 from retraining.core.catalog import check_models
 from retraining.core.data.sql import Query
+from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks import new_model
 
@@ -61,6 +66,63 @@ def test_a_table_without_a_time_makes_a_valid_model_too(tmp_path, cloud, table, 
     assert "split: hash" in (tmp_path / "models" / "parcels.yaml").read_text(encoding="utf-8")
 
 
+SHAPES = {
+    "no key": (
+        """SELECT MOD(i, 7) / 7 AS x, 'b' AS Kind, i AS TVnews, MOD(i, 3) AS y
+        FROM UNNEST(GENERATE_ARRAY(1, 400)) AS i""",
+        {"label": "y", "key": "", "time": ""},
+    ),
+    "equal rows": (
+        "SELECT MOD(i, 200) AS x, MOD(MOD(i, 200), 2) AS y FROM UNNEST(GENERATE_ARRAY(1, 400)) AS i",
+        {"label": "y", "key": "", "time": ""},
+    ),
+    "the key is the time, and ended": (
+        """SELECT DATE_ADD(DATE '2012-01-01', INTERVAL i DAY) AS date, SIN(i) AS wind,
+          IF(MOD(i, 3) = 0, 'rain', 'sun') AS weather
+        FROM UNNEST(GENERATE_ARRAY(0, 399)) AS i""",
+        {"label": "weather", "key": "date", "time": "date"},
+    ),
+    "months, and two columns are the key": (
+        """SELECT s AS symbol, DATE_ADD(DATE '2000-01-01', INTERVAL m MONTH) AS date, m + LENGTH(s) / 7 AS price,
+          COS(m) AS x
+        FROM UNNEST(GENERATE_ARRAY(0, 119)) AS m, UNNEST(['A', 'BB', 'CCC']) AS s""",
+        {"label": "price", "key": "symbol,date", "time": "date"},
+    ),
+    "years": (
+        """SELECT DATETIME(DATE(1970 + MOD(i, 40), 1, 1)) AS at, i AS id, SIN(i) AS x, i / 3 AS y
+        FROM UNNEST(GENERATE_ARRAY(1, 1200)) AS i""",
+        {"label": "y", "key": "id", "time": "at"},
+    ),
+    "texts and names with signs": (
+        r"""SELECT i AS id, SIN(i) AS `mean radius`, IF(MOD(i, 3) = 0, 'it\'s \\ so', 'none -- of it') AS `the kind`
+        FROM UNNEST(GENERATE_ARRAY(1, 300)) AS i""",
+        {"label": "the kind", "key": "id", "time": ""},
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_shape_of_table_can_be_looked_at_as_printed(tmp_path, cloud, unique, capsys, shape):
+    """New-model, check-models, and then the preview that it prints: the data is fit to train on, and no split empty."""
+    sql, given = SHAPES[shape]
+    table = f"{cloud.settings.dataset}.{unique}"
+    made = f"CREATE TABLE `{cloud.settings.project}.{table}` AS {sql}"
+    cloud.warehouse.run_query(Query(sql=made), unique, "test")
+    include = tmp_path / "include"
+    shutil.copytree(include_path(), include, ignore=shutil.ignore_patterns("models", "sql"))
+    (include / "models").mkdir()
+    assert run(include, cloud, table, **given) == 0
+    printed = re.search(r"^next: make preview MODEL=parcels(?: AS_OF=(\S+))?$", capsys.readouterr().out, re.MULTILINE)
+    assert printed
+    assert check_models.main(["--include", str(include)]) == 0
+    planned = preview.make_plan("parcels", printed[1] or "", cloud, include)
+    lines, passed = preview.preview(planned, cloud, include)
+    assert passed, lines
+    rows = {line.split()[0]: int(line.split()[1].replace(",", "")) for line in lines if " rows" in line[:25]}
+    assert sum(rows[split] for split in ("train", "validation", "test")) >= 195
+    assert min(rows.values()) >= 10
+
+
 def test_nothing_is_written_over(tmp_path, cloud, table, capsys):
     (tmp_path / "models").mkdir()
     path = tmp_path / "models" / "parcels.yaml"
@@ -79,7 +141,7 @@ def test_nothing_is_written_over(tmp_path, cloud, table, capsys):
             {"label": "lat"},
             "no column 'lat'. Expected one of: id, sent, carrier, weight, note, late. Did you mean 'late'?",
         ),
-        ({"label": "carrier"}, "LABEL of"),
+        ({"label": "note"}, "960 texts in 960 rows. Expected at most 100 texts"),
         ({"project": ""}, "RETRAINING_PROJECT: not set"),
         ({"name": "Parcels"}, "NAME: 'Parcels'"),
     ],

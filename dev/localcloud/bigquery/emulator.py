@@ -16,6 +16,7 @@ from localcloud.bigquery.doors.faults import FaultDoor, fail_queries
 from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.patches import (
     anonymous_tables,
+    column_case,
     created_types,
     destinations,
     dml_counts,
@@ -93,6 +94,7 @@ def mend_sql(executor: Untyped) -> None:
     numerics.apply(executor)
     unnamed_columns.apply(executor)
     star_columns.apply()
+    column_case.apply()
     parameter_names.apply()
     result_types.apply(executor)
     created_types.apply()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date
 from pathlib import Path
 
 from retraining.core.errors import SettingsError
@@ -18,6 +18,8 @@ IMAGE_PATTERN = r"[^\s/@]+/[^\s@]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0
 EMAIL_PATTERN = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+"
 CONNECTION_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}"
 """Id of an Airflow connection."""
+
+_DAYS_OF_MODEL = r"\s*([a-z][a-z0-9_]*=)?\d{4}-\d{2}-\d{2}/\d{4}-\d{2}-\d{2}\s*"
 
 SERVING_VERSION = "2.19.1"
 """Of TensorFlow Serving, the version that serves where no image is named."""
@@ -158,9 +160,9 @@ SETTINGS: dict[str, Setting] = {
     ),
     "data_days": Setting(
         variable="RETRAINING_DATA_DAYS",
-        description="First and last day of data that ended: no clock starts runs, backfills take them; empty: none",
-        pattern=r"(\d{4}-\d{2}-\d{2}/\d{4}-\d{2}-\d{2})?",
-        example="2013-01-01/2013-12-31",
+        description="First and last day of a model's data that ended, for models without data.days; empty: none",
+        pattern=rf"({_DAYS_OF_MODEL}(,{_DAYS_OF_MODEL})*)?",
+        example="flight_delays=2013-01-01/2013-12-31",
         default="",
     ),
 }
@@ -245,19 +247,24 @@ def mirrored_image(project: str, region: str) -> str:
     return f"{region}-docker.pkg.dev/{project.replace(':', '/')}/retraining/tensorflow-serving:{SERVING_VERSION}"
 
 
-def data_days(environ: Mapping[str, str]) -> tuple[datetime, datetime] | None:
-    """Return the first moment of the first and of the last day of data that ended.
+def data_days(environ: Mapping[str, str], model: str) -> tuple[date, date] | None:
+    """Return the first and the last day of a model's data that ended, for a model whose spec does not say it.
 
-    None: data goes on, and schedules tick.
+    None: data goes on, and schedules tick. `RETRAINING_DATA_DAYS` names models, `flight_delays=2013-01-01/2013-12-31`;
+    days without a name are those of all others, which is deprecated: another one's own data may go on. What belongs to
+    no model (`model` is empty) rests where anything ended.
 
     For DAG files, which must not fail for a malformed value: that is taken for none here and refused by `load`.
     """
-    setting = SETTINGS["data_days"]
-    first, _, last = environ.get(setting.variable, "").strip().partition("/")
-    try:
-        return datetime.fromisoformat(f"{first}T00:00Z"), datetime.fromisoformat(f"{last}T00:00Z")
-    except ValueError:
-        return None
+    found: dict[str, tuple[date, date]] = {}
+    for entry in environ.get(SETTINGS["data_days"].variable, "").split(","):
+        name, _, days = entry.strip().rpartition("=")
+        first, _, last = days.partition("/")
+        try:
+            found[name] = date.fromisoformat(first), date.fromisoformat(last)
+        except ValueError:
+            continue
+    return found.get(model, found.get("")) if model else next(iter(found.values()), None)
 
 
 def _read(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

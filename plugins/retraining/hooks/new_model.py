@@ -1,8 +1,8 @@
 """`python -m retraining.hooks.new_model`: a first YAML and SQL file of a model, from a look at its table.
 
 In: names, a project, this machine's own credentials (`gcloud auth application-default login`). Out: two new files that
-`make check-models` takes, or what is wrong, in words. The table's columns are read once, by one statement; files are
-loaded into a table for it, which is deleted.
+`make check-models` takes, or what is wrong, in words. Three statements read the table: its columns, the days that have
+rows, the label's values. Files are loaded into a table for it, which is deleted.
 """
 
 from __future__ import annotations
@@ -12,18 +12,30 @@ import sys
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
+from retraining.core.catalog.check_models import warnings_of
 from retraining.core.data.new_model import ModelFiles, write_model
 from retraining.core.data.source_files import detecting_load, render_files_table_sql
-from retraining.core.data.table_profile import NewModel, build_profile, render_profile_sql, require_columns
+from retraining.core.data.sql import Query
+from retraining.core.data.table_profile import (
+    NewModel,
+    TableProfile,
+    build_profile,
+    render_classes_sql,
+    render_days_sql,
+    render_profile_sql,
+    require_columns,
+)
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SettingsError, SpecError
 from retraining.core.settings import SETTINGS, include_path
-from retraining.core.spec.files import load_spec
+from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.source_files import SourceFiles
 from retraining.hooks import check_queries
 from retraining.hooks.artifacts import Artifacts
+from retraining.hooks.clock import Clock
 from retraining.hooks.objects import Objects
 from retraining.hooks.session import Session
 from retraining.hooks.shell import print_answer
@@ -34,28 +46,29 @@ MAX_BYTES = 10**11
 """That the look may read: some 0.6 USD at BigQuery's list price."""
 
 
-def make_model(model: NewModel, include: Path, session: Session, files: str = "") -> list[str]:
-    """Write both files; return a line about each, and BigQuery's word on the query.
+def make_model(model: NewModel, include: Path, session: Session, today: date, files: str = "") -> list[str]:
+    """Write both files; return a line about each, BigQuery's word on the query, and what to ask next.
 
     Args:
         model: What its user says of it.
         include: Where its files go.
         session: Where its table is, or is made of files and deleted again.
+        today: A table whose newest rows are far before it has ended.
         files: Their address; none: the table holds the examples.
 
     Raises:
         RetrainingError: A file is there already, the table or a column is not, or no model can be made of them.
     """
-    paths = include / "models" / f"{model.name}.yaml", include / "sql" / model.name / "examples.sql"
+    paths = _paths(model, include)
     for path in (*paths, paths[0].with_suffix(".yml")):
         if path.exists():
             raise SpecError(str(path), "a file", "none: it is not written over", "Choose another NAME, or remove it")
     if not files:
-        return _look_and_write(model, include, session, paths)
+        return _look_and_write(model, include, session, today)
     table = model.full_table(session.project)
     try:
         model = replace(model, files=_load_files(files, table, session))
-        return _look_and_write(model, include, session, paths)
+        return _look_and_write(model, include, session, today)
     finally:
         Warehouse(session).delete_table(table)
 
@@ -72,20 +85,40 @@ def _load_files(uri: str, table: str, session: Session) -> SourceFiles:
     return load.files
 
 
-def _look_and_write(model: NewModel, include: Path, session: Session, paths: tuple[Path, Path]) -> list[str]:
-    table, warehouse = model.full_table(session.project), Warehouse(session)
+def _paths(model: NewModel, include: Path) -> tuple[Path, Path]:
+    return include / "models" / f"{model.name}.yaml", include / "sql" / model.name / "examples.sql"
+
+
+def _look_and_write(model: NewModel, include: Path, session: Session, today: date) -> list[str]:
+    paths = _paths(model, include)
+    profile, read = _look(model, Warehouse(session), session.project)
+    files = write_model(model, profile, today)
+    _write_files(files, *paths)
+    spec = load_spec(paths[0])
+    taken = check_queries.check(spec, include, session)
+    warnings = [f"warning: {warning}" for warning in warnings_of(spec, load_query(spec, include))]
+    written = [f"{path}: written" for path in paths]
+    return [f"{model.source}: {read / 1e6:,.1f} MB read", *written, taken, *warnings, f"next: {files.preview}"]
+
+
+def _look(model: NewModel, warehouse: Warehouse, project: str) -> tuple[TableProfile, int]:
+    """Return what the table holds, and the bytes read for it."""
+    table = model.full_table(project)
     columns = _columns_of(table, warehouse)
     require_columns(model, columns)
-    query = render_profile_sql(model, table, columns)
-    read = warehouse.dry_run(query, model.source).bytes_processed
+    queries: list[Query | None] = [
+        render_profile_sql(model, table, columns),
+        render_days_sql(model, table) if model.time else None,
+        render_classes_sql(model, table, columns),
+    ]
+    read = sum(warehouse.dry_run(query, model.source).bytes_processed for query in queries if query)
     if read > MAX_BYTES:
         expected = f"at most {MAX_BYTES // 10**9} GB for a look"
         raise DataError(model.source, f"{read / 1e9:,.0f} GB to read", expected, "Make a view of some weeks, name that")
-    rows = warehouse.run_query(query, _job_id(), model.source).rows
-    files = write_model(model, build_profile(model, columns, rows[0]))
-    _write_files(files, *paths)
-    taken = check_queries.check(load_spec(paths[0]), include, session)
-    return [f"{model.source}: {read / 1e6:,.1f} MB read", *(f"{path}: written" for path in paths), taken]
+    rows, days, classes = (
+        warehouse.run_query(query, _job_id(), model.source).rows if query else [] for query in queries
+    )
+    return build_profile(model, columns, rows[0], days, classes), read
 
 
 def _job_id() -> str:
@@ -119,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("files", "in place of a table: gs://… of CSV, JSON lines or Parquet files, with one * at most"),
         ("dataset", "dataset that files are loaded into for the look"),
         ("label", "column that is predicted"),
-        ("key", "column that is different in each row"),
+        ("key", "column that is different in each row, or several with commas; left out: a hash of the row"),
         ("time", "column with the time of a row's event; left out: examples without a time"),
         ("project", "project that the statement is asked in"),
         ("region", "location of the table"),
@@ -140,7 +173,7 @@ def _answer(given: argparse.Namespace) -> list[str]:
     table = f"{given.dataset}.new_model_{uuid.uuid4().hex}" if given.files else given.table
     model = NewModel(name=given.name, table=table, label=given.label, key=given.key, time=given.time)
     session = check_queries.own_session(given.project, given.region, MAX_BYTES)
-    return make_model(model, given.include or include_path(), session, given.files)
+    return make_model(model, given.include or include_path(), session, Clock().now().date(), given.files)
 
 
 def _require_setting(name: str, value: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from retraining.core import documents
@@ -33,6 +35,14 @@ def test_good_data_passes_without_a_word(small_plan):
     assert checks.passed
     assert checks.findings == ()
     assert documents.Checks.parse(checks.to_bytes()) == checks
+
+
+def test_a_window_behind_the_end_of_the_data_says_when_to_look(small_plan):
+    """The way out is a time, where the spec knows it."""
+    data = small_plan.spec.data.model_copy(update={"days": (date(2001, 1, 1), date(2001, 2, 3))})
+    ended = small_plan.model_copy(update={"spec": small_plan.spec.model_copy(update={"data": data})})
+    words = found(ended, make_statistics(ended, rows={})).findings[0].words
+    assert words.endswith("the data ended on 2001-02-03 (data.days). Set the Param as_of to 2001-02-05T00:00:00Z")
 
 
 @pytest.mark.parametrize(

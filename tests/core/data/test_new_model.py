@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
 from retraining.core.catalog import check_models
 from retraining.core.data import new_model
+from retraining.core.data.column_roles import KEY_TYPES
+from retraining.core.data.first_recipe import guess_recipe
 from retraining.core.data.table_profile import NewModel, build_profile, render_profile_sql, require_columns
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SpecError
+from retraining.core.planning import windows
 from retraining.core.planning.feature_patterns import resolve_patterns
 from retraining.core.spec.files import load_spec
 
@@ -26,26 +29,42 @@ def schema(**types):
     ]
 
 
-def profile(columns=None, *, model=MODEL, distinct=None, **row):
+TODAY = date(2024, 2, 25)
+
+
+def every(pause, count, rows=20, newest=date(2024, 2, 19)):
+    """Days with rows, newest first."""
+    return [{"day": newest - timedelta(days=pause * place), "row_count": rows} for place in range(count)]
+
+
+def profile(columns=None, *, model=MODEL, distinct=None, days=None, classes=None, **row):
     columns = columns or schema(**COLUMNS)
     distinct = DISTINCT | (distinct or {})
+    days = every(1, 50) if days is None else days
+    newest, oldest = (datetime.combine(days[at]["day"], time(4), tzinfo=UTC) for at in (0, -1))
     answer = {
         "row_count": 1000,
         "key_values": 1000,
-        "first_event": datetime(2024, 1, 1, 5, tzinfo=UTC),
-        "last_event": datetime(2024, 2, 19, 4, tzinfo=UTC),
+        "first_event": oldest,
+        "last_event": newest,
         "label_low": 0,
         "label_high": 1,
     }
-    countable = [column for column in columns if column.mode != "REPEATED" and column.name != "span"]
+    countable = [column for column in columns if column.mode != "REPEATED" and column.type in KEY_TYPES]
     for place, column in enumerate(countable):
         answer |= {f"nulls_{place}": 0, f"values_{place}": distinct.get(column.name, 7)}
-    return build_profile(model, columns, answer | row)
+    counted = {"1": 400, "0": 600} if classes is None else classes
+    values = [{"value": value, "row_count": rows} for value, rows in counted.items()]
+    return build_profile(model, columns, answer | row, days, values)
+
+
+def write(found, model=MODEL, today=TODAY):
+    return new_model.write_model(model, found, today)
 
 
 def valid_spec(tmp_path, files, name="late"):
     """What `make check-models` makes of the files."""
-    (tmp_path / "models").mkdir()
+    (tmp_path / "models").mkdir(parents=True)
     (tmp_path / "sql" / name).mkdir(parents=True)
     path = tmp_path / "models" / f"{name}.yaml"
     path.write_text(files.yaml, encoding="utf-8")
@@ -55,7 +74,7 @@ def valid_spec(tmp_path, files, name="late"):
 
 
 def test_a_model_is_written_that_the_check_takes(tmp_path):
-    files = new_model.write_model(MODEL, profile())
+    files = write(profile())
     spec = valid_spec(tmp_path, files)
     assert [(each.name, each.kind) for each in spec.features] == [("weight", "numeric"), ("carrier", "categorical")]
     assert (spec.label.name, spec.label.kind, spec.evaluation.metric) == ("late", "binary", "auc")
@@ -69,20 +88,200 @@ def test_a_model_is_written_that_the_check_takes(tmp_path):
 
 
 def test_whole_numbers_from_0_are_classes(tmp_path):
-    spec = valid_spec(tmp_path, new_model.write_model(MODEL, profile(label_high=9, distinct={"late": 10})))
+    """And a model must beat the most frequent one."""
+    ten = {str(digit): 200 if digit == 3 else 80 for digit in range(10)}
+    spec = valid_spec(tmp_path, write(profile(label_high=9, distinct={"late": 10}, classes=ten)))
     assert (spec.label.kind, spec.label.classes) == ("multiclass", 10)
-    assert (spec.evaluation.metric, spec.evaluation.min_value) == ("accuracy", 0.1)
+    assert (spec.evaluation.metric, spec.evaluation.min_value) == ("accuracy", 0.2565)
 
 
 @pytest.mark.parametrize(
-    ("kind", "low", "high", "distinct"),
-    [("INTEGER", 1, 2, 2), ("INTEGER", 0, 5000, 900), ("FLOAT", 0, 7.5, 80), ("FLOAT", 0, 1, 80), ("NUMERIC", 1, 9, 5)],
-    ids=["not from 0", "too many for classes", "a measure", "a share", "an amount"],
+    ("kind", "values"),
+    [
+        ("INTEGER", [1, 2, 3]),
+        ("INTEGER", range(900)),
+        ("INTEGER", [0, 1, 7, 300]),
+        ("FLOAT", [0, 0.5, 7.5]),
+        ("FLOAT", [0, 0.3, 1]),
+        ("NUMERIC", [1, 2, 9]),
+    ],
+    ids=["not from 0", "too many for classes", "a count with gaps", "a measure", "a share", "an amount"],
 )
-def test_other_numbers_are_numbers(tmp_path, kind, low, high, distinct):
-    found = profile(schema(**COLUMNS | {"late": kind}), label_low=low, label_high=high, distinct={"late": distinct})
-    spec = valid_spec(tmp_path, new_model.write_model(MODEL, found))
-    assert (spec.label.kind, spec.evaluation.metric, spec.evaluation.min_value) == ("regression", "r2", 0.0)
+def test_other_numbers_are_numbers(tmp_path, kind, values):
+    ends = {"label_low": min(values), "label_high": max(values), "distinct": {"late": len(values)}}
+    classes = {str(value): 1000 // len(values) for value in values} if kind == "INTEGER" else {}
+    spec = valid_spec(tmp_path, write(profile(schema(**COLUMNS | {"late": kind}), classes=classes, **ends)))
+    assert (spec.label.kind, spec.evaluation.metric, spec.evaluation.min_value) == ("regression", "r2", 0.05)
+
+
+@pytest.mark.parametrize(("kind", "low", "high", "case"), [("INTEGER", 1, 2, "2"), ("FLOAT", -1.0, 1.0, "1.0")])
+def test_two_numbers_are_a_binary_label(tmp_path, kind, low, high, case):
+    ends = {"label_low": low, "label_high": high, "distinct": {"late": 2}}
+    files = write(profile(schema(**COLUMNS | {"late": kind}), **ends))
+    assert f"WHEN {case} THEN 1\n" in files.sql
+    assert valid_spec(tmp_path, files).label.kind == "binary"
+
+
+def test_texts_are_classes_by_their_frequency(tmp_path):
+    """The CASE of the query says which is which, with whatever stands in a text."""
+    kinds = {"Adelie": 500, "Chin'strap\\": 300, "G--\nentoo": 200}
+    found = profile(schema(**COLUMNS | {"late": "STRING"}), classes=kinds, distinct={"late": 3}, label_low=None)
+    files = write(found)
+    spec = valid_spec(tmp_path, files)
+    assert (spec.label.kind, spec.label.classes, spec.evaluation.min_value) == ("multiclass", 3, 0.525)
+    assert (
+        """
+  CASE source.late
+    WHEN 'Adelie' THEN 0  -- 500 rows
+    WHEN 'Chin\\'strap\\\\' THEN 1  -- 300 rows
+    WHEN 'G--\\U0000000aentoo' THEN 2  -- 200 rows
+  END AS `late`
+"""
+        in files.sql
+    )
+    assert '# guess: "Adelie" is 0, the most frequent; the CASE in the SQL has the others' in files.yaml
+
+
+def test_of_two_texts_the_rarer_is_1(tmp_path):
+    found = profile(schema(**COLUMNS | {"late": "STRING"}), classes={"no": 900, "yes": 100}, label_low=None)
+    files = write(found)
+    assert valid_spec(tmp_path, files).label.kind == "binary"
+    assert "WHEN 'no' THEN 0  -- 900 rows\n    WHEN 'yes' THEN 1  -- 100 rows\n" in files.sql
+    assert '# guess: 1 is "yes", 0 is "no"' in files.yaml
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ({f"name {number}": 6 for number in range(150)}, "150 texts in 900 rows. Expected at most 100 texts"),
+        ({f"name {number}": 1 for number in range(1001)}, "more than 1000 texts in 1001 rows. Expected at most 100"),
+        ({"a": 2, "b": 1, "c": 1}, "3 texts in 4 rows. Expected at most 100 texts, and 5 rows of each on average"),
+        ({"only": 900}, "1 values. Expected two texts or more"),
+    ],
+    ids=["names", "many names", "few rows", "one"],
+)
+def test_texts_that_are_no_classes_are_refused_with_the_limit(classes, message):
+    with pytest.raises(DataError) as refused:
+        write(profile(schema(**COLUMNS | {"late": "STRING"}), classes=classes, label_low=None))
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "made"),
+    [
+        ("", "TO_HEX(MD5(TO_JSON_STRING(source))) AS `example_key`"),
+        ("carrier, at", "TO_JSON_STRING(STRUCT(source.carrier, source.at)) AS `example_key`"),
+        ("at", "CAST(source.at AS STRING) AS `example_key`"),
+    ],
+    ids=["a hash of the row", "several columns", "the time"],
+)
+def test_a_key_is_made_where_no_column_is_one(tmp_path, key, made):
+    model = NewModel(name="late", table="parcels.sent", label="late", key=key, time="at")
+    require_columns(model, schema(**COLUMNS))
+    files = write(profile(model=model), model)
+    spec = valid_spec(tmp_path, files)
+    assert (spec.data.key, spec.data.event_time) == ("example_key", "at")
+    assert made in files.sql
+    assert made.split(" AS ")[0] in render_profile_sql(model, "my-project.parcels.sent", schema(**COLUMNS)).sql
+
+
+def test_a_hash_of_the_row_says_what_it_does(tmp_path, capsys):
+    """In the query, in the YAML, and whenever the models are checked; not of a key of columns."""
+    model = NewModel(name="late", table="parcels.sent", label="late")
+    files = write(profile(model=model, key_values=990), model)
+    assert "QUALIFY ROW_NUMBER() OVER (PARTITION BY TO_JSON_STRING(source)) = 1" in files.sql
+    assert "it may move between train, validation and test" in files.sql
+    assert "key: example_key  # guess: a hash of the row, see the SQL; 10 rows repeat another" in files.yaml
+    valid_spec(tmp_path, files)
+    assert "example_key is a hash of the whole row: equal rows are one example" in capsys.readouterr().err
+    by_columns = NewModel(name="late", table="parcels.sent", label="late", key="id,carrier")
+    valid_spec(tmp_path / "two", write(profile(model=by_columns), by_columns))
+    assert "hash of the whole row" not in capsys.readouterr().err
+
+
+def test_names_that_no_spec_has_get_others(tmp_path):
+    """Spaces and signs as some packages write them, words that are reserved, and two that would be alike."""
+    model = NewModel(name="late", table="parcels.sent", label="is late?", key="split")
+    names = {"is late?": "INTEGER", "split": "STRING", "mean radius": "FLOAT", "mean-radius": "FLOAT", "1st": "FLOAT"}
+    found = profile(schema(**names), model=model, distinct={"is late?": 2, "split": 1000})
+    files = write(found, model)
+    spec = valid_spec(tmp_path, files)
+    assert (spec.label.name, spec.data.key) == ("is_late", "split_column")
+    assert spec.feature_names == ["mean_radius", "mean_radius_2", "column_1st"]
+    assert "source.`mean radius` AS `mean_radius`,\n  source.`mean-radius` AS `mean_radius_2`" in files.sql
+
+
+def test_monthly_days_are_counted_and_not_the_calendar(tmp_path):
+    """Ten years of the first of each month: a window of 60 months, seven of them tested."""
+    days = every(30, 120, rows=200)
+    files = write(profile(days=days, row_count=24_000))
+    data = valid_spec(tmp_path, files).data
+    assert (data.window_days, data.test_days, data.days) == (59 * 30 + 1, 210, None)
+    assert data.checks.min_rows == 6000
+    assert "# guess: 60 days with rows of the 120 there are" in files.yaml
+
+
+def test_few_rows_a_day_take_a_longer_window(tmp_path):
+    data = valid_spec(tmp_path, write(profile(days=every(1, 400, rows=3), row_count=1200))).data
+    assert (data.window_days, data.test_days, data.checks.min_rows) == (400, 40, 600)
+
+
+def test_years_are_cut_at_the_longest_window(tmp_path):
+    found = profile(days=every(365, 40, rows=50), row_count=2000)
+    data = valid_spec(tmp_path, files := write(found)).data
+    assert (data.window_days, data.test_days) == (9 * 365 + 1, 365)
+    assert "10 days with rows of the 40 there are, the longest window" in files.yaml
+
+
+@pytest.mark.parametrize(
+    ("days", "found"),
+    [
+        (every(1, 1), "rows of 1 days"),
+        (every(4000, 2), "the one before it 2013-03-08"),
+        (every(1, 2, newest=TODAY), "1"),
+    ],
+    ids=["one day", "eleven years between", "today"],
+)
+def test_days_that_cannot_be_divided_are_refused(days, found):
+    with pytest.raises(DataError, match=rf"TIME of parcels.sent: .*{found}.*Leave out TIME"):
+        write(profile(days=days))
+
+
+def test_a_table_that_ended_says_as_of_when_it_can_be_looked_at(tmp_path):
+    """The window of that time ends with the newest row."""
+    files = write(profile(days=every(1, 50)), today=date(2026, 11, 23))
+    spec = valid_spec(tmp_path, files)
+    assert spec.data.days == (date(2024, 1, 1), date(2024, 2, 19))
+    assert files.preview == "make preview MODEL=late AS_OF=2024-02-21T00:00:00Z"
+    assert files.preview in files.yaml
+    seen = windows.window(spec.data, windows.parse_time("2024-02-21T00:00:00Z", "test"))
+    assert (seen.start, seen.end) == (date(2024, 1, 1), date(2024, 2, 20))
+    assert write(profile(days=every(1, 50))).preview == "make preview MODEL=late"
+
+
+@pytest.mark.parametrize("rows", [20, 60, 344, 1797, 10_000, 60_000, 1_000_000])
+def test_a_recipe_has_steps_enough(rows):
+    """Also when it stops as early as it may: 5 steps taught nothing."""
+    recipe = guess_recipe(rows)
+    assert (recipe.patience + 1) * recipe.steps_per_epoch >= 300
+    assert recipe.epochs * recipe.steps_per_epoch >= 600
+    assert recipe.patience <= recipe.epochs <= 300
+
+
+def test_the_recipe_is_written_as_a_guess(tmp_path):
+    files = write(profile())
+    training = valid_spec(tmp_path, files).training
+    assert (training.epochs, training.batch_size, training.early_stopping_patience) == (120, 32, 12)
+    assert "# guess: 25 steps an epoch of 792 rows" in files.yaml
+
+
+def test_whole_numbers_that_count_the_rows_are_left_out(tmp_path):
+    columns = schema(**COLUMNS | {"row": "INTEGER", "born": "INTEGER"})
+    place = [column.name for column in columns].index("row")
+    widths = {f"width_{place}": 999.0, f"width_{place + 1}": 90_000.0}
+    files = write(profile(columns, distinct={"row": 1000, "born": 1000}, **widths))
+    assert valid_spec(tmp_path, files).feature_names == ["weight", "carrier", "born"]
+    assert "row (counts the rows)" in files.yaml
 
 
 @pytest.mark.parametrize(
@@ -93,18 +292,18 @@ def test_other_numbers_are_numbers(tmp_path, kind, low, high, distinct):
 def test_a_label_that_cannot_be_learnt_is_refused(kind, low, distinct):
     found = profile(schema(**COLUMNS | {"late": kind}), label_low=low, label_high=low, distinct={"late": distinct})
     with pytest.raises(DataError, match=r"LABEL of parcels.sent: 'late' .*Make a view"):
-        new_model.write_model(MODEL, found)
+        write(found)
 
 
 def test_what_is_no_feature_is_left_out_and_named(tmp_path):
     odd = {"note": "STRING", "photo": "BYTES", "nothing": "FLOAT", "same": "STRING", "day": "DATE", "tags": "STRING[]"}
-    found = profile(schema(**COLUMNS | odd | {"span": "STRING"}), distinct={"note": 900, "nothing": 0, "same": 1})
-    files = new_model.write_model(MODEL, found)
+    found = profile(schema(**COLUMNS | odd), distinct={"note": 900, "nothing": 0, "same": 1})
+    files = write(found)
     assert valid_spec(tmp_path, files).feature_names == ["weight", "carrier"]
     comments = " ".join(line.strip(" #") for line in files.yaml.splitlines())
     assert (
         "left out: note (nearly a value per row), photo (bytes, an image?), nothing (all NULL), same (one value), "
-        "day (DATE), tags (an array), span (a reserved name)"
+        "day (DATE), tags (an array)"
     ) in comments
     assert "photo" not in files.sql
 
@@ -112,14 +311,14 @@ def test_what_is_no_feature_is_left_out_and_named(tmp_path):
 def test_a_table_without_features_is_refused():
     found = profile(schema(id="STRING", at="TIMESTAMP", late="INTEGER", note="STRING"), distinct={"note": 900})
     with pytest.raises(DataError, match=r"no feature: note \(nearly a value per row\)"):
-        new_model.write_model(MODEL, found)
+        write(found)
 
 
 @pytest.mark.parametrize("count", [8, 9, 60, 700])
 def test_it_never_has_more_than_30_lines(tmp_path, count):
     many = {f"mean_of_a_measure_{number}": "FLOAT" for number in range(count)}
     odd = {f"tags_{number}": "STRING[]" for number in range(90)}
-    files = new_model.write_model(MODEL, profile(schema(**{k: COLUMNS[k] for k in ("id", "at", "late")} | many | odd)))
+    files = write(profile(schema(**{k: COLUMNS[k] for k in ("id", "at", "late")} | many | odd)))
     assert len(files.yaml.splitlines()) <= new_model.MAX_LINES
     spec = valid_spec(tmp_path, files)
     resolved, _ = resolve_patterns(spec, ["id", "at", *many, "late"])
@@ -133,7 +332,7 @@ def test_many_alike_columns_are_one_entry(tmp_path):
     kinds |= {f"kind_{number}": "STRING" for number in range(4)} | {f"odd_{number}": "FLOAT" for number in range(3)}
     kinds |= {"odd_name": "STRING"}
     found = profile(schema(**{k: COLUMNS[k] for k in ("id", "at", "late")} | kinds))
-    spec = valid_spec(tmp_path, new_model.write_model(MODEL, found))
+    spec = valid_spec(tmp_path, write(found))
     assert [pattern.names for pattern in spec.patterns] == ["v*", "kind_*"]
     resolved, _ = resolve_patterns(spec, ["id", "at", *kinds, "late"])
     assert {feature.name: feature.kind for feature in resolved.features} == {
@@ -146,7 +345,7 @@ def test_a_table_without_a_time_is_split_by_its_keys(tmp_path):
     columns = schema(**{name: kind for name, kind in COLUMNS.items() if name != "at"})
     require_columns(model, columns)
     assert "WHERE" not in render_profile_sql(model, "my-project.parcels.sent", columns).sql
-    files = new_model.write_model(model, profile(columns, model=model))
+    files = write(profile(columns, model=model), model)
     spec = valid_spec(tmp_path, files)
     assert (spec.data.split, spec.data.event_time, spec.data.test_percent) == ("hash", None, 10)
     assert (spec.data.checks.min_rows, spec.evaluation.promote.min_examples) == (500, 50)
@@ -156,8 +355,8 @@ def test_a_table_without_a_time_is_split_by_its_keys(tmp_path):
 def test_names_that_yaml_takes_for_other_things_stay_names(tmp_path):
     model = NewModel(name="late", table="parcels.sent", label="y", key="no", time="on")
     columns = schema(no="STRING", on="DATE", y="BOOLEAN", off="FLOAT")
-    found = profile(columns, model=model, distinct={"y": 2}, first_event=date(2024, 1, 1), last_event=date(2024, 1, 1))
-    files = new_model.write_model(model, found)
+    found = profile(columns, model=model, distinct={"y": 2}, days=every(1, 2))
+    files = write(found, model)
     spec = valid_spec(tmp_path, files)
     assert (spec.label.name, spec.data.key, spec.data.event_time, spec.feature_names) == ("y", "no", "on", ["off"])
     assert "source.on >= DATE(@window_start)" in files.sql  # in the column's own type: partitions are pruned by it
@@ -165,7 +364,7 @@ def test_names_that_yaml_takes_for_other_things_stay_names(tmp_path):
 
 
 def test_a_key_that_is_none_is_said():
-    assert "# 40 of 1000 rows have none of their own" in new_model.write_model(MODEL, profile(key_values=960)).yaml
+    assert "# 40 of 1000 rows have none of their own" in write(profile(key_values=960)).yaml
 
 
 @pytest.mark.parametrize(
@@ -191,25 +390,41 @@ def test_names_that_cannot_be_are_refused(name, table, message):
         ({"label": "lat"}, "LABEL of parcels.sent: no column 'lat'. Expected one of: id, at, late"),
         ({"key": "late"}, "LABEL of parcels.sent: 'late', which is KEY too"),
         ({"time": "weight"}, "TIME of parcels.sent: 'weight' is FLOAT. Expected one of DATE, DATETIME, TIMESTAMP"),
-        ({"label": "carrier"}, "LABEL of parcels.sent: 'carrier' is STRING"),
+        ({"label": "at"}, "LABEL of parcels.sent: 'at', which is TIME too"),
+        ({"label": "made"}, "LABEL of parcels.sent: 'made' is DATE"),
+        ({"key": "id,id"}, "KEY of parcels.sent: 'id', which is KEY too"),
         ({"key": "tags"}, "KEY of parcels.sent: 'tags': an array"),
-        ({"key": "split"}, "KEY of parcels.sent: 'split': a reserved name"),
+        (
+            {"time": "year"},
+            "TIME of parcels.sent: 'year' is INTEGER",
+        ),
     ],
 )
 def test_columns_that_cannot_be_are_refused(changes, message):
     model = NewModel(**{"name": "late", "table": "parcels.sent", "label": "late", "key": "id", "time": "at"} | changes)
     with pytest.raises(DataError) as refused:
-        require_columns(model, schema(**COLUMNS, tags="STRING[]", split="STRING"))
+        require_columns(model, schema(**COLUMNS, tags="STRING[]", made="DATE", year="INTEGER"))
     assert str(refused.value).startswith(message)
+
+
+def test_a_year_says_how_it_becomes_a_time():
+    """Or that it may be left out."""
+    with pytest.raises(
+        DataError, match=r"casts it \(a year as DATE\(CAST\(year AS INT64\), 1, 1\)\), .* leave out TIME"
+    ):
+        require_columns(
+            NewModel(name="late", table="a.b", label="late", time="year"), schema(late="FLOAT", year="FLOAT")
+        )
 
 
 def test_the_look_reads_no_column_that_cannot_be_counted():
     sql = render_profile_sql(
         MODEL, "my-project.parcels.sent", schema(**COLUMNS, tags="STRING[]", place="GEOGRAPHY")
     ).sql
-    assert "APPROX_COUNT_DISTINCT(`carrier`)" in sql
+    assert "APPROX_COUNT_DISTINCT(source.carrier)" in sql
     assert "tags" not in sql
-    assert "FROM `my-project.parcels.sent`\nWHERE `at` IS NOT NULL" in sql
+    assert "place" not in sql
+    assert "FROM `my-project.parcels.sent` AS source\nWHERE source.at IS NOT NULL" in sql
 
 
 def test_an_empty_table_is_refused():

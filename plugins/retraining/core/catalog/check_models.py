@@ -24,7 +24,7 @@ from retraining.core.spec.files import (
     load_spec,
 )
 from retraining.core.spec.model import ModelSpec
-from retraining.core.spec.sql_file import used_parameters
+from retraining.core.spec.sql_file import hashes_rows, used_parameters
 
 CLOUD_WORDS = "make check-models RETRAINING_PROJECT=… RETRAINING_REGION=… looks"
 TRAINER_WORDS = "what its command describe prints, docs/trainer-contract.md"
@@ -60,12 +60,20 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
 
 def warnings_of(spec: ModelSpec, sql: str) -> list[str]:
     """Return what is allowed and yet worth a word, about a query that was taken."""
+    where, warnings = f"{spec.name}.yaml, data.query, {spec.data.source_name}", []
     if spec.data.split == "hash" and "as_of" not in used_parameters(sql):
         ignored = (
             "it ignores @as_of, so that a run of an earlier time reads what is there now, and no backfill is possible"
         )
-        return [f"{spec.name}.yaml, data.query, {spec.data.source_name}: {ignored}"]
-    return []
+        warnings.append(f"{where}: {ignored}")
+    if hashes_rows(sql, spec.data.key):
+        hashed = (
+            f"{spec.data.key} is a hash of the whole row: equal rows are one example, and a row in which a value "
+            "changes is another one: it may move between train, validation and test, and be tested on what it taught. "
+            "Name a column that stays, or several, in place of it"
+        )
+        warnings.append(f"{where}: {hashed}")
+    return warnings
 
 
 def not_looked_at(spec: ModelSpec, include: Path) -> list[str]:

@@ -129,7 +129,7 @@ def _rows(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     least = math.ceil(spec.data.checks.min_rows * spec.data.sample_percent / 100)
     if total == 0:
         days = f" between {window.start} and {window.end}" if spec.data.split == "time" else ""
-        message = f"no example{days}: look at the source tables"
+        message = f"no example{days}: {_where_examples_are(spec)}"
         yield finding(spec, "empty_window", found="0 rows", expected="examples in the window", message=message)
         return
     if total < least:
@@ -143,6 +143,14 @@ def _rows(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
             yield finding(
                 spec, "empty_split", found=f"0 rows in {name}", expected="rows in every split", message=message
             )
+
+
+def _where_examples_are(spec: ModelSpec) -> str:
+    """Return where to look for examples: of data that ended, before its end."""
+    days, as_of = spec.data.days, spec.data.whole_as_of
+    if days is None or as_of is None:
+        return "look at the source tables"
+    return f"the data ended on {days[1]} (data.days). Set the Param as_of to {as_of:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _age(plan: Plan, statistics: Statistics) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """A first YAML and SQL file of a model, from what its table holds: valid, short, every guess marked as one.
 
-In: what the user says, and the table's profile. Out: two texts.
+In: what the user says, and the table's profile. Out: two texts, and what to ask next.
 """
 
 from __future__ import annotations
@@ -10,52 +10,145 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 
 from retraining.core.data.column_roles import types_of
+from retraining.core.data.first_label import guess_label
+from retraining.core.data.first_recipe import guess_recipe
+from retraining.core.data.first_window import guess_window
 from retraining.core.data.sql import render
 from retraining.core.data.table_profile import NewModel, TableProfile, reason_left_out
 from retraining.core.errors import DataError
+from retraining.core.spec.section import column_name_for
 
-MAX_LINES = 30
+MAX_LINES = 32
 _MAX_FEATURE_LINES = 8
 _MAX_LEFT_OUT_LINES = 2
 _WIDTH = 116
-_MAX_CLASSES = 1000
-_TEST_PERCENT = 10
+_TEST_PERCENT, _VALIDATION_PERCENT = 10, 10
 _ALIKE = 4
 """Columns of one beginning that are worth a pattern."""
 _BEGINNING = re.compile(r"[A-Za-z0-9]+_|[A-Za-z]+(?=[0-9]+$)")
 _YAML_WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
+_MADE_KEY = "example_key"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFiles:
-    """The texts of `include/models/<name>.yaml` and `include/sql/<name>/examples.sql`."""
+    """The texts of `include/models/<name>.yaml` and `include/sql/<name>/examples.sql`.
+
+    `preview` is the command that looks at the model's data, of a table that ended with the time to ask for.
+    """
 
     yaml: str
     sql: str
+    preview: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Label:
-    """What the label is, why, and what a model of it must reach."""
+class _Size:
+    """Rows of the window, or of the table, and of them those that are tested."""
 
-    text: str
-    note: str
-    metric: str
-    min_value: float
+    rows: int
+    tested: float
+
+    @property
+    def trained(self) -> float:
+        return (self.rows - self.tested) * (1 - _VALIDATION_PERCENT / 100)
 
 
-def write_model(model: NewModel, profile: TableProfile) -> ModelFiles:
+def write_model(model: NewModel, profile: TableProfile, today: date) -> ModelFiles:
     """Return the files of a model that `make check-models` takes.
 
+    Args:
+        model: What its user says.
+        profile: Of its table.
+        today: A table whose newest rows are far before it has ended.
+
     Raises:
-        DataError: The label is none that can be learnt, or no column is left to be a feature.
+        DataError: The label is none that can be learnt, the times are of one day, or no column is left to be a feature.
     """
-    label, kinds, left_out = _guess_label(model, profile), {}, []
+    names = _names(model, profile)
+    label = guess_label(model, profile, _scalar(names[model.label]))
+    kinds, left_out = _features(model, profile)
+    window = guess_window(model, profile, today) if model.time else None
+    size = (
+        _Size(rows=window.rows, tested=window.test_rows)
+        if window
+        else _Size(rows=profile.rows, tested=profile.rows * _TEST_PERCENT / 100)
+    )
+    key = names[model.keys[0]] if model.key_kind == "column" else names[_MADE_KEY]
+    preview = f"make preview MODEL={model.name}"
+    if window and window.ended:
+        preview += f" AS_OF={window.as_of:%Y-%m-%dT%H:%M:%SZ}"
+    yaml = render(
+        "new_model.yaml.j2",
+        model=model,
+        profile=profile,
+        key=_scalar(key),
+        time=_scalar(names[model.time]) if model.time else "",
+        key_note=_key_note(model, profile),
+        window=window,
+        preview=preview,
+        min_rows=max(1, size.rows // 2),
+        test_percent=_TEST_PERCENT,
+        min_examples=max(1, min(1000, int(size.tested / 2))),
+        features=_feature_lines({names[name]: kind for name, kind in kinds.items()}),
+        left_out=_left_out_lines(left_out),
+        label=label,
+        recipe=guess_recipe(size.trained),
+        train_rows=int(size.trained),
+    )
+    return ModelFiles(yaml=yaml, sql=_sql(model, profile, names, kinds, label.mapped), preview=preview)
+
+
+def _sql(
+    model: NewModel, profile: TableProfile, names: Mapping[str, str], kinds: Iterable[str], mapped: Iterable[object]
+) -> str:
+    of_type = profile.of_column(model.time).column.type if model.time else "TIMESTAMP"
+    plain = [*([model.keys[0]] if model.key_kind == "column" else []), *([model.time] if model.time else []), *kinds]
+    return render(
+        "new_model.sql.j2",
+        model=model,
+        key=names[_MADE_KEY],
+        columns=[{"name": name, "as": names[name]} for name in plain],
+        label={"name": model.label, "as": names[model.label]},
+        mapped=list(mapped),
+        convert="" if of_type == "TIMESTAMP" else of_type,
+    )
+
+
+def _names(model: NewModel, profile: TableProfile) -> dict[str, str]:
+    """Return each column's name in the examples, and that of the key where the query makes one.
+
+    A name that a spec cannot have gets another one; none stands twice, whatever its case.
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    listed = [found.column.name for found in profile.columns]
+    for name in sorted(listed, key=lambda name: column_name_for(name) != name):  # those that keep theirs come first
+        names[name] = _free(column_name_for(name), taken)
+    names[_MADE_KEY] = names[_MADE_KEY] if model.keys == (_MADE_KEY,) else _free(_MADE_KEY, taken)
+    return names
+
+
+def _free(name: str, taken: set[str]) -> str:
+    count, free = 1, name
+    while free.lower() in taken:
+        count += 1
+        free = f"{name}_{count}"
+    taken.add(free.lower())
+    return free
+
+
+def _features(model: NewModel, profile: TableProfile) -> tuple[dict[str, str], list[str]]:
+    """Return the kind of each column that is a feature, and what is none, with the reason."""
+    kinds: dict[str, str] = {}
+    left_out = []
+    roles = {model.time, model.label, *(model.keys if model.key_kind == "column" else ())}
     for found in profile.columns:
         name = found.column.name
-        if name in (model.key, model.time, model.label):
+        if name in roles:
             continue
         if reason := reason_left_out(found, profile.rows):
             left_out.append(f"{name} ({reason})")
@@ -64,55 +157,14 @@ def write_model(model: NewModel, profile: TableProfile) -> ModelFiles:
     if not kinds:
         reasons = f"no feature: {', '.join(left_out) or 'no other column'}"
         raise DataError(model.source, reasons, "numbers or categories", model.way_out("has some"))
-    days, window = profile.days, min(60, max(2, profile.days))
-    test_days = min(7, max(1, window // 8))
-    rows_per_day = profile.rows / days
-    tested = rows_per_day * test_days if model.time else profile.rows * _TEST_PERCENT / 100
-    yaml = render(
-        "new_model.yaml.j2",
-        model=model,
-        profile=profile,
-        key=_scalar(model.key),
-        time=_scalar(model.time),
-        key_note=_key_note(profile),
-        window_days=window,
-        test_days=test_days,
-        min_rows=max(1, int(rows_per_day * min(window, days) / 2)),
-        test_percent=_TEST_PERCENT,
-        min_examples=max(1, min(1000, int(tested / 2))),
-        features=_feature_lines(kinds),
-        left_out=_left_out_lines(left_out),
-        label=label,
-    )
-    of_type = profile.of_column(model.time).column.type if model.time else "TIMESTAMP"
-    columns = [model.key, *([model.time] if model.time else []), *kinds, model.label]
-    sql = render("new_model.sql.j2", model=model, columns=columns, convert="" if of_type == "TIMESTAMP" else of_type)
-    return ModelFiles(yaml=yaml, sql=sql)
+    return kinds, left_out
 
 
-def _guess_label(model: NewModel, profile: TableProfile) -> _Label:
-    found, low, high = profile.of_column(model.label), profile.label_low, profile.label_high
-    values = f"{found.distinct} values from {low} to {high}"
-    name = _scalar(model.label)
-    if found.column.type in types_of("binary") and (low, high) == (0, 1) and found.distinct == 2:
-        note = "0 and 1" if found.column.type != "BOOLEAN" else "true is 1"
-        return _Label(text=f"{{name: {name}, kind: binary}}", note=note, metric="auc", min_value=0.5)
-    if found.column.type in types_of("multiclass") and low == 0 and high is not None and 1 < high < _MAX_CLASSES:
-        classes = int(high) + 1
-        text = f"{{name: {name}, kind: multiclass, classes: {classes}}}"
-        return _Label(text=text, note=values, metric="accuracy", min_value=round(1 / classes, 4))
-    if found.column.type in types_of("regression") and (found.distinct or 0) > 1:
-        return _Label(text=f"{{name: {name}, kind: regression}}", note=values, metric="r2", min_value=0.0)
-    raise DataError(
-        f"LABEL of {model.source}",
-        f"{model.label!r} ({found.column.type}) has {values}",
-        "0 and 1, classes from 0 on, or numbers",
-        model.way_out("has such a column (CAST(x > 15 AS INT64), a CASE)"),
-    )
-
-
-def _key_note(profile: TableProfile) -> str:
+def _key_note(model: NewModel, profile: TableProfile) -> str:
     missing = profile.rows - profile.key_values
+    if model.key_kind == "row":
+        equal = f"; {missing} rows repeat another" if missing else ""
+        return f"guess: a hash of the row, see the SQL{equal}. Better: KEY=, a column or several, for life"
     if not missing:
         return "one per row; decides part and shard, for life"
     return f"{missing} of {profile.rows} rows have none of their own: the checks want one per row. Choose another"

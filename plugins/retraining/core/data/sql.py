@@ -15,6 +15,7 @@ from retraining.core.untyped import ApiJson
 
 ScalarType = Literal["INT64", "FLOAT64", "STRING", "DATE", "TIMESTAMP"]
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,299}")
+_SOURCE_COLUMN = re.compile(r"[^`\\\x00-\x1f]{1,300}")
 _TABLE = re.compile(r"[a-z][a-z0-9.:-]{4,100}\.[A-Za-z0-9_]{1,1024}\.[A-Za-z0-9_-]{1,1024}")
 
 
@@ -69,8 +70,8 @@ def midnight(day: date) -> str:
 def render(template: str, **values: object) -> str:
     """Render `include/templates/<template>`. An undefined value is an error.
 
-    The filters `identifier`, `column` and `table` check names, the last two quote them too; nothing else may place a
-    name in SQL.
+    The filters `identifier`, `column`, `source_column` and `table` check names, all but the first quote them too;
+    nothing else may place a name in SQL. `text` makes a literal, for a query that its user keeps.
     """
     environment = jinja2.Environment(  # noqa: S701 - SQL, not HTML: the filters below guard what goes in
         loader=jinja2.FileSystemLoader(include_path() / "templates"),
@@ -81,6 +82,8 @@ def render(template: str, **values: object) -> str:
     )
     environment.filters["identifier"] = plain_identifier
     environment.filters["column"] = quote_column
+    environment.filters["source_column"] = quote_source_column
+    environment.filters["text"] = quote_text
     environment.filters["table"] = quote_table
     return environment.get_template(template).render(**values)
 
@@ -103,6 +106,27 @@ def quote_column(name: str) -> str:
         SpecError: It is no plain column name.
     """
     return f"`{plain_identifier(name)}`"
+
+
+def quote_source_column(name: str) -> str:
+    """Return the name of a column of a user's own table in backticks where it needs them: BigQuery's may have spaces.
+
+    https://cloud.google.com/bigquery/docs/schemas#flexible-column-names
+
+    Raises:
+        SpecError: It has what no quotes hold.
+    """
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        return name
+    if not _SOURCE_COLUMN.fullmatch(name):
+        raise SpecError("SQL", f"column name {name!r}", "a name without ` and \\", "Rename the column in a view")
+    return f"`{name}`"
+
+
+def quote_text(value: str) -> str:
+    """Return a text as a literal: https://cloud.google.com/bigquery/docs/reference/standard-sql/lexical#escape_sequences."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + "".join(letter if letter.isprintable() else f"\\U{ord(letter):08x}" for letter in escaped) + "'"
 
 
 def quote_table(name: str) -> str:

@@ -40,6 +40,7 @@ from retraining.core.report.regression import Agreement, BaselineRow, Residuals,
 from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_reported_run
 from retraining.core.report.started import explain_trigger, further_causes
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
+from retraining.core.report.training import training_warnings
 from retraining.core.settings import include_path
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
@@ -292,6 +293,11 @@ class Page:
     def charts(self) -> list[charts.LineChart]:
         """Curves of the training."""
         return training_charts(self.run.report) if self.run.report else []
+
+    @property
+    def training_warnings(self) -> list[str]:
+        """What speaks against the training, by its report."""
+        return list(training_warnings(self.run.report)) if self.run.report else []
 
     @property
     def unpriced(self) -> list[TaskTiming]:

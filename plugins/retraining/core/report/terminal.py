@@ -15,6 +15,7 @@ from retraining.core.report.failures import heading, parts_of
 from retraining.core.report.page import outcome
 from retraining.core.report.run import Run
 from retraining.core.report.started import explain_trigger, further_causes
+from retraining.core.report.training import training_warnings
 
 LISTED_KINDS = ("plan", "checks", "evaluation", "decision", "registration")
 """What a list and a comparison are made of; why a run ended as it did is told from all."""
@@ -55,6 +56,8 @@ def explain_run(run: Run) -> Iterator[str]:
         yield f"          and by {words}, at {event.at:%Y-%m-%d %H:%M} UTC: {event.reason}"
     for finding in run.checks.findings if run.checks else ():
         yield f"data      {finding.severity}: {finding.words}"
+    for warning in training_warnings(run.report) if run.report else ():
+        yield f"training  warn: {warning}"
     for gate in run.decision.gates if run.decision else ():
         yield f"{'passed' if gate.passed else 'FAILED':<9} {gate.gate}: {gate.words}"
     yield from _failed(run.failure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
@@ -16,7 +17,7 @@ SamplePercent = Annotated[float, Field(ge=0.001, le=100)]
 SqlPath = Annotated[str, StringConstraints(max_length=500, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
 
 
-_OF_TIME = ("event_time", "label_lag_days", "window_days", "test_days")
+_OF_TIME = ("event_time", "days", "label_lag_days", "window_days", "test_days")
 
 
 class DataChecks(Section):
@@ -86,7 +87,8 @@ class ExportMachines(Section):
 class Data(Section):
     """Where examples come from. `query` and `golden_query` are paths below include/sql; windows are whole UTC days.
 
-    With `split: hash` examples have no time: all are read, and the test split is a share of the keys. Examples of
+    With `split: hash` examples have no time: all are read, and the test split is a share of the keys. `days` are the
+    first and the last day of data that ended: no clock starts a run of it, and a backfill takes these days. Examples of
     `files` need no query. `weight` is a column that says how much an example counts, in training and wherever quality
     is measured.
     """
@@ -98,6 +100,7 @@ class Data(Section):
     weight: ColumnName | None = None
     split: Literal["time", "hash"] = "time"
     event_time: ColumnName | None = None
+    days: Annotated[tuple[date, date] | None, Field(exclude_if=lambda value: value is None)] = None
     time_travel: bool = False
     label_lag_days: Annotated[int, Field(ge=0, le=365)] = 1
     window_days: Annotated[int, Field(ge=2, le=3650)] = 60
@@ -120,6 +123,20 @@ class Data(Section):
         if value and ".." in PurePosixPath(value).parts:
             raise ValueError("the path must stay below include/sql: remove '..'")
         return value
+
+    @field_validator("days")
+    @classmethod
+    def _days_rise(cls, value: tuple[date, date] | None) -> tuple[date, date] | None:
+        if value and value[0] > value[1]:
+            raise ValueError(f"days are the first and the last, got {value[0]} and {value[1]}: swap them")
+        return value
+
+    @property
+    def whole_as_of(self) -> datetime | None:
+        """The time from which on a run's window holds the last day of data that ended; None: it goes on."""
+        if self.days is None:
+            return None
+        return datetime.combine(self.days[1] + timedelta(days=1 + self.label_lag_days), time(), tzinfo=UTC)
 
     @property
     def source_name(self) -> str:

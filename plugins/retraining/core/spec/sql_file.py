@@ -136,6 +136,20 @@ def _system_times(sql: str) -> list[str]:
     ]
 
 
+def hashes_rows(sql: str, key: str) -> bool:
+    """Return whether a query makes its key of a whole row, `TO_JSON_STRING(source) … AS key`, and not of columns."""
+    words = [word.strip("`") for _, word, _ in _tokens(sql)]
+    end = next((at for at in range(1, len(words)) if (words[at - 1].upper(), words[at]) == ("AS", key)), 0)
+    depth, start = 0, end
+    while start and (depth or words[start - 1] != ",") and words[start - 1].upper() not in ("SELECT", "DISTINCT"):
+        start -= 1
+        depth += (words[start] == ")") - (words[start] == "(")
+    made = words[start:end]
+    return any(
+        [made[at].upper(), made[at + 1], made[at + 3]] == ["TO_JSON_STRING", "(", ")"] for at in range(len(made) - 3)
+    )
+
+
 def _require_parameters(used: set[str], required: Collection[str], optional: Collection[str], where: str) -> None:
     known = (*required, *optional)
     listed = ", ".join(f"@{name}" for name in known)

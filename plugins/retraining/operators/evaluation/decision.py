@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from airflow.sdk import Context
 
-from retraining.core.documents import Checks, Decision, EvaluateRequest, Evaluation, Plan
+from retraining.core.documents import Checks, Decision, EvaluateRequest, Evaluation, Plan, Report
 from retraining.core.notification import notices
 from retraining.core.notification.notices import Notice
 from retraining.core.promotion import approvals, gates
+from retraining.core.report.training import training_warnings
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
@@ -35,6 +36,9 @@ class DecideOperator(RunTask, CloudOperator):
             "evaluation": record.document_digest(Evaluation),
         }
         decision = record.find_document(Decision) or record.write_once(gates.decide(plan, request, evaluation, digests))
+        report = record.find_document(Report)
+        for warning in training_warnings(report) if report else ():
+            self.log.warning("training: %s", warning)
         for gate in decision.gates:
             self.log.info("%s %s: %s", "passed" if gate.passed else "FAILED", gate.gate, gate.words)
         self.log.info(decision.words)

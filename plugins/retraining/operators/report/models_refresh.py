@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -147,7 +148,7 @@ def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, rep
     versions = shown_versions(live)
     try:
         spec = load_spec(_path(model))
-        summary = summarize(spec, live, versions, runs, watches, now)
+        summary = summarize(spec, replace(live, ticks=data_days(spec) is None), versions, runs, watches, now)
     except SpecError as error:
         summary = unread(model, earlier.summary if earlier else None, str(error), now)
     return ModelOverview(
@@ -179,7 +180,6 @@ def _ask(cloud: CloudPort, model: str) -> Live:
         traffic=endpoint.traffic if endpoint else {},
         rollout=Rollout.parse(rollout, storage.rollout_uri(bucket, model)) if rollout else None,
         pause=Pause.parse(pause, storage.pause_uri(bucket, model)) if pause else None,
-        ticks=data_days() is None,
     )
 
 

@@ -140,6 +140,11 @@ def name_columns_by_a_star(client: bigquery.Client) -> list[str]:
     return sorted(rows_of(client, about(name, "SELECT *, FARM_FINGERPRINT('a') AS f FROM $t"))[0])
 
 
+def keep_capitals(client: bigquery.Client) -> list[str]:
+    name = table_of(client, "SELECT 1 AS TVnews, 2 AS other")
+    return list(rows_of(client, about(name, "SELECT *, FARM_FINGERPRINT('a') AS Print FROM $t"))[0])
+
+
 def cast_to_numeric(client: bigquery.Client) -> decimal.Decimal:
     return rows_of(client, "SELECT CAST('0.123456789' AS NUMERIC) AS n")[0]["n"]
 
@@ -151,6 +156,7 @@ def fingerprint_of_a_long_text(client: bigquery.Client) -> int:
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
+    "column_case": (keep_capitals, ["TVnews", "other", "Print"]),
     "created_types": (type_of_a_created_column, "JSON"),
     "destinations": (write_a_destination, [{"n": 7}]),
     "dml_counts": (count_updates, 2),

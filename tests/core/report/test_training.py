@@ -1,0 +1,51 @@
+"""What a training's report says against it: on the page, in a shell."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from retraining.core.documents.training import Report
+from retraining.core.report.page import render
+from retraining.core.report.run import read_reported_run
+from retraining.core.report.terminal import explain_run
+from retraining.core.report.training import training_warnings
+from tests.support.contracts import EXAMPLES
+
+REPORT = json.loads((EXAMPLES / "report__first_attempt.json").read_text())
+LEARNT = {"best_epoch": 3, "epochs_run": 6, "steps": 516}
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    return {**REPORT, **LEARNT, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, []),
+        ({"steps": 200}, []),
+        ({"steps": 5}, ["5 optimizer steps are few (expected at least 200)"]),
+        ({"best_epoch": 6}, ["the best epoch is the last of 6: the training was still getting better"]),
+        ({"best_epoch": 1, "epochs_run": 1, "steps": 3}, ["3 optimizer steps", "the best epoch is the last of 1"]),
+        (
+            {"steps": 1, "framework": REPORT["framework"] | {"tensorflow": "none", "packages": {"scikit-learn": "1"}}},
+            [],
+        ),
+    ],
+    ids=["learnt", "just enough", "few steps", "not over", "both", "no steps of its own"],
+)
+def test_a_short_training_is_found(changes, found):
+    warnings = list(training_warnings(Report.parse(json.dumps(report(**changes)).encode(), "test")))
+    assert len(warnings) == len(found)
+    assert all(warning.startswith(words) for warning, words in zip(warnings, found, strict=True))
+
+
+def test_it_stands_on_the_page_and_in_the_shell():
+    plan = json.loads((EXAMPLES / "plan__scheduled.json").read_text())
+    short = {"plan": plan, "report": report(steps=5)}
+    assert "Warning: 5 optimizer steps are few" in render(short)
+    assert "Warning" not in render(short | {"report": report()})
+    assert any(line.startswith("training  warn: 5 optimizer steps") for line in explain_run(read_reported_run(short)))
