@@ -268,7 +268,7 @@ typecheck: $(VENV)/airflow/.ready ## mypy, strict
 .PHONY: check-models
 check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json (RETRAINING_PROJECT and RETRAINING_REGION: ask BigQuery too)
 	@mkdir -p build
-	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.catalog.check_models --json-schema build/model.schema.json $(if $(RETRAINING_REGION),--region $(RETRAINING_REGION))
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.catalog.check_models --json-schema build/model.schema.json --day $$(date -u +%F) $(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),--cloud) $(if $(RETRAINING_REGION),--region $(RETRAINING_REGION))
 	@$(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.check_queries --project $(RETRAINING_PROJECT) --region $(RETRAINING_REGION),:)
 
 .PHONY: contracts

@@ -26,7 +26,7 @@ data:
   checks: {{min_rows: {min_rows}}}
 features: [{{name: carrier, kind: categorical}}, {{name: weight, kind: numeric}}, {{name: same, kind: numeric}}]
 label: {{name: late, kind: binary}}
-training: {{model: wide_deep}}
+training: {{{training}}}
 evaluation: {{metric: auc, min_value: 0.6}}
 """
 SQL = """
@@ -58,15 +58,24 @@ def client(local_cloud) -> bigquery.Client:
 @pytest.fixture
 def ask(client, local_cloud, tmp_path, monkeypatch, capsys):
     """Writes a model of the test's own and previews it; returns the exit code, output and errors."""
-    for folder in ("prices", "regions"):
+    for folder in ("prices", "regions", "containers"):
         shutil.copytree(include_path() / folder, tmp_path / folder)
     name = f"preview_{uuid.uuid4().hex[:10]}"
     monkeypatch.setattr(preview, "include_path", lambda: tmp_path)
 
-    def run(*, model: str = name, late: str = "late", min_rows: int = 100, as_of: str = "2024-02-01T06:00:00Z"):
+    def run(
+        *,
+        model: str = name,
+        late: str = "late",
+        min_rows: int = 100,
+        as_of: str = "2024-02-01T06:00:00Z",
+        training: str = "model: wide_deep",
+    ):
         (tmp_path / "models").mkdir()
         (tmp_path / "sql" / name).mkdir(parents=True)
-        (tmp_path / "models" / f"{name}.yaml").write_text(SPEC.format(name=name, min_rows=min_rows), encoding="utf-8")
+        (tmp_path / "models" / f"{name}.yaml").write_text(
+            SPEC.format(name=name, min_rows=min_rows, training=training), encoding="utf-8"
+        )
         (tmp_path / "sql" / name / "examples.sql").write_text(SQL.format(late=late), encoding="utf-8")
         code = preview.main([model, "--as-of", as_of])
         left = [table.table_id for table in client.list_tables(local_cloud.dataset) if name in table.table_id]
@@ -105,8 +114,12 @@ def test_data_that_is_not_fit_is_said_with_every_finding(ask):
         ({"as_of": "2034-01-01"}, "after the run's own time"),
         ({"model": "nothing"}, "MODEL: no model 'nothing'. Expected one of: preview_"),
         ({"as_of": "2020-01-01"}, "no example between 2019-12-11 and 2019-12-31"),
+        (
+            {"training": "model: wide_deep, runtime: {framework: '2.15'}", "as_of": "2026-01-01"},
+            "2.15: its pre-built container ended on 2025-11-14, and the run is of 2026-01-01",
+        ),
     ],
-    ids=["a wrong query", "no time", "a time to come", "no model", "no data"],
+    ids=["a wrong query", "no time", "a time to come", "no model", "no data", "an ended container"],
 )
 def test_what_would_end_a_run_is_refused(ask, changes, message):
     code, _, err = ask(**changes)

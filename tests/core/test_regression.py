@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date, timedelta
 
 import pytest
 from pydantic import ValidationError
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 from retraining.core import documents
 from retraining.core.checks import dataset
 from retraining.core.checks.quarantine import days_to_leave_out
+from retraining.core.checks.regression import day_finding, shifted_days
 from retraining.core.data import statistics
 from retraining.core.errors import DataError
 from retraining.core.jobs import requests
@@ -203,8 +205,38 @@ def test_a_day_with_another_mean_is_named(plan):
     _, judged = judge(plan, means=(20, 38))
     (finding,) = judged.findings
     assert (finding.check, finding.severity) == ("max_label_shift", "warn")
-    assert finding.expected == "29, the days' median, give or take 5 (1 deviations within a day)"
+    assert finding.expected == "on 2013-11-10 29, the days' median, give or take 5 (1 deviations within a day)"
     assert judge(make_plan(make_hourly(checks={"max_label_shift": None})), means=(20, 38))[1].findings == ()
+
+
+def weeks_of_days(plan, count, mean_of):
+    """Days with rows like the first one's, each with a mean of its own."""
+    day = statistics.build_days(plan, rows())[0]
+    spans = [date(2013, 9, 2) + timedelta(days=place) for place in range(count)]  # from a Monday on
+    return [
+        day.model_copy(update={"span": span, "label": day.label.model_copy(update={"mean": mean_of(span)})})
+        for span in spans
+    ]
+
+
+def quiet_weekends(span):
+    return 20.0 if span.weekday() < 5 else 80.0
+
+
+def test_ordinary_weekends_are_no_shift(plan):
+    """However far from the other days': they are held against each other, where there are weeks of them."""
+    days = weeks_of_days(plan, 60, quiet_weekends)
+    assert shifted_days(plan.spec, days) == []
+    odd = {date(2013, 10, 5): 20.0, date(2013, 10, 9): 80.0}  # a Saturday like a Wednesday, and the other way round
+    shifted = weeks_of_days(plan, 60, lambda span: odd.get(span, quiet_weekends(span)))
+    assert [day.span for day in shifted_days(plan.spec, shifted)] == list(odd)
+    told = day_finding(plan.spec, shifted[33], shifted)
+    assert told.expected == "80, the Saturdays' median, give or take 5 (1 deviations within a day)"
+
+
+def test_less_than_three_weeks_are_held_against_all_days(plan):
+    days = weeks_of_days(plan, 14, quiet_weekends)
+    assert len(shifted_days(plan.spec, days)) == 4
 
 
 def test_such_a_day_can_be_left_out():

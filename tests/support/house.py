@@ -24,6 +24,7 @@ FLOORS = {
             "retraining.hooks.ports",
             "retraining.hooks.cloud",
             "retraining.operators.data",
+            "retraining.operators.planning",
         ),
     ),
     "retraining.web": Room(

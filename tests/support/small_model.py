@@ -180,6 +180,7 @@ FACT = (
     "value",
     "outside",
     "also_tested",
+    "correlation",
 )
 
 

@@ -15,13 +15,12 @@ from pathlib import Path
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.catalog.cost import load_prices, query_cost
-from retraining.core.catalog.hardware import load_hardware, require_machines
-from retraining.core.catalog.trainers import require_trainer
 from retraining.core.checks import dataset
 from retraining.core.documents import Plan
 from retraining.core.documents.plan import Trigger
 from retraining.core.errors import SpecError
 from retraining.core.planning import plan, windows
+from retraining.core.printable import printable
 from retraining.core.report.preview import describe_preview
 from retraining.core.settings import include_path
 from retraining.core.spec import files
@@ -32,6 +31,7 @@ from retraining.hooks.shell import print_answer
 from retraining.operators.data.earlier_runs import read_history
 from retraining.operators.data.query_columns import query_columns
 from retraining.operators.data.run_table import RunTable
+from retraining.operators.planning.possible_runs import require_possible
 
 
 def make_plan(model: str, as_of: str, cloud: CloudPort, include: Path) -> Plan:
@@ -46,7 +46,6 @@ def make_plan(model: str, as_of: str, cloud: CloudPort, include: Path) -> Plan:
         raise SpecError("MODEL", f"no model {model!r}", f"one of: {', '.join(known)}", suggest(model, known))
     spec = files.load_spec(path)
     require_trainable(spec, load_capabilities())
-    require_trainer(spec, include)
     name, now = f"preview-{uuid.uuid4().hex}", cloud.clock.now()
     asked = plan.AskedRun(
         as_of=windows.resolve_as_of(as_of, None, None, now, now),
@@ -65,8 +64,10 @@ def make_plan(model: str, as_of: str, cloud: CloudPort, include: Path) -> Plan:
         settings=cloud.settings,
         prices=load_prices(include),
         columns=query_columns(cloud.warehouse, spec, sql),
+        frozen_set_sql=files.load_frozen_set_query(spec, include),
     )
-    require_machines(made.spec, load_hardware(include), made.region, made.machines)
+    for warning in require_possible(cloud, made, include):
+        print(printable(f"warning: {warning}"), file=sys.stderr)
     return made
 
 

@@ -131,3 +131,24 @@ def test_what_only_the_cloud_knows_is_said(tmp_path, capsys):
     assert "late: ok (1 features and dist*, " in out
     assert "late.yaml: not looked at: which columns the features dist* are (make check-models RETR" in err
     assert "late.yaml: not looked at: whether there are files gs://a-bucket/*.csv, and" in err
+
+
+@pytest.mark.parametrize(("day", "warned"), [("2025-11-13", False), ("2025-11-14", True)])
+def test_a_runtime_that_ended_is_warned_of(tmp_path, capsys, day, warned):
+    """On its last day it is there; afterwards `plan` would refuse each run."""
+    spec = SPEC_YAML.replace(
+        "training: {model: wide_deep,", "training: {model: wide_deep, runtime: {framework: '2.15'},"
+    )
+    assert check_models.main([*include(tmp_path, late=spec), "--day", day]) == 0
+    ended = "warning: late.yaml, training.runtime.framework: 2.15: its pre-built container ended on 2025-11-14"
+    assert (ended in capsys.readouterr().err) == warned
+
+
+def test_what_the_cloud_is_asked_next_is_not_called_unseen(tmp_path, capsys):
+    """With a project the same command looks at it, so that the two do not contradict each other."""
+    spec = SPEC_YAML.replace("{name: distance,", "{names: 'dist*',")
+    arguments = include(tmp_path, late=spec)
+    assert check_models.main(arguments) == 0
+    assert "not looked at: which columns" in capsys.readouterr().err
+    assert check_models.main([*arguments, "--cloud"]) == 0
+    assert "not looked at" not in capsys.readouterr().err

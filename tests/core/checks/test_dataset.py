@@ -191,3 +191,45 @@ def test_what_only_this_spec_cannot_read_blocks(changes, column, type_, words):
     assert not list(misfits(make_spec(), columns))
     (found_one,) = misfits(make_spec(**changes), columns)
     assert words in found_one.message
+
+
+def rows_with(section, **values):
+    """The good rows with other facts about a feature; of categories one per row."""
+    rows = statistics_rows()
+    places = [row for row in rows if row["section"] == section]
+    for place, row in enumerate(places):
+        row.update({name: value[place % 2] if isinstance(value, tuple) else value for name, value in values.items()})
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (rows_with("numeric", correlation=1.0), "distance and the label late have a correlation of 1.00000"),
+        (rows_with("numeric", correlation=-0.9995), "distance and the label late have a correlation of -0.99950"),
+        (rows_with("category", low=(0.0, 1.0), high=(0.0, 1.0)), "each of the 2 categories of carrier has one late"),
+        (rows_with("numeric", correlation=0.99), None),
+        (rows_with("numeric", correlation=float("nan")), None),
+        (rows_with("category", low=(0.0, 0.0), high=(0.0, 1.0)), None),
+        (rows_with("category", low=0.0, high=0.0), None),
+        (rows_with("category", low=(0.0, 1.0), high=(0.0, 1.0), distinct_count=9), None),
+    ],
+    ids=[
+        "the label itself",
+        "turned round",
+        "a class each",
+        "nearly",
+        "never changes",
+        "one category is mixed",
+        "one label",
+        "by chance",
+    ],
+)
+def test_a_feature_that_gives_the_label_away_is_named(small_plan, rows, words):
+    """As a warning, with the way out; the run goes on."""
+    checks = from_rows(small_plan, rows)
+    assert checks.passed
+    assert names(checks) == (["label_leak"] if words else [])
+    if words:
+        assert checks.findings[0].words.startswith(words)
+        assert "Take it out of the query and of features" in checks.findings[0].words

@@ -116,6 +116,18 @@ def test_one_statement_counts_days_keys_labels_and_events(table):
     assert check_data(table.plan(), table.snapshot(), found).findings == ()
 
 
+def test_a_feature_that_is_the_label_is_named(table):
+    """A number that turns it round and a category that spells it; not what only leans on it."""
+    table.make("1 - 2.0 * IF(MOD(row_hash, 4) = 0, 1, 0) AS distance, IF(MOD(row_hash, 4) = 0, 'AA', 'UA') AS carrier")
+    found = table.judge()
+    assert [(item.check, item.feature, item.severity) for item in found.findings] == [
+        ("label_leak", "carrier", "warn"),
+        ("label_leak", "distance", "warn"),
+    ]
+    table.make("IF(MOD(row_hash, 4) = 0 OR row_hash = 7, 'AA', 'UA') AS carrier, MOD(row_hash, 4) * 1.0 AS distance")
+    assert table.judge().findings == ()
+
+
 def test_many_bad_rows_are_found_by_their_checks_at_once(table):
     """Each by its own; one statement counts them all."""
     table.make(

@@ -60,6 +60,8 @@ class NumericStatistics:
     mean: Number | None
     stddev: Number | None
     quantiles: Annotated[tuple[Number, ...], Limits(max_length=21)]
+    label_correlation: Number | None = None
+    """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,8 @@ class CategoricalStatistics:
     nulls: Count
     distinct: Count
     top: Annotated[tuple[ValueCount, ...], Limits(max_length=1000)]
+    label_by_category: bool = False
+    """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,16 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
-from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
+from retraining.core.catalog.containers import (
+    Containers,
+    load_containers,
+    require_serving_container,
+    require_training_container,
+)
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError
@@ -31,8 +37,15 @@ TRAINER_WORDS = "what its command describe prints, docs/trainer-contract.md"
 REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
 
 
-def check(path: Path, include: Path, region: str | None = None) -> str:
+def check(path: Path, include: Path, region: str | None = None, day: date | None = None, *, cloud: bool = False) -> str:
     """Return one line about a model. With a region its accelerators must be there.
+
+    Args:
+        path: Of its YAML file.
+        include: The folder with its SQL.
+        region: Where it runs.
+        day: Containers that ended by then are warned of; None: by the day of their table.
+        cloud: Whether BigQuery and the bucket are asked next (`check_queries`): then nothing is said of what they know.
 
     Raises:
         SpecError: Its YAML or SQL file is wrong.
@@ -50,7 +63,8 @@ def check(path: Path, include: Path, region: str | None = None) -> str:
     require_training_container(spec, containers)
     require_serving_container(spec, "", containers)
     schedule = spec.schedule or "no schedule"
-    for line in [*(f"warning: {warning}" for warning in warnings_of(spec, sql)), *not_looked_at(spec, include)]:
+    warnings = [*warnings_of(spec, sql), *ended_containers(spec, containers, day or containers.effective)]
+    for line in [*(f"warning: {warning}" for warning in warnings), *not_looked_at(spec, include, cloud=cloud)]:
         print(printable(line), file=sys.stderr)
     features = " and ".join(
         [*([f"{len(spec.features)} features"] if spec.features else []), *(pattern.names for pattern in spec.patterns)]
@@ -76,13 +90,27 @@ def warnings_of(spec: ModelSpec, sql: str) -> list[str]:
     return warnings
 
 
-def not_looked_at(spec: ModelSpec, include: Path) -> list[str]:
+def ended_containers(spec: ModelSpec, containers: Containers, day: date) -> list[str]:
+    """Return why `plan` would refuse a run of a day for its pre-built containers, which Vertex AI takes away."""
+    found = []
+    try:
+        require_training_container(spec, containers, day)
+    except RetrainingError as error:
+        found.append(str(error))
+    try:
+        require_serving_container(spec, "", containers, day)
+    except RetrainingError as error:
+        found.append(str(error))
+    return found
+
+
+def not_looked_at(spec: ModelSpec, include: Path, *, cloud: bool = False) -> list[str]:
     """Return what of a model is known to nobody but its cloud or its image."""
     parts = []
-    if spec.patterns:
+    if spec.patterns and not cloud:
         named = ", ".join(pattern.names for pattern in spec.patterns)
         parts.append(f"which columns the features {named} are ({CLOUD_WORDS})")
-    if spec.data.files is not None:
+    if spec.data.files is not None and not cloud:
         uris = ", ".join(spec.data.files.uris)
         parts.append(f"whether there are files {uris}, and whether they have these columns ({CLOUD_WORDS})")
     trainer = trainer_path(spec, include)
@@ -103,6 +131,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json-schema", type=Path, help="write the JSON Schema of a model's YAML file here")
     parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
     parser.add_argument("--region", help="also check that the accelerators exist there")
+    parser.add_argument(
+        "--day", type=date.fromisoformat, help="warn of containers ended by then (default: their table's day)"
+    )
+    parser.add_argument("--cloud", action="store_true", help="BigQuery is asked next: do not name what only it knows")
     options = parser.parse_args(arguments)
     failed = False
     try:
@@ -116,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     for path in paths:
         try:
-            print(printable(check(path, include, options.region)))
+            print(printable(check(path, include, options.region, options.day, cloud=options.cloud)))
         except RetrainingError as error:
             failed = True
             print(printable(str(error), keep_lines=True), file=sys.stderr)

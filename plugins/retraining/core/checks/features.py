@@ -17,6 +17,9 @@ from retraining.core.documents.checks import (
 )
 from retraining.core.spec.model import ModelSpec
 
+_ROWS_PER_CATEGORY = 10
+"""On average; of categories with fewer rows each may have one label by chance."""
+
 _WRONG = {
     "missing": "are not there",
     "elsewhere": "are outside the folder that objects names",
@@ -34,6 +37,7 @@ def feature_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findin
         yield from _objects(spec, name, statistics)
         if train.rows:
             yield from _constant(spec, name, train)
+            yield from _leak(spec, name, train)
     yield from _new_categories(spec, statistics)
 
 
@@ -128,6 +132,24 @@ def _only_value(statistics: NumericStatistics | CategoricalStatistics) -> str | 
     if isinstance(statistics, NumericStatistics):
         return f"{statistics.min:g}" if statistics.min == statistics.max else None
     return repr(statistics.top[0].value) if statistics.distinct == 1 else None
+
+
+def _leak(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Finding]:
+    """Yield a feature that gives the label away: a model of it is worth nothing where the label is not known yet."""
+    statistics, label = train.features[name], spec.label.name
+    if isinstance(statistics, NumericStatistics) and statistics.label_correlation is not None:
+        found = f"a correlation of {statistics.label_correlation:.5f} in train"
+        why = f"{name} and the label {label} have a correlation of {statistics.label_correlation:.5f}"
+    elif isinstance(statistics, CategoricalStatistics) and statistics.label_by_category:
+        if train.rows < _ROWS_PER_CATEGORY * statistics.distinct:
+            return  # by chance
+        found = f"{statistics.distinct} categories of one label each in train"
+        why = f"each of the {statistics.distinct} categories of {name} has one {label} in all its rows"
+    else:
+        return
+    message = f"{why}: is it the label itself, or known only after it? Take it out of the query and of features"
+    expected = "a feature that does not tell the label by itself"
+    yield finding(spec, "label_leak", feature=name, found=found, expected=expected, message=message)
 
 
 def _new_categories(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:

@@ -35,6 +35,8 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import TemplateValues
 
 MAX_CATEGORIES = 1000
+LEAKING_CORRELATION = 0.999
+"""Of a number with the label: what is so near is the label in other words."""
 QUANTILE_STEPS = 20
 SPLITS = ("train", "validation", "test")
 _AUXILIARY = ("auxiliary_rows", "auxiliary")
@@ -289,6 +291,7 @@ def _numeric(rows: list[Row], row_count: int) -> NumericStatistics:
         mean=_number(row["mean"], str(row["feature"])) if row else None,
         stddev=_number(row["deviation"], str(row["feature"])) if row else None,
         quantiles=tuple(float(value) for value in quantiles if value is not None),
+        label_correlation=_leak(row) if row else None,
     )
 
 
@@ -351,7 +354,20 @@ def _categorical(rows: list[Row]) -> CategoricalStatistics:
         nulls=sum(int(row["row_count"]) for row in rows if row["value"] is None),
         distinct=max((int(row["distinct_count"]) for row in known), default=0),
         top=tuple(counted[:MAX_CATEGORIES]),
+        label_by_category=_tells_the_label(known),
     )
+
+
+def _leak(row: Row) -> float | None:
+    """Return the correlation with the label of a feature that gives it away; None: it does not."""
+    correlation = finite(row.get("correlation"))
+    return correlation if correlation is not None and abs(correlation) >= LEAKING_CORRELATION else None
+
+
+def _tells_the_label(rows: list[Row]) -> bool:
+    """Whether each category has one label in all its rows, and not all have the same."""
+    ends = [(row["low"], row["high"]) for row in rows if row.get("low") is not None]
+    return all(low == high for low, high in ends) and len({low for low, _ in ends}) > 1
 
 
 def _day_feature(row: Row) -> DayFeature:

@@ -39,6 +39,8 @@ class NumericStatistics(Value):
     mean: Number | None
     stddev: Number | None
     quantiles: Annotated[tuple[Number, ...], Field(max_length=21)]
+    label_correlation: Annotated[Number | None, Field(exclude_if=lambda value: value is None)] = None
+    """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
 
 
 class ValueCount(Value):
@@ -55,6 +57,8 @@ class CategoricalStatistics(Value):
     nulls: Count
     distinct: Count
     top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
+    label_by_category: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
 
 
 class UnreadableObjects(Value):

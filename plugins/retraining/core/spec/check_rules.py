@@ -63,6 +63,7 @@ RULES: dict[str, Rule] = {
     "ranges": _OF_DAYS,
     "all_null": _FIXED,
     "constant": Rule(severity="warn"),
+    "label_leak": Rule(severity="warn"),
     "empty_image": _FIXED,
     "objects": Rule(severity="block"),
     "new_category": Rule(severity="warn", may_be=(), key="on_new_category"),

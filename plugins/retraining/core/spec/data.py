@@ -24,9 +24,9 @@ class DataChecks(Section):
     """What the examples must satisfy before anything is paid for. Counts are rows, the rest shares in [0, 1].
 
     `ranges` are closed intervals of numeric features. `max_label_shift` bounds a regression's label: how far a day's
-    mean may be from the days' median mean, in deviations of the label within a day. `max_volume_change` is the share by
-    which a run may have more or fewer rows than the median of the last `volume_runs` runs; `severity` overrides a
-    check's own, by its name.
+    mean may be from the median mean of its weekday, in deviations of the label within a day. `max_volume_change` is the
+    share by which a run may have more or fewer rows than the median of the last `volume_runs` runs; `severity`
+    overrides a check's own, by its name.
     """
 
     min_rows: Count = 1000

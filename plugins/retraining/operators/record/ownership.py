@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from airflow.sdk import Context
+from typing import TYPE_CHECKING, Any
 
 from retraining.core.documents import Plan, ScoringPlan
 from retraining.core.naming import storage, trust, vertex
@@ -18,6 +16,9 @@ from retraining.core.naming.trust import (
 from retraining.core.retention.spans import whole_second
 from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
+
+if TYPE_CHECKING:  # `preview` asks here too, without Airflow
+    from airflow.sdk import Context
 
 
 def own_run(cloud: CloudPort, context: Context, run_uri: str) -> Record:
@@ -84,6 +85,18 @@ def require_own_bucket(cloud: CloudPort) -> None:
     uri = storage.owner_uri(settings.bucket)
     stored = cloud.artifacts.write_once(uri, settings.environment.encode(), "text/plain")
     trust.require_own_bucket(uri, stored[:300].decode(errors="replace").strip(), settings.environment)
+
+
+def require_nobodys_bucket(cloud: CloudPort) -> None:
+    """Refuse a bucket that is another environment's; one that is nobody's stays so.
+
+    Raises:
+        SettingsError: Another environment's documents are in it.
+    """
+    settings = cloud.settings
+    uri = storage.owner_uri(settings.bucket)
+    if (stored := cloud.artifacts.read_some([uri]).get(uri)) is not None:
+        trust.require_own_bucket(uri, stored[:300].decode(errors="replace").strip(), settings.environment)
 
 
 def require_own_model(cloud: CloudPort, model: str, *, staging: bool = False) -> None:
