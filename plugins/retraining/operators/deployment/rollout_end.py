@@ -26,20 +26,16 @@ LOGGER = logging.getLogger(__name__)
 TRAFFIC_TRIES = 3
 
 
-def settle_run(cloud: CloudPort, model: str, dag_run: str, record: Record | None) -> bool:
+def settle_run(cloud: CloudPort, model: str, dag_run: str) -> bool:
     """Settle what an ended DAG run left of its deployment; False when something is still under way.
 
     Args:
         cloud: The hooks.
         model: Of the run.
         dag_run: Label of the DAG run.
-        record: Of the run; None: it came to no plan.
     """
     state = RolloutState(cloud, model)
     rollout = state.read_rollout()
-    if not rollouts.is_open(rollout):
-        _fence_off(cloud, state, dag_run, record)
-        return True
     if rollout is None or rollout.dag_run != dag_run:
         return True
     try:
@@ -49,20 +45,30 @@ def settle_run(cloud: CloudPort, model: str, dag_run: str, record: Record | None
         return False
 
 
-def _fence_off(cloud: CloudPort, state: RolloutState, dag_run: str, record: Record | None) -> None:
-    """See to it that a process of an ended run that lives still begins no rollout."""
-    if record is None or record.find_document(Deployment) is not None:
-        return
+def fence_off(cloud: CloudPort, record: Record, dag_run: str) -> None:
+    """See to it that a process of an ended run that lives still begins no rollout.
+
+    Args:
+        cloud: The hooks.
+        record: Of the run.
+        dag_run: Label of the DAG run.
+    """
     registration = record.find_document(Registration)
-    if state.found is not None:
+    if registration is None or record.find_document(Deployment) is not None:
+        return
+    state = RolloutState(cloud, registration.model)
+    rollout = state.read_rollout()
+    if rollouts.is_open(rollout):
+        return  # another change of the champion: what was read before it allows nothing any more
+    if rollout is not None:
         state.fence_off()
-    elif registration is not None:  # the model's first: there is no document yet that it could be fenced off by
-        plan = record.read_document(Plan)
-        champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
-        before = state_before(cloud, plan, cloud.endpoints.get(plan.model), champion)
-        begun = rollouts.begun(plan, registration, None, before, dag_run, state.moment())
-        with contextlib.suppress(OvertakenError):  # it has begun meanwhile: the next poke settles it
-            state.begin_rollout(begun.model_copy(update={"state": "ended", "because": rollouts.NOT_BEGUN}))
+        return
+    # The model's first: there is no document yet that it could be fenced off by.
+    plan, champion = record.read_document(Plan), cloud.registry.find_by_alias(registration.model, vertex.CHAMPION)
+    before = state_before(cloud, plan, cloud.endpoints.get(plan.model), champion)
+    begun = rollouts.begun(plan, registration, None, before, dag_run, state.moment())
+    with contextlib.suppress(OvertakenError):
+        state.begin_rollout(begun.model_copy(update={"state": "ended", "because": rollouts.NOT_BEGUN}))
 
 
 def state_before(

@@ -13,7 +13,7 @@ from retraining.core.promotion.rollouts import MACHINES_COME_WITHIN
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor
-from retraining.operators.deployment.rollout_end import settle_run
+from retraining.operators.deployment.rollout_end import fence_off, settle_run
 from retraining.operators.jobs.claims import cancel_all
 from retraining.operators.record.ownership import own_run
 from retraining.operators.record.run_record import MAYBE_RUN_URI
@@ -49,6 +49,7 @@ class CancelJobsOperator(CloudSensor):
         ti = context["ti"]
         label = vertex.dag_run_label(ti.dag_id, ti.run_id)
         left, certain = cancel_all(cloud, label, self.types)
-        record = own_run(cloud, context, self.run_uri) if self.run_uri else None
-        settled = settle_run(cloud, dags.model_of_dag(ti.dag_id), label, record)
+        settled = settle_run(cloud, dags.model_of_dag(ti.dag_id), label)
+        if settled and self.run_uri:
+            fence_off(cloud, own_run(cloud, context, self.run_uri), label)
         return PokeReturnValue(settled and certain, left)
