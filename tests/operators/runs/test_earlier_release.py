@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents import EvaluateRequest, Manifest, Plan, Snapshot
+from retraining.core.documents import EvaluateRequest, Manifest, Plan, Report, Snapshot
 from retraining.core.naming import storage, vertex
 from retraining.operators.record.run_record import Record
 from tests.support.fakes.cloud import FakeCloud
@@ -81,3 +81,17 @@ def test_a_run_under_way_ends_where_it_began(earlier: Night) -> None:
         earlier.delete(kind)
     earlier.clear("export")
     assert not [uri for uri in earlier.cloud.artifacts.objects if uri.startswith(NEW.decode())]
+
+
+def test_a_bucket_of_its_own_for_what_jobs_write(make_run: Any) -> None:
+    """Results, models and spans there, and nothing else; the record where it is always."""
+    cloud = FakeCloud()
+    cloud.settings = dataclasses.replace(cloud.settings, results_bucket="results")
+    night = Night(cloud, make_run(params=FORM))
+    night.clear()
+    theirs = {uri for uri in cloud.artifacts.objects if uri.startswith("gs://results/")}
+    assert theirs
+    assert all(uri.startswith("gs://results/jobs/flight_delays/") for uri in theirs)
+    assert not [uri for uri in cloud.artifacts.objects if uri.startswith("gs://bucket/jobs/")]
+    report = Record(cloud.artifacts, night.folder).read_document(Report)
+    assert f"{report.model_uri}/saved_model.pb" in theirs
