@@ -270,7 +270,7 @@ def test_lines_that_are_no_instances_are_refused_before_a_job(spec, make_run, li
         ({"files": "gs://b-b/out/*.jsonl", "destination": "gs://b-b/out"}, "where files .* lie: name another folder"),
         ({"files": "gs://b-b/*.jsonl", "destination": "gs://b-b/out"}, "where files .* lie: name another folder"),
         ({"files": "gs://b-b/in/*.jsonl", "table": "a.b"}, "table and files. Expected one of them"),
-        ({"files": "gs://b-b/none/*.jsonl", "destination": "gs://b-b/out"}, "no file"),
+        ({"files": "gs://b-b/none/*.jsonl", "destination": "gs://b-b/out"}, "gs://b-b: no such bucket"),
     ],
 )
 def test_files_and_folders_that_cannot_be_are_refused_by_name(spec, make_run, params, words) -> None:

@@ -152,6 +152,16 @@ def test_a_destination_that_is_dropped_under_the_write_is_made_by_the_cleared_ta
     assert len(scene.cloud.jobs.specs) == 1
 
 
+def test_a_run_of_an_earlier_release_makes_the_table_of_claims_when_it_writes(scene) -> None:
+    """Its snapshot knew of none."""
+    run = scene.start()
+    scene.execute(run, "plan", "snapshot", "predict")
+    scene.cloud.warehouse.delete_table("local-project.retraining.retraining_claims")
+    scene.execute(run, "write", "cancel_jobs", "clean_up")
+    assert held(scene, run)
+    assert len(scene.cloud.jobs.specs) == 1
+
+
 def test_another_table_in_the_place_of_the_destination_is_left_alone(scene) -> None:
     """It came between the checks and the write."""
     run = scene.start()

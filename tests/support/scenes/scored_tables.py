@@ -32,6 +32,7 @@ class ScoredTables:
         self.written: list[Query] = []
         self.before: dict[str, Callable[[], None]] = {}
         for purpose, effect in (
+            ("claims", self._create),
             ("number", self._number),
             ("claim", self._claim),
             ("taken", lambda query: [{"taken": self._is_taken(query)}]),
@@ -56,6 +57,8 @@ class ScoredTables:
         return run
 
     def _number(self, query: Query) -> list[dict[str, Any]]:
+        if not any(table.endswith(".retraining_claims") for table in self._warehouse.schemas):
+            raise DataError("number", "BigQuery refuses the statement: Not found: retraining_claims")
         name = _values(query)["destination"]
         return [{"number": max((number for table, number, _ in self.claims if table == name), default=0)}]
 

@@ -18,6 +18,7 @@ from retraining.operators.scoring.scoring_task import (
     ScoringTask,
     claim_destination,
     is_taken,
+    make_claims,
     make_destination,
     newest_answers,
     number_claim,
@@ -60,6 +61,7 @@ class WriteAnswersOperator(ScoringTask, CloudOperator):
             return write_lines(cloud, planned, instances, predictions, lambda: require_claim(cloud, planned, context))
         if cloud.warehouse.table_schema(answers.answers_table(planned)) is None:
             self._keep_answers(cloud, planned, instances, predictions, context)
+        make_claims(cloud, planned, "claims_again", context)
         self._replace(cloud, planned, str(instances.key_type), context)
         return answers.build_result(planned, instances, predictions, load_prices(include_path()))
 

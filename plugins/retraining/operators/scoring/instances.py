@@ -14,6 +14,7 @@ from retraining.operators.scoring.lines import newest_lines, take_lines
 from retraining.operators.scoring.scoring_task import (
     ScoringTask,
     claim_destination,
+    make_claims,
     make_destination,
     newest_answers,
     statement_id,
@@ -55,7 +56,7 @@ class SnapshotInstancesOperator(ScoringTask, CloudOperator):
         columns = source.require_columns(planned, warehouse.dry_run(source.render_source_sql(planned), where).schema)
         key_type = columns[planned.key].type
         make_destination(cloud, planned, key_type, "destination", context)
-        warehouse.run_query(answers.render_claims_sql(planned), statement_id(planned, "claims", context), "claims")
+        make_claims(cloud, planned, "claims", context)
         answers.require_newest(planned, newest_answers(cloud, planned, "newest_before", context))
         made = warehouse.run_query(
             source.render_input_sql(planned, columns), statement_id(planned, "instances", context), where

@@ -57,6 +57,12 @@ def make_destination(cloud: CloudPort, plan: ScoringPlan, key_type: str, purpose
         cloud.warehouse.run_query(query, statement_id(plan, purpose, context), f"destination {table}")
 
 
+def make_claims(cloud: CloudPort, plan: ScoringPlan, purpose: str, context: Context) -> None:
+    """Make the table of claims where there is none: before anything is paid, and for a run of an earlier release."""
+    if cloud.warehouse.table_schema(answers.claims_table(plan)) is None:
+        cloud.warehouse.run_query(answers.render_claims_sql(plan), statement_id(plan, purpose, context), "claims")
+
+
 def newest_answers(cloud: CloudPort, plan: ScoringPlan, purpose: str, context: Context) -> datetime | None:
     """Return of which time the newest answers of the destination, or of its day, are; None: it has none."""
     if cloud.warehouse.table_schema(plan.destination.table) is None:
@@ -146,7 +152,7 @@ def release_destination(cloud: CloudPort, plan: ScoringPlan, context: Context) -
             return
         if found.generation != generation:
             continue
-        if held.number:
+        if held.number and cloud.warehouse.table_schema(answers.claims_table(plan)) is not None:
             _note(cloud, plan, held.numbered(held.number, RELEASED), context)
         if all(deleted.gone for deleted in cloud.objects.delete([found])):
             return
