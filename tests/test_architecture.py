@@ -6,6 +6,7 @@ Comes in: the source of this checkout, read as syntax trees; nothing is imported
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 
@@ -230,3 +231,24 @@ def test_a_circle_would_be_found() -> None:
     """The search finds a circle of three, and none in a tree."""
     assert _circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
     assert not _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+READS_JSON = {
+    "plugins/retraining/core/documents/json_text.py",
+    "plugins/retraining/core/report/models_page/reading.py",  # a NaN in one model's row is that row's matter
+    "trainer/contract/json_text.py",
+}
+
+
+def test_one_reader_reads_all_json() -> None:
+    """With its limits of depth, numbers and keys: what Python's reader takes beyond them fails far from there."""
+    readers = {
+        str(path.relative_to(REPOSITORY))
+        for folder in ("plugins", "trainer", "dags")
+        for path in (REPOSITORY / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and re.fullmatch(r"(\w*json|simplejson)\.loads?|\w+\.json", ast.unparse(node.func))
+    }
+    assert readers - READS_JSON == set()
+    assert readers >= READS_JSON

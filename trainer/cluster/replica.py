@@ -6,10 +6,11 @@ Goes out: one `Replica`. https://cloud.google.com/vertex-ai/docs/training/distri
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from trainer.contract.json_text import read_json
 from trainer.errors import RequestError
 
 _WORKING_ROLES = ("chief", "master", "workerpool0", "worker", "workerpool1")
@@ -64,7 +65,8 @@ def find_replica(environ: Mapping[str, str]) -> Replica:
         text = environ.get(variable, "").strip()
         if text and text != "{}":
             try:
-                return _place(json.loads(text))
+                place: Any = read_json(text)
+                return _place(place)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise RequestError(
                     f"environment variable {variable}",

@@ -1,4 +1,4 @@
-"""JSON text, read strictly: UTF-8, finite numbers, whole numbers of at most 64 bits, a bounded depth.
+"""JSON text, read strictly: UTF-8, finite numbers, whole numbers of at most 64 bits, a bounded depth, no key twice.
 
 Comes in: the bytes of a document. Goes out: its value, or a ValueError that says why it is none. What Python's
 reader takes beyond that (NaN, 1e999 as infinity, a thousand levels) ends in an error far from here.
@@ -26,7 +26,9 @@ def read_json(data: bytes | str) -> object:
     """
     text = data if isinstance(data, str) else data.decode("utf-8")
     try:
-        value: object = json.loads(text, parse_int=_integer, parse_float=_number, parse_constant=_number)
+        value: object = json.loads(
+            text, parse_int=_integer, parse_float=_number, parse_constant=_number, object_pairs_hook=_object
+        )
     except RecursionError:
         raise ValueError(f"more than {MAX_LEVELS} levels") from None
     if _is_too_deep(value):
@@ -34,6 +36,15 @@ def read_json(data: bytes | str) -> object:
     if _HALF_CHARACTER.search(text):
         json.dumps(value, ensure_ascii=False).encode()  # a half that is alone is no text: UnicodeEncodeError
     return value
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in found if keys.count(key) > 1)
+        raise ValueError(f"the key {ascii(twice)[:80]} twice in one object")
+    return found
 
 
 def _integer(digits: str) -> int:

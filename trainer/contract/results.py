@@ -6,11 +6,12 @@ last and once: a job whose result is there has nothing left to do.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from trainer.contract.documents import EvaluateRequest, ExportRequest, MultivariateRequest, ScoreRequest, TrainRequest
+from trainer.contract.json_text import read_json
 from trainer.contract.reading import digest
+from trainer.errors import ContractError
 from trainer.storage import Storage
 
 REQUEST_DIGEST = "request_sha256"
@@ -44,5 +45,12 @@ def is_done(request: JobRequest, storage: Storage) -> bool:
 def trial_result(request: TrainRequest, storage: Storage) -> dict[str, Any] | None:
     """Return the result that a trial of this very request left; None where there is none."""
     content = storage.read_object(request.report_uri)
-    result: dict[str, Any] = json.loads(content) if content else {}
+    if content is None:
+        return None
+    try:
+        result = read_json(content)
+    except ValueError as error:
+        raise ContractError(request.report_uri, f"is not JSON ({error})", "a trial's result", "Delete it") from error
+    if not isinstance(result, dict):
+        raise ContractError(request.report_uri, f"is a JSON {type(result).__name__}", "a trial's result", "Delete it")
     return result if result.get(REQUEST_DIGEST) == digest(request) else None

@@ -13,9 +13,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import IO
+from typing import IO, Any
 
 from trainer.contract.documents import ExportRequest, Span, SpanFile
+from trainer.contract.json_text import read_json
 from trainer.contract.reading import parse_document, serialise
 from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.export.encoding.tfrecord import FileDigest
@@ -115,7 +116,8 @@ class SpanStore:
         if shard.uri not in self._files:
             content = self._storage.read_object(shard.sidecar_uri)
             try:
-                self._files[shard.uri] = _span_file(shard, json.loads(content or b""))
+                sidecar: Any = read_json(content or b"")
+                self._files[shard.uri] = _span_file(shard, sidecar)
             except (ValueError, TypeError) as error:
                 raise DataError(
                     shard.sidecar_uri,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import json
 import math
 import typing
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 
 from trainer.contract.checking import broken_limit
 from trainer.contract.documents import HyperparameterValue
+from trainer.contract.json_text import read_json
 from trainer.contract.limits import Limits as FieldLimits
 from trainer.errors import RequestError
 
@@ -156,7 +156,7 @@ def _read_value(name: str, given: HyperparameterValue, type_: type) -> Hyperpara
                 raise ValueError(value)
             return _whole_number(value) if type_ is int else float(value)
         if isinstance(value, str):
-            value = json.loads(value if value.startswith("[") else f"[{value.replace('-', ',')}]")
+            value = read_json(value if value.startswith("[") else f"[{value.replace('-', ',')}]")
         return tuple(_whole_number(item) for item in ([value] if isinstance(value, int | float) else value))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         names: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainer.contract.json_text import read_json
 from trainer.errors import ContractError, RequestError, TrainerError
 from trainer.storage import Storage
 
@@ -89,7 +90,7 @@ def _camel(name: str) -> str:
 
 def _read_job(path: str) -> Json:
     try:
-        job = json.loads(sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8"))
+        job = read_json(sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ContractError(path, f"cannot be read: {error}", "JSON of a CustomJob") from error
     if not isinstance(job, Mapping):
@@ -103,7 +104,7 @@ def _request_job(options: argparse.Namespace) -> Json:
         raise RequestError("command line", "--request without --image-uri", "the address of the trainer's image")
     content = Storage().read_object(options.request)
     try:
-        request = json.loads(content or b"")
+        request: Any = read_json(content or b"")
         task = _TASKS[request["kind"]]
         name = f"{request['model']}__{task}__{request['run_key']}"
     except (ValueError, KeyError, TypeError) as error:

@@ -7,7 +7,6 @@ converter has an environment of its own, `requirements-tfjs.txt`, in which this 
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.contract.documents import Report
+from trainer.contract.json_text import read_json
 from trainer.contract.reading import read_document
 from trainer.errors import DataError, RequestError, TrainerError
 from trainer.saved_model.model import LITE, VOCABULARY_PATH, save_lite_graph
@@ -49,7 +49,8 @@ def convert_run(run_uri: str, storage: Storage) -> str:
         storage.download_folder(model_uri, model_path)
         save_lite_graph(model_path, graph_path, model_uri)
         _convert(graph_path, out_path, model_uri)
-        require_answers(json.loads((out_path / MODEL_NAME).read_text()), model_uri)
+        graph: Any = read_json((out_path / MODEL_NAME).read_text())
+        require_answers(graph, model_uri)
         if (model_path / VOCABULARY_PATH).exists():
             shutil.copy(model_path / VOCABULARY_PATH, out_path)
         storage.upload_folder(out_path, folder_uri)

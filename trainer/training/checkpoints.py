@@ -22,6 +22,7 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.contract.documents import TrainRequest
+from trainer.contract.json_text import read_json
 from trainer.contract.reading import digest as digest_request
 from trainer.errors import DataError
 from trainer.storage import Storage, join_uri, path_below
@@ -29,6 +30,11 @@ from trainer.storage import Storage, join_uri, path_below
 LOGGER = logging.getLogger(__name__)
 _STATE = "state.json"
 _KEPT = 2
+_SHA256, _FILE = re.compile("[0-9a-f]{64}"), re.compile(r"[\w.-]{1,200}")
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_QUOTE = re.compile(r"(?<=[\s\[,:])(NaN|-?Infinity)(?=[\s\],}])")
+"""Numbers that JSON has not, as Python and earlier releases write them: they are stored as texts."""
+_COUNTS = ("replicas", "steps_per_epoch", "step", "epochs_run", "best_epoch", "waited", "rate_waited")
 
 
 @dataclass(kw_only=True)
@@ -146,7 +152,7 @@ class Checkpoints:
         document = self._document(step)
         if document is None:
             raise DataError(self.folder(step), "there is no checkpoint", "a folder with state.json")
-        for name, digest in document["files"].items():
+        for name, digest in document.files.items():
             path = path_below(folder_path, name)
             self._storage.download(join_uri(self.folder(step), name), path)
             actual = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
@@ -158,8 +164,7 @@ class Checkpoints:
         self._storage.delete_object(join_uri(self.folder(step), _STATE))
         self._storage.upload_folder(folder_path, self.folder(step))
         files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder_path.iterdir()}
-        content = json.dumps({"state": state, "files": files}, sort_keys=True).encode()
-        self._storage.replace(join_uri(self.folder(step), _STATE), content)
+        self._storage.replace(join_uri(self.folder(step), _STATE), _write_document(state, files))
         steps = sorted(self.steps())
         for other in steps:
             if other not in {*steps[-_KEPT:], *keep} and other != step:
@@ -187,20 +192,99 @@ class Checkpoints:
 
     def _state(self, step: int) -> TrainingState | None:
         document = self._document(step)
-        return TrainingState(**document["state"]) if document else None
+        return document.state if document else None
 
-    def _document(self, step: int) -> dict[str, Any] | None:
-        content = self._storage.read_object(join_uri(self.folder(step), _STATE))
-        try:
-            document: dict[str, Any] | None = json.loads(content) if content else None
-        except ValueError:
+    def _document(self, step: int) -> _Document | None:
+        """Read a checkpoint's `state.json`; None where there is none, or what is there was not written as it is."""
+        uri = join_uri(self.folder(step), _STATE)
+        content = self._storage.read_object(uri)
+        if content is None:
             return None
-        return document if document and {"state", "files"} <= document.keys() else None
+        try:
+            return _read_document(content, step)
+        except ValueError as error:
+            LOGGER.warning("train: %s: is no checkpoint's state (%s). The one before it is taken", uri, error)
+            return None
 
     def _delete_step(self, step: int) -> None:
         self._storage.delete_object(join_uri(self.folder(step), _STATE))
         for item in self._storage.list_objects(self.folder(step) + "/"):
             self._storage.delete_object(item.uri)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Document:
+    """A `state.json`."""
+
+    state: TrainingState
+    files: dict[str, str]
+
+
+def _write_document(state: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
+    body: Any = read_json(_QUOTE.sub(r'"\1"', json.dumps({"state": state, "files": files})))
+    return json.dumps({**body, "sha256": _digest(body)}, sort_keys=True).encode()
+
+
+def _read_document(content: bytes, step: int) -> _Document:
+    """Return what `_write_document` gave. One of an earlier release has no digest, and is held to its types alone.
+
+    Raises:
+        ValueError: It is something else; says what.
+    """
+    document = read_json(_QUOTE.sub(r'"\1"', content.decode()))
+    if not isinstance(document, dict) or not isinstance(document.get("state"), dict):
+        raise ValueError("it has no state")
+    files = document.get("files")
+    if not isinstance(files, dict) or not all(
+        isinstance(item, str) and _SHA256.fullmatch(item) for item in files.values()
+    ):
+        raise ValueError("it has no digests of files")
+    if not all(_FILE.fullmatch(name) for name in files):
+        raise ValueError("it names files elsewhere")
+    state = _read_state(document["state"])
+    if state.step != step:
+        raise ValueError(f"it is of step {state.step}")
+    body = {name: item for name, item in document.items() if name != "sha256"}
+    if "sha256" in document and document["sha256"] != _digest(body):
+        raise ValueError("it is not as it was written")
+    return _Document(state=state, files=files)
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def _read_state(value: Mapping[str, Any]) -> TrainingState:
+    names = {item.name for item in dataclasses.fields(TrainingState)}
+    if unknown := value.keys() - names:
+        raise ValueError(f"unknown: {sorted(unknown)[:3]}")
+    if "request_sha256" not in value:
+        raise ValueError("it names no request")
+    values: dict[str, Any] = {name: _of_kind(name, item) for name, item in value.items()}
+    return TrainingState(**values)
+
+
+def _of_kind(name: str, value: object) -> object:
+    """Return a value of the state, if it is of the kind that it is written with."""
+    if name in ("request_sha256", "strategy") and isinstance(value, str):
+        return value
+    if name in ("best_value", "rate_factor"):
+        return _number(name, value)
+    if name == "running" and isinstance(value, list):
+        return [_number(name, item) for item in value]
+    if name == "history" and isinstance(value, dict) and all(isinstance(item, list) for item in value.values()):
+        return {key: [_number(name, item) for item in items] for key, items in value.items()}
+    if name in _COUNTS and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53:
+        return value
+    raise ValueError(f"{name} is {str(value)[:40]!r}")
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value in _NOT_FINITE:
+        return float(value)
+    raise ValueError(f"{name} has {str(value)[:40]!r}")
 
 
 def find_finished(request: TrainRequest, storage: Storage) -> TrainingState | None:

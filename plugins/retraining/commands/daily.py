@@ -6,7 +6,6 @@ In: the settings, this machine's own credentials, and for `run` a login of Airfl
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -22,6 +21,7 @@ from retraining.commands.stored_runs import (
 )
 from retraining.commands.trial_message import order_trial, send_trial
 from retraining.core.documents import Decision
+from retraining.core.documents.json_text import read_json
 from retraining.core.errors import PlanError, SpecError
 from retraining.core.naming import storage
 from retraining.core.planning import pauses
@@ -99,7 +99,7 @@ def _param(text: str) -> tuple[str, object]:
     if not equals:
         raise PlanError("--param", repr(text), "name=value", "For example --param as_of=2013-11-20T03:00:00Z")
     try:
-        return name, json.loads(value)
+        return name, read_json(value)
     except ValueError:
         return name, value
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Iterator
 
 from retraining.core.documents import Failure, Ledger, Pause
+from retraining.core.documents.stored_json import read_object
 from retraining.core.errors import ContractError, DataError
 from retraining.core.naming import storage
 from retraining.core.report.run import TASK_OF_KIND, Run, read_failures, read_reported_run
@@ -87,5 +87,5 @@ def _read_run(
 ) -> Run | None:
     """Return some documents of a run; None: it has no plan."""
     uris = {storage.document_uri(folder, kind): kind for kind in kinds}
-    stored = {uris[uri]: json.loads(data) for uri, data in artifacts.read_some(list(uris)).items()}
+    stored = {uris[uri]: read_object(data, uri) for uri, data in artifacts.read_some(list(uris)).items()}
     return read_reported_run(stored, failures) if "plan" in stored else None

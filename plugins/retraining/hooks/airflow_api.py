@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from retraining.core.documents.stored_json import read_object
 from retraining.core.errors import SettingsError
 from retraining.core.untyped import ApiJson
 from retraining.hooks.session import call_once
@@ -70,4 +71,4 @@ class AirflowApi:
         if not answer.ok:
             way_out = f"Look at the DAG, the Params and the login ({TOKEN}, {USERNAME})"
             raise SettingsError(where, f"HTTP {answer.status_code}: {answer.text[:500]}", "a success", way_out)
-        return dict(answer.json())
+        return read_object(answer.content, where, f"Look whether {URL} is Airflow's own")

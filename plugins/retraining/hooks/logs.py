@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from retraining.core.documents.stored_json import read_object
+from retraining.core.errors import ContractError
 from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
@@ -59,10 +61,19 @@ class Cursor:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Cursor:
-        """Read what `to_json` gave."""
-        values = json.loads(text)
-        newest = datetime.fromisoformat(values["newest"]) if values["newest"] else None
-        return cls(newest=newest, seen={key: datetime.fromisoformat(time) for key, time in values["seen"].items()})
+        """Read what `to_json` gave.
+
+        Raises:
+            ContractError: It is something else.
+        """
+        where = "the cursor of a job's lines"
+        values = read_object(text, where)
+        try:
+            newest = datetime.fromisoformat(values["newest"]).astimezone(UTC) if values["newest"] else None
+            seen = {key: datetime.fromisoformat(time).astimezone(UTC) for key, time in values["seen"].items()}
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise ContractError(where, f"no cursor ({error!r})", "newest and seen") from error
+        return cls(newest=newest, seen=seen)
 
     def take(self, key: str, time: datetime) -> bool:
         """Note an entry; False when it was noted before."""

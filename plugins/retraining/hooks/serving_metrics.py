@@ -7,6 +7,7 @@ https://cloud.google.com/monitoring/api/metrics_gcp_a_b#gcp-aiplatform
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -48,12 +49,14 @@ class ServingMetrics:
         counted = self._counts(endpoint_name, start, end)
         latencies = self._latencies(endpoint_name, Aggregation.Aligner.ALIGN_PERCENTILE_95, start, end)
         return {
-            key: Served(requests=requests, errors=errors, latency_ms=latencies.get(key))
+            key: Served(requests=requests, errors=errors, latency_ms=_number(latencies.get(key)))
             for key, (requests, errors) in counted.items()
         }
 
     def answered(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Answered]:
         """Return what each deployed model of an endpoint answered, by id, with three percentiles of its own latency.
+
+        They are as the service gives them: NaN, too.
 
         Args:
             endpoint_name: Its full name.
@@ -130,3 +133,8 @@ class ServingMetrics:
 
         client: MetricServiceClient = grpc_client(MetricServiceClient, self._session)
         return client
+
+
+def _number(value: float | None) -> float | None:
+    """Return a latency; None: there is none, or what the service gives is no number."""
+    return value if value is not None and math.isfinite(value) and value >= 0 else None

@@ -6,11 +6,10 @@ folder of a model whose DAG the reader may read; what a job can have written is 
 
 from __future__ import annotations
 
-import json
-
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from retraining.core.documents.json_text import read_json
 from retraining.core.errors import ContractError
 from retraining.core.naming import pages, storage
 from retraining.core.report.models_page.folder import FolderPage
@@ -79,8 +78,8 @@ def _folder_uri(bucket: Bucket, model: str, folder: str, key: str) -> str:
 def _require_kind(data: bytes, uri: str, kind: str, model: str) -> None:
     """Refuse a document that is not what its name says: a job may have written anything there."""
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        found = read_json(data)
+    except ValueError as error:
         raise ContractError(uri, f"not JSON ({type(error).__name__})", "a JSON document", LOOK) from error
     if not isinstance(found, dict) or found.get("kind") != kind:
         raise ContractError(uri, "no document of that kind", repr(kind), LOOK)

@@ -6,7 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from retraining.core.errors import ContractError
 from retraining.core.jobs.claims import (
+    CLOCKS_APART,
     CREATE_TIMEOUT,
     SETTLED_AFTER,
     START_WITHIN,
@@ -64,7 +66,7 @@ def test_the_times_agree() -> None:
 def test_a_claim_is_stored_whole() -> None:
     """As it is read again."""
     claim = Claim(holder="try 1", since=START, jobs=("a",), failures=(Failure.QUOTA,))
-    assert Claim.parse(claim.to_bytes()) == claim
+    assert Claim.parse(claim.to_bytes(), "gs://b/claim.json") == claim
 
 
 def test_a_create_is_settled_by_its_job_by_a_no_or_by_time() -> None:
@@ -128,3 +130,33 @@ def test_an_upload_that_began_is_waited_for(closed, began, forbids) -> None:
     claim = Claim(holder="try 1", since=START, open=not closed)
     assert claim.forbids_another(START, began=began) is forbids
     assert not claim.forbids_another(claim.settled(), began=began)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(hours=6), timedelta(days=400)])
+def test_a_claim_of_a_clock_that_is_wrong_holds_for_no_longer_than_another(ahead: timedelta) -> None:
+    """Within the tolerance it stays as it is."""
+    claim = Claim(holder="try 1", since=START + ahead)
+    assert claim.dated(START).settled() == START + SETTLED_AFTER
+    near = Claim(holder="try 1", since=START + CLOCKS_APART)
+    assert near.dated(START) == near
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"[" * 100_000,
+        b'{"holder": "h", "since": NaN, "open": true, "jobs": [], "failures": []}',
+        b'{"holder": "h", "since": "soon", "open": true, "jobs": [], "failures": []}',
+        b'{"holder": "h", "since": "2013-11-20T03:00:00+00:00", "open": 1, "jobs": [], "failures": []}',
+        b'{"holder": "h", "since": "2013-11-20T03:00:00+00:00", "open": true, "jobs": "abc", "failures": []}',
+        b'{"holder": "h", "since": "2013-11-20T03:00:00+00:00", "open": true, "jobs": [], "failures": ["no such"]}',
+        b'{"holder": "h", "holder": "i", "since": "2013-11-20T03:00:00Z", "open": true, "jobs": [], "failures": []}',
+    ],
+)
+def test_what_is_no_claim_is_named_with_its_address(data: bytes) -> None:
+    """And the way out."""
+    with pytest.raises(ContractError, match=r"gs://b/claim\.json: .*delete this object"):
+        Claim.parse(data, "gs://b/claim.json")

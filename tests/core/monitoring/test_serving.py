@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from retraining.core.documents.monitoring import Signal
@@ -67,3 +69,16 @@ def test_no_requests_are_named() -> None:
 def test_a_model_that_was_undeployed_since_is_named_by_its_id() -> None:
     found = judge_serving(SPEC, ServedWindows(now={"99": CALM}, earlier={}, names={}))
     assert {item.subject for item in found} == {"", "deployed model 99"}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0])
+def test_a_latency_that_is_no_number_is_named(value: float) -> None:
+    """Cloud Monitoring may give any double: it is not judged, and the other measures are."""
+    found = judge(Answered(requests=1000, errors=0, p50_ms=10.0, p95_ms=value, p99_ms=value))
+    for measure in ("p95_ms", "p99_ms"):
+        signal = found["latency", measure]
+        assert (signal.state, signal.because) == ("not_judged", "no_metrics")
+        assert "no number" in signal.words
+    assert found["latency", "p50_ms"].state == "ok"
+    assert ("latency", "p99_ratio") not in found
+    assert ("latency", "p99_ratio") not in judge(CALM, Answered(requests=1000, errors=0, p99_ms=value))

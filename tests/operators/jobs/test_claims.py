@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -13,6 +14,9 @@ from google.api_core.exceptions import ServiceUnavailable
 
 from retraining.core.jobs.claims import SETTLED_AFTER
 from retraining.core.jobs.job import JobType
+from retraining.core.naming import storage
+from retraining.operators.jobs.claims import cancel_all
+from tests.support.fakes.clock import START
 from tests.support.scenes.job_stage import Held, Killed, World, announcements, kill_at
 
 PREEMPTED = ("JOB_STATE_FAILED", 14, "The replica workerpool0-0 was preempted.")
@@ -198,3 +202,35 @@ def test_a_job_that_is_waited_for_and_cancelled_as_the_younger_one_is_no_failure
     assert world.jobs.cancelled == [younger]
     assert world.until_done()["job"] == older
     assert len(world.jobs.jobs) == 2
+
+
+@pytest.mark.parametrize("ahead_h", [1, 6])
+@pytest.mark.parametrize("died", [True, False], ids=["died", "landed"])
+def test_a_clock_that_is_ahead_holds_nothing_for_longer(ahead_h: float, died: bool) -> None:
+    """Its process was killed around its create: another one's wake waits as for any claim, and no job is paid twice."""
+    where = "create" if died else "create!"
+    world = fresh()
+    world.at(ahead_h * 3600)
+    with pytest.raises(Killed):
+        world.wake(kill_at(announcements(fresh().wake).index(where)))
+    for name, job in world.jobs.jobs.items():  # the service's clock is right
+        world.jobs.jobs[name] = dataclasses.replace(job, created=START)
+    world.at(60)
+    assert world.wake(try_number=2) is None or not died
+    world.at(60 + SETTLED_AFTER.total_seconds())
+    world.wake(try_number=2)
+    assert len(world.jobs.jobs) == 1
+
+
+def test_a_claim_that_cannot_be_read_keeps_no_job_from_being_cancelled() -> None:
+    """It is named; all that a list or another claim shows is ended."""
+    world = fresh()
+    world.wake()
+    label = {"retraining-dag-run": "run"}
+    bad = f"{storage.claims_uri(world.settings.bucket, 'run')}/bad.json"
+    world.artifacts.objects[bad] = b"{"
+    assert world.jobs.find_jobs(label)
+    left, certain, unreadable = cancel_all(world, "run", [JobType.CUSTOM])
+    assert left == world.jobs.cancelled == [world.jobs.newest]
+    assert certain
+    assert [error.where for error in unreadable] == [bad]

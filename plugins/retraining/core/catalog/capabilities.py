@@ -7,7 +7,6 @@ Out: everything that the trainer would refuse, with the way out.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from retraining.core.documents.document import Document, Text, Value
+from retraining.core.documents.json_text import read_json
 from retraining.core.errors import ContractError, SettingsError
 from retraining.core.settings import include_path
 from retraining.core.spec.messages import Finding, raise_findings
@@ -78,7 +78,7 @@ class Hyperparameter(Value):
             return {"true": True, "false": False}[str(value).lower()]
         if self.type == "integers":
             if isinstance(value, str):
-                value = json.loads(value if value.startswith("[") else f"[{value.replace('-', ',')}]")
+                value = read_json(value if value.startswith("[") else f"[{value.replace('-', ',')}]")
             return tuple(_whole(item) for item in ([value] if isinstance(value, int | float) else value))
         if isinstance(value, bool):
             raise ValueError(value)

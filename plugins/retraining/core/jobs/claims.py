@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+from retraining.core.documents.stored_json import read_object
+from retraining.core.errors import ContractError
 from retraining.core.jobs.failures import Failure, pause
 from retraining.core.jobs.job import CANCELLED, CANCELLING, Job, JobIdentity
 from retraining.core.naming.vertex import GENERATION_LABEL, KEY_LABEL
@@ -25,6 +27,12 @@ CREATE_TIMEOUT = timedelta(seconds=60)
 
 LAND_WITHIN = timedelta(seconds=180)
 """From there to a place in the list: a server that goes on after its caller's deadline, lists that lag, two clocks."""
+
+WAY_OUT = "Look for jobs of this run in Vertex AI, end those that nobody waits for, delete this object, clear the task"
+
+CLOCKS_APART = timedelta(seconds=60)
+"""How far a claim may lie ahead of the clock that reads it. One further ahead is of a clock that is wrong: it counts as
+made now, so that it holds nothing for longer than any other."""
 
 SETTLED_AFTER = START_WITHIN + CREATE_TIMEOUT + LAND_WITHIN
 """From a claim to the time when no job of it can be expected any more, and another create may be tried."""
@@ -121,16 +129,29 @@ class Claim:
         return json.dumps({**values, "jobs": self.jobs, "failures": self.failures}).encode()
 
     @classmethod
-    def parse(cls, data: bytes) -> Claim:
-        """Read what `to_bytes` gave."""
-        values = json.loads(data)
-        return cls(
-            holder=values["holder"],
-            since=datetime.fromisoformat(values["since"]),
-            open=values["open"],
-            jobs=tuple(values["jobs"]),
-            failures=tuple(map(Failure, values["failures"])),
-        )
+    def parse(cls, data: bytes, where: str) -> Claim:
+        """Read what `to_bytes` gave.
+
+        Args:
+            data: The bytes.
+            where: Their address.
+
+        Raises:
+            ContractError: They are no claim.
+        """
+        values = read_object(data, where, WAY_OUT)
+        try:
+            since = datetime.fromisoformat(values["since"]).astimezone(UTC)
+            holder, jobs, is_open = values["holder"], values["jobs"], values["open"]
+            failures = tuple(map(Failure, values["failures"]))
+            if not (isinstance(holder, str) and isinstance(is_open, bool) and isinstance(jobs, list)):
+                raise TypeError("holder, open or jobs")
+            if not all(isinstance(name, str) for name in jobs):
+                raise TypeError("jobs")
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            found = f"no claim ({type(error).__name__}: {error})"
+            raise ContractError(where, found, "holder, since, open, jobs and failures", WAY_OUT) from error
+        return cls(holder=holder, since=since, open=is_open, jobs=tuple(jobs), failures=failures)
 
     def with_jobs(self, seen: Iterable[str]) -> Claim:
         """Add the names of jobs that were seen: a new one is what became of the create."""
@@ -144,6 +165,10 @@ class Claim:
     def closed(self) -> Claim:
         """Return the claim after a create that made no job; another one at once is in order."""
         return replace(self, open=False)
+
+    def dated(self, now: datetime) -> Claim:
+        """Return the claim as made now, if it is of a time that is further ahead than two clocks may be apart."""
+        return replace(self, since=now) if self.since > now + CLOCKS_APART else self
 
     def settled(self) -> datetime:
         """Return the time from which no job of this claim can be expected any more."""

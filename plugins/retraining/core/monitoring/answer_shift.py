@@ -7,14 +7,15 @@ together, several classes by their likeliest one.
 from __future__ import annotations
 
 import bisect
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.document import format_time
+from retraining.core.documents.json_text import read_json
 from retraining.core.monitoring.distances import jensen_shannon
 from retraining.core.spec.features import MEDIAN, OUTPUT_NAMES
 from retraining.core.spec.model import ModelSpec
@@ -85,7 +86,7 @@ def _edges(answers: Sequence[float]) -> list[float]:
 
 def _number(spec: ModelSpec, text: object) -> float | None:
     try:
-        answer = json.loads(str(text))
+        answer: Any = read_json(str(text))
     except ValueError:
         return None
     if isinstance(answer, Mapping):

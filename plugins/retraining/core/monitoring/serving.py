@@ -103,11 +103,14 @@ def _latency(spec: ModelSpec, name: str, now: Answered, before: Answered | None)
     limits, few = spec.monitoring.serving, now.requests < spec.monitoring.min_requests
     values = (("p50_ms", now.p50_ms, None), ("p95_ms", now.p95_ms, None), ("p99_ms", now.p99_ms, limits.max_latency_ms))
     for measure, value, limit in values:
-        if value is not None:
+        if value is not None and not _is_latency(value):
+            words = f"Cloud Monitoring has no number for the latency of {name}: {measure} is {value}."
+            yield not_judged("latency", measure, "no_metrics", words, subject=name)
+        elif value is not None:
             most = f" (limit {limit:g} ms)" if limit else ""
             words = f"{measure[1:3]} % of the answers of {name} took at most {value:.1f} ms{most}."
             yield _latency_signal(name, measure, value, limit, now.requests, few=few and bool(limit), words=words)
-    if now.p99_ms is not None and before and before.p99_ms:
+    if now.p99_ms is not None and before and before.p99_ms and _is_latency(now.p99_ms) and _is_latency(before.p99_ms):
         ratio = now.p99_ms / before.p99_ms
         few = few or before.requests < spec.monitoring.min_requests
         words = (
@@ -115,6 +118,10 @@ def _latency(spec: ModelSpec, name: str, now: Answered, before: Answered | None)
             f"(limit {limits.max_latency_ratio:g})."
         )
         yield _latency_signal(name, "p99_ratio", ratio, limits.max_latency_ratio, now.requests, few=few, words=words)
+
+
+def _is_latency(value: float) -> bool:
+    return math.isfinite(value) and value >= 0
 
 
 def _latency_signal(

@@ -7,11 +7,11 @@ the mail for HTML, the post for JSON and for Slack's own marks. What is shown is
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import dataclass
 
 import jinja2
 
+from retraining.core.documents.stored_json import read_object
 from retraining.core.notification.notices import Notice
 from retraining.core.settings import include_path
 from retraining.core.untyped import ApiJson
@@ -56,7 +56,9 @@ def render_message(notice: Notice, runbook_url: str | None = None) -> Message:
     return Message(
         subject=subject,
         html=_environment().get_template("mail.html.j2").render(**shown),
-        post=dict(json.loads(post.render(subject=subject, body=body, linked=_cut(" · ".join(links), MOST_BODY)))),
+        post=read_object(
+            post.render(subject=subject, body=body, linked=_cut(" · ".join(links), MOST_BODY)), "slack.json.j2"
+        ),
     )
 
 

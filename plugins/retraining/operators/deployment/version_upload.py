@@ -18,6 +18,7 @@ from retraining.hooks.operations import Operation
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.registry import Upload
 from retraining.hooks.session import may_have_worked
+from retraining.operators.jobs.claims import read_claim
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 2.0
@@ -75,8 +76,7 @@ class _Upload:
 
     def advance_upload(self) -> None:
         """Wait for the upload that is under way, or begin one where none can be any more."""
-        data, generation = self._cloud.artifacts.read_generation(self._uri)
-        claim = Claim.parse(data) if data else None
+        claim, generation = read_claim(self._cloud, self._uri)
         operation = self._operation(claim)
         if operation is not None and not operation.done:
             return

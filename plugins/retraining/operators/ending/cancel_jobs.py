@@ -45,11 +45,17 @@ class CancelJobsOperator(CloudSensor):
 
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue:
-        """Cancel the jobs that are found; then settle the deployment."""
+        """Cancel the jobs that are found; then settle the deployment.
+
+        Raises:
+            ContractError: A claim cannot be read, which may name a job that no list shows; all else has ended.
+        """
         ti = context["ti"]
         label = vertex.dag_run_label(ti.dag_id, ti.run_id)
-        left, certain = cancel_all(cloud, label, self.types)
+        left, certain, unreadable = cancel_all(cloud, label, self.types)
         settled = settle_run(cloud, dags.model_of_dag(ti.dag_id), label)
         if settled and self.run_uri:
             fence_off(cloud, own_run(cloud, context, self.run_uri), label)
+        if settled and certain and unreadable:
+            raise unreadable[0]  # all else has ended: the task's failure, and the run's, says what was not readable
         return PokeReturnValue(settled and certain, left)

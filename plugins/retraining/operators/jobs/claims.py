@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from retraining.core.errors import ContractError
 from retraining.core.jobs.claims import START_WITHIN, Claim, Standing, other_generations, sort_out
 from retraining.core.jobs.failures import RESOURCE_EXHAUSTED, classify
 from retraining.core.jobs.job import FAILED, Job, JobIdentity, JobType
@@ -90,6 +91,10 @@ class ClaimedJobs:
         self.cancel_surplus(job for job in seen.standing.surplus if not spared or job.name != spared.name)
         return not others.newer
 
+    def others_go_on(self, seen: Seen) -> bool:
+        """Tell whether a job of another key goes on, or ends: what it comes to is not known yet."""
+        return any(job.active and job.labels.get(vertex.KEY_LABEL) != self._identity.key for job in seen.everything)
+
     def cancel_surplus(self, surplus: Iterable[Job]) -> None:
         """Cancel jobs that were made beside an older one."""
         for job in surplus:
@@ -163,12 +168,28 @@ class ClaimedJobs:
         return self._cloud.artifacts.write_if(self._uri, claim.to_bytes(), generation)
 
     def _read_claim(self) -> tuple[Claim | None, int]:
-        data, generation = self._cloud.artifacts.read_generation(self._uri)
-        return (Claim.parse(data) if data else None), generation
+        return read_claim(self._cloud, self._uri)
 
 
-def cancel_all(cloud: CloudPort, dag_run: str, types: Collection[JobType]) -> tuple[list[str], bool]:
-    """Cancel every job of a DAG run; return their names, and whether no other can come.
+def read_claim(cloud: CloudPort, uri: str) -> tuple[Claim | None, int]:
+    """Return a claim and its object's generation; one of a clock that is ahead is written anew, with this time."""
+    while True:
+        data, generation = cloud.artifacts.read_generation(uri)
+        claim = Claim.parse(data, uri) if data else None
+        if claim is None:
+            return None, generation
+        dated = claim.dated(cloud.clock.now())
+        if dated == claim:
+            return claim, generation
+        LOGGER.warning("%s is of %s, which is to come: it counts from now on", uri, claim.since)
+        if (written := cloud.artifacts.write_if(uri, dated.to_bytes(), generation)) is not None:
+            return dated, written
+
+
+def cancel_all(
+    cloud: CloudPort, dag_run: str, types: Collection[JobType]
+) -> tuple[list[str], bool, list[ContractError]]:
+    """Cancel every job of a DAG run; return their names, whether no other can come, and which claims are unreadable.
 
     Jobs that no list shows yet are known by their claims. While a create has no answer its job may come: whoever began
     it may be gone, and nobody else would look for it.
@@ -178,8 +199,16 @@ def cancel_all(cloud: CloudPort, dag_run: str, types: Collection[JobType]) -> tu
         dag_run: Its label.
         types: Of jobs that the run may have.
     """
-    stored = cloud.artifacts.read_some(cloud.artifacts.list_uris(storage.claims_uri(cloud.settings.bucket, dag_run)))
-    claims = {ObjectAddress.parse(uri).stem: Claim.parse(data) for uri, data in stored.items()}
+    claims: dict[str, Claim] = {}
+    unreadable: list[ContractError] = []
+    for uri in cloud.artifacts.list_uris(storage.claims_uri(cloud.settings.bucket, dag_run)):
+        try:
+            claim, _ = read_claim(cloud, uri)
+        except ContractError as error:  # the jobs that a list shows are cancelled all the same
+            unreadable.append(error)
+            continue
+        if claim is not None:
+            claims[ObjectAddress.parse(uri).stem] = claim
     jobs = {job.name: job for job in cloud.jobs.find_jobs({vertex.DAG_RUN_LABEL: dag_run}, types)}
     for name in {name for claim in claims.values() for name in claim.jobs}.difference(jobs):
         if (job := cloud.jobs.find_by_name(name)) is not None:
@@ -194,4 +223,4 @@ def cancel_all(cloud: CloudPort, dag_run: str, types: Collection[JobType]) -> tu
         if claim.with_jobs(seen).may_bring_a_job(cloud.clock.now()):
             LOGGER.info("a create of this run has no answer: its job is looked for until %s", claim.settled())
             certain = False
-    return left, certain
+    return left, certain, unreadable

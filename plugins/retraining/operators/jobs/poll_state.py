@@ -7,10 +7,15 @@ storage it is. It is a help, not a truth: without it lines are printed again and
 from __future__ import annotations
 
 import json
+import logging
 
+from retraining.core.documents.stored_json import read_object
+from retraining.core.errors import ContractError
 from retraining.core.naming import storage
 from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort
+
+LOGGER = logging.getLogger(__name__)
 
 
 class PollMemory:
@@ -33,8 +38,13 @@ class PollMemory:
         data = self._artifacts.read_object(self._uri)
         if data is None:
             return {}
-        saved: JsonObject = json.loads(data)
-        return saved["values"] if saved["try_number"] == self._try_number else {}
+        try:
+            saved = read_object(data, self._uri)
+        except ContractError as error:
+            LOGGER.warning("%s What the last poke left counts for nothing", error)
+            return {}
+        values = saved.get("values")
+        return values if saved.get("try_number") == self._try_number and isinstance(values, dict) else {}
 
     def save_values(self, **values: object) -> None:
         """Keep values for the next poke."""

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from retraining.core.documents import KINDS, Document
-from retraining.core.errors import JobError
+from retraining.core.errors import ContractError, JobError
 from retraining.core.jobs import claims
 from retraining.core.jobs.adoption import require_own_result
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, with_spot_fallback
@@ -76,19 +76,30 @@ class Reconciler:
             AirflowFailException: No job may follow the one that ended; with its last lines.
             JobError: It succeeded, and left nothing.
         """
-        stored = self._document()
-        seen = self._jobs.find_jobs()
-        stored = stored or self._left_before(seen)
-        job = seen.standing.counts or (newest_of(self._job_request, seen.everything) if stored else None)
-        if stored and not (job and job.active) and self._forget_without_artifact():
-            stored, job = None, seen.standing.counts
+        seen, stored, job = self._look()
         alone = self._jobs.cancel_stale(seen, spared=job)
+        if job is None and self._jobs.others_go_on(seen):
+            # It may have succeeded before it was cancelled: only what it came to says whether another job is needed.
+            seen, stored, job = self._look()
+            alone = alone and not self._jobs.others_go_on(seen)
         if stored and job is None:
             LOGGER.info("%s is there already: no job is needed", self._job_request.stored_uri)
             return self._result(stored, None)
         if job is None and alone:
             job = self._next_job(seen)
         return None if job is None else self._watch(job)
+
+    def _look(self) -> tuple[Seen, Document | None, Job | None]:
+        """Return what is there, the result, and the job to wait for or that left it.
+
+        First the jobs: of one that ended by then, whatever it left is there.
+        """
+        seen = self._jobs.find_jobs()
+        stored = self._document() or self._left_before(seen)
+        job = seen.standing.counts or (newest_of(self._job_request, seen.everything) if stored else None)
+        if stored and not (job and job.active) and self._forget_without_artifact():
+            stored, job = None, seen.standing.counts
+        return seen, stored, job
 
     def _watch(self, job: Job) -> XCom | None:
         self._on_job(job)
@@ -236,9 +247,15 @@ class Reconciler:
     def _restore_cursor(self, job: Job) -> bool:
         """Set the cursor to where the last poke of this try stopped reading; False when it read another job or none."""
         saved = self._memory.load_values()
-        known = bool(saved.get("job") == job.name)
-        self._cursor = Cursor.from_json(saved["cursor"]) if known else Cursor()
-        return known
+        self._cursor = Cursor()
+        if saved.get("job") != job.name:
+            return False
+        try:
+            self._cursor = Cursor.from_json(str(saved.get("cursor")))
+        except ContractError as error:
+            LOGGER.warning("%s The job's lines are printed again", error)
+            return False
+        return True
 
     def _print_new_lines(self, job: Job) -> int:
         lines = self._cloud.logs.read_new(job.job_id, self._cursor)

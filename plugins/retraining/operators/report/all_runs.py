@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from retraining.core.documents import Plan
+from retraining.core.documents.stored_json import read_object
 from retraining.core.errors import ConflictError, ContractError
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import ObjectAddress
-from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort
 
 TRIES = 10
@@ -46,16 +44,16 @@ def render_stored_runs(artifacts: ArtifactsPort, bucket: str, model: str, airflo
     for folder in shown:
         data = {kind: stored.get(storage.document_uri(folder, kind)) for kind in all_runs.KINDS}
         try:
-            runs.append(read_reported_run({kind: _parsed(each) for kind, each in data.items() if each is not None}))
+            found = {
+                kind: read_object(each, storage.document_uri(folder, kind))
+                for kind, each in data.items()
+                if each is not None
+            }
+            runs.append(read_reported_run(found))
         except (ContractError, ValueError) as error:  # one broken run does not hide the others
             unreadable[_key(folder)] = str(error)
     others = [_key(folder) for folder in folders[all_runs.SHOWN :]]
     return all_runs.render_all_runs(model, runs, unreadable, others, airflow)
-
-
-def _parsed(data: bytes) -> JsonObject:
-    values: JsonObject = json.loads(data)
-    return values
 
 
 def _key(folder_uri: str) -> str:

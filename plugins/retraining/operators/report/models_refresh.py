@@ -6,7 +6,6 @@ two tasks at once the last to write has read what the other had written before: 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from retraining.core.documents import (
     Signals,
 )
 from retraining.core.documents.overview import ShownRollback, ShownRun, WatchRow
+from retraining.core.documents.stored_json import read_object
 from retraining.core.errors import ConflictError, ContractError, RetrainingError, SpecError
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
@@ -206,7 +206,7 @@ def _read_runs(
         if data["plan"] is None:
             continue
         try:
-            found = {kind: json.loads(raw) for kind, raw in data.items() if raw}
+            found = {kind: read_object(raw, storage.document_uri(folder, kind)) for kind, raw in data.items() if raw}
             stored_uris = [] if data["deployment"] else artifacts.list_uris(folder, suffix=".json")
             there = [ObjectAddress.parse(uri).stem for uri in stored_uris if folder_of(uri) == folder]
             failed = [uri for uri in stored_uris if folder_of(uri) == storage.failures_uri(folder)]

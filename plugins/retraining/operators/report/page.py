@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from airflow.sdk import BaseOperator, Context
 
 from retraining.core.catalog.cost import load_prices
 from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, Timings, Tuning
+from retraining.core.documents.stored_json import read_object
 from retraining.core.jobs.submission import Submission
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
@@ -164,14 +164,13 @@ def read_all(artifacts: ArtifactsPort, record: Record) -> dict[str, JsonObject]:
     folder = record.folder_uri
     uris = [uri for uri in artifacts.list_uris(folder, suffix=".json") if folder_of(uri) == folder]
     documents: dict[str, JsonObject] = {
-        ObjectAddress.parse(uri).stem: json.loads(data)
-        for uri, data in zip(uris, artifacts.read_many(uris), strict=True)
+        ObjectAddress.parse(uri).stem: read_object(data, uri) for uri, data in artifacts.read_some(uris).items()
     }
     plan, request = record.read_document(Plan), record.find_document(EvaluateRequest)
     if request is not None and request.champion is not None:
         champion = Record(artifacts, storage.run_uri(plan.bucket, plan.model, request.champion.run_key))
         if data := artifacts.read_object(champion.uri(Plan)):
-            documents["champion_plan"] = json.loads(data)
+            documents["champion_plan"] = read_object(data, champion.uri(Plan))
     return documents
 
 
@@ -180,7 +179,7 @@ def read_submissions(artifacts: ArtifactsPort, record: Record) -> dict[str, Subm
     plan = record.read_document(Plan)
     uris = artifacts.list_uris(storage.submissions_uri(record.folder_uri), suffix=".json")
     return {
-        ObjectAddress.parse(uri).stem: Submission(job=json.loads(data), project=plan.project, region=plan.region)
+        ObjectAddress.parse(uri).stem: Submission(job=read_object(data, uri), project=plan.project, region=plan.region)
         for uri, data in artifacts.read_some(uris).items()
     }
 
