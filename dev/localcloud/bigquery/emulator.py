@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from localcloud.bigquery import limits
+from localcloud.bigquery import limits, time_travel
 from localcloud.bigquery.doors.faults import FaultDoor, fail_queries
 from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.patches import (
@@ -77,9 +77,9 @@ def prepare(
     limits.bound_memory(memory_limit, directory)
     limits.bound_results(executor)
     lock_files(readable)
-    keep_no_history()
     mend_sql(executor)
     mend_jobs(executor, job_routes, expiring)
+    time_travel.apply(job_routes, directory)
     for module in (executor, job_routes):
         module.JOB_RESULTS = results
     fail_queries(job_routes, shelf)
@@ -140,23 +140,6 @@ def lock_files(readable: list[Path]) -> None:
         self.connection.execute("SET lock_configuration = true")
 
     DuckDBEngine._register_builtin_udfs = register
-
-
-def keep_no_history() -> None:
-    """Take no copy of a whole table after each change (for time travel): every logged request would make one."""
-    from bqemulator.domain.errors import UnsupportedFeatureError
-    from bqemulator.versioning.snapshots import SnapshotManager
-
-    capture = SnapshotManager.capture
-
-    def capture_explicit(self: Untyped, *args: Untyped, kind: str = "AUTO") -> Untyped:
-        return None if kind == "AUTO" else capture(self, *args, kind=kind)
-
-    def refuse(*_: object) -> None:
-        raise UnsupportedFeatureError("FOR SYSTEM_TIME AS OF is not offered by the local cloud: it keeps no history")
-
-    SnapshotManager.capture = capture_explicit
-    SnapshotManager.resolve_time_travel = refuse
 
 
 def open_app(

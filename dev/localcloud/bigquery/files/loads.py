@@ -100,7 +100,8 @@ async def _load(project: str, load: dict[str, Any], ctx: Untyped) -> dict[str, s
     paths = await asyncio.to_thread(files.__enter__)
     try:
         async with ctx.engine.write_lock():
-            rows = _write(project, load, paths, ctx)
+            with ctx.engine.history.changing(ctx.engine.connection, _reference(project, load)):
+                rows = _write(project, load, paths, ctx)
         return {
             "inputFiles": str(len(paths)),
             "inputFileBytes": str(sum(path.stat().st_size for path in paths)),
@@ -108,6 +109,13 @@ async def _load(project: str, load: dict[str, Any], ctx: Untyped) -> dict[str, s
         }
     finally:
         files.__exit__(None, None, None)
+
+
+def _reference(project: str, load: Mapping[str, Any]) -> str:
+    from bqemulator.storage.sql_identifiers import quoted_table_ref
+
+    where = load["destinationTable"]
+    return str(quoted_table_ref(where.get("projectId") or project, where["datasetId"], where["tableId"]))
 
 
 def _refuse_unknown_options(load: Mapping[str, Any]) -> None:

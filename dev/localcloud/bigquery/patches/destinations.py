@@ -35,6 +35,13 @@ class _Destination:
     def __str__(self) -> str:
         return f"{self.project}:{self.dataset}.{self.table}"
 
+    @property
+    def reference(self) -> str:
+        """Its name in DuckDB."""
+        from bqemulator.storage.sql_identifiers import quoted_table_ref
+
+        return str(quoted_table_ref(self.project, self.dataset, self.table))
+
     def require(self, context: Untyped) -> None:
         """Check that it may be written.
 
@@ -157,7 +164,8 @@ def apply(routes: Untyped) -> None:
             if not job.error_result:
                 async with context.engine.write_lock():
                     fill = destination.fill_day if destination.partition else destination.fill
-                    routes.JOB_RESULTS[job_id] = fill(routes.JOB_RESULTS[job_id], context)
+                    with context.engine.history.changing(context.engine.connection, destination.reference):
+                        routes.JOB_RESULTS[job_id] = fill(routes.JOB_RESULTS[job_id], context)
         except (AlreadyExistsError, NotFoundError, ValidationError) as error:
             result = routes._domain_error_to_error_result(error)
             where = (asked["project_id"], job_id, "QUERY", asked["config"])
