@@ -89,6 +89,8 @@ $(VENV)/tfdv/.ready: dev/tfdv/requirements.txt
 $(VENV)/floor/.ready: requirements-floor.txt
 $(VENV)/containers/.ready: dev/containers/requirements.txt
 $(VENV)/lineage/.ready: requirements.txt requirements-lineage.txt
+$(VENV)/clients/.ready: dev/clients/requirements.txt
+$(VENV)/gsutil/.ready: dev/clients/gsutil.txt
 $(VENV)/audit/.ready: requirements-audit.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
@@ -131,6 +133,8 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade examples/xgboost/image/requirements.in -o examples/xgboost/image/requirements.txt
 	$(COMPILE) --upgrade dev/bench/requirements-tfx.in -o dev/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade dev/tfdv/requirements.in -o dev/tfdv/requirements.txt
+	$(COMPILE) --upgrade dev/clients/requirements.in -o dev/clients/requirements.txt
+	$(COMPILE) --upgrade dev/clients/gsutil.in -o dev/clients/gsutil.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade --no-deps requirements-lineage.in -o requirements-lineage.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
@@ -226,12 +230,16 @@ test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLinea
 	@$(UV) pip check --quiet --python $(VENV)/lineage/bin/python
 	@$(AIRFLOW_PY) -m pytest -m long tests/operators/airflow/test_lineage_events.py
 
+.PHONY: test-clients
+test-clients: setup $(VENV)/clients/.ready $(VENV)/gsutil/.ready ## The daily calls of the clients that people use (gcsfs, smart_open, pyarrow, gsutil, Cloud Logging) against the local cloud (3 min)
+	@$(AIRFLOW_PY) -m pytest -m long tests/dev/localcloud/clients
+
 .PHONY: test-browser
 test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models page in Chromium, with a real Airflow: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw; AIRFLOW_ENV=floor: in Airflow 3.1.7)
 	@PICTURES='$(PICTURES)' $(VENV)/$(AIRFLOW_ENV)/bin/python -m pytest $(AIRFLOW_WARNINGS) -m long -s tests/e2e/test_models_page.py
 
 .PHONY: test-long
-test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready ## Run the tests that take minutes
+test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(VENV)/clients/.ready $(VENV)/gsutil/.ready ## Run the tests that take minutes
 	@trap 'exit 130' INT TERM; failed=0; \
 	  $(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer || failed=$$?; \
 	  $(TRAINER_PY) -m pytest -m long tests/trainer || failed=$$?; exit $$failed

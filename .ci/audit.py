@@ -37,6 +37,8 @@ LOCKS = (
     "dev/localcloud/tuning-requirements.txt",
     "dev/bench/requirements-tfx.txt",
     "dev/tfdv/requirements.txt",
+    "dev/clients/requirements.txt",
+    "dev/clients/gsutil.txt",
     "dev/containers/requirements.txt",
     "dev/containers/airflow-requirements.txt",
 )

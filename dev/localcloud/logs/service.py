@@ -1,4 +1,4 @@
-"""Cloud Logging's LoggingServiceV2, over gRPC and REST: write, list, list logs, delete a log.
+"""Cloud Logging's LoggingServiceV2, over gRPC and REST: write, list, list logs.
 
 In: requests in Google's own types. Out: entries in the `store` file, which other servers write to directly.
 """
