@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import require_environment
+from tests.support.session_guardian import watch_session
 
 SERVERS = frozenset({"local_cloud", "localcloud_commands"})
+
+
+HELD_OPEN = watch_session()
+"""Until this process ends, however: then what it started ends too."""
 
 
 def named_paths(arguments: list[str]) -> list[Path]:
