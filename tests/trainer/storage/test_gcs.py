@@ -228,7 +228,8 @@ def test_a_checkpoint_that_names_files_elsewhere_is_refused(tmp_path: Path) -> N
     folder = Path(checkpoints.folder(1))
     folder.mkdir(parents=True)
     (tmp_path / "stored" / "evil").write_bytes(b"evil")
-    (folder / "state.json").write_text(json.dumps({"state": {}, "files": {"../evil": "0" * 64}}))
+    state = {"request_sha256": "0" * 64, "step": 1}
+    (folder / "state.json").write_text(json.dumps({"state": state, "files": {"../evil": "0" * 64}}))
     with pytest.raises(DataError, match="no place below a folder"):
         checkpoints.fetch(1, tmp_path / "copy")
 
