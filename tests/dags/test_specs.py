@@ -12,7 +12,7 @@ import pytest
 
 from .conftest import ROOT, copy_bundle, run_python, write_spec
 
-BY_HAND = ("retrain__digits", "retrain__departures", "rollback")
+BY_HAND = ("retrain__digits", "retrain__departures", "rollback", "notify_test")
 """Without a schedule."""
 REPOSITORY = {
     f"{kind}__{path.stem}" for path in (ROOT / "include/models").glob("*.yaml") for kind in ("retrain", "monitor")

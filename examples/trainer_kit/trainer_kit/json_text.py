@@ -18,16 +18,21 @@ MAX_LEVELS = 100
 MAX_INTEGER = 2**64
 
 
-def read_json(data: bytes | str) -> object:
+def read_json(data: bytes | str, *, finite: bool = True) -> object:
     """Return a JSON value, as RFC 8259 has them and within the limits above.
+
+    Args:
+        data: Its text.
+        finite: False: also take NaN and infinity, which a model may answer.
 
     Raises:
         ValueError: It is none; says why.
     """
+    number = _number if finite else float
     text = data if isinstance(data, str) else data.decode("utf-8")
     try:
         value: object = json.loads(
-            text, parse_int=_integer, parse_float=_number, parse_constant=_number, object_pairs_hook=_object
+            text, parse_int=_integer, parse_float=number, parse_constant=number, object_pairs_hook=_object
         )
     except RecursionError:
         raise ValueError(f"more than {MAX_LEVELS} levels") from None

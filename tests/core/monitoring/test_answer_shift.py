@@ -48,6 +48,13 @@ def test_answers_of_the_same_kind_are_near_and_moved_ones_are_far() -> None:
     assert answer_shift.shift(spec, [], old) == 0
 
 
+def test_a_version_that_answers_no_number_is_far() -> None:
+    """What it says is in the log as NaN: it is not left out as if nobody had asked."""
+    rows = [{"deployed_model_id": key, "answer": answer} for key, answer in (("1", "NaN"), ("2", "0.25"))] * 200
+    answers = answer_shift.read_answers(make_spec(), rows)
+    assert answer_shift.shift(make_spec(), answers["1"], answers["2"]) > 0.3
+
+
 @pytest.mark.parametrize("said", [0.75, -0.25], ids=["above", "below"])
 @pytest.mark.parametrize("share", [1.0, 0.5], ids=["all", "half"])
 def test_a_small_share_that_answers_otherwise_is_seen_beside_one_answer(said: float, share: float) -> None:

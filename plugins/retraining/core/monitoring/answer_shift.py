@@ -67,9 +67,12 @@ def shift(spec: ModelSpec, new: Sequence[float], old: Sequence[float]) -> float:
     if spec.label.kind == "multiclass":
         classes = sorted({*new, *old})
         return jensen_shannon(_shares(new, classes), _shares(old, classes))
-    edges = _edges([*new, *old])
-    bins = range(len(edges) + 1)
-    new_bins, old_bins = ([bisect.bisect_right(edges, answer) for answer in answers] for answers in (new, old))
+    edges = _edges([answer for answer in (*new, *old) if not math.isnan(answer)])
+    bins = range(len(edges) + 2)  # the last one is of NaN, which no order has a place for
+    new_bins, old_bins = (
+        [bins[-1] if math.isnan(answer) else bisect.bisect_right(edges, answer) for answer in answers]
+        for answers in (new, old)
+    )
     return jensen_shannon(_shares(new_bins, bins), _shares(old_bins, bins))
 
 
@@ -78,6 +81,8 @@ def _edges(answers: Sequence[float]) -> list[float]:
 
     Were it not for those, a champion that says one thing would share its bin with whatever a small share says above it.
     """
+    if not answers:
+        return []
     ordered = sorted(answers)
     deciles = Counter(ordered[len(ordered) * part // _BINS] for part in range(1, _BINS))
     behind = {math.nextafter(decile, math.inf) for decile, number in deciles.items() if number > 1}
@@ -86,7 +91,7 @@ def _edges(answers: Sequence[float]) -> list[float]:
 
 def _number(spec: ModelSpec, text: object) -> float | None:
     try:
-        answer: Any = read_json(str(text))
+        answer: Any = read_json(str(text), finite=False)  # NaN is an answer, and far from any other
     except ValueError:
         return None
     if isinstance(answer, Mapping):
