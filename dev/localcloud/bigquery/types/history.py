@@ -17,6 +17,7 @@ import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,6 +35,9 @@ _WRITES = re.compile(
     re.IGNORECASE,
 )
 _STREAMED = " FROM __bqemu_"
+# The tables that are being changed further out: a load that replaces a table drops, makes and fills it, which is one
+# change. A context's own, as a statement of another request meanwhile is a change of its own.
+_CHANGING: ContextVar[frozenset[str]] = ContextVar("_CHANGING", default=frozenset())
 # `ended` is when the state that a table had since `begun` was changed; `copy` is "" where none was made of it.
 _SCHEMA = """CREATE TABLE IF NOT EXISTS states (reference TEXT, begun INTEGER, ended INTEGER, copy TEXT,
     PRIMARY KEY (reference, begun)) WITHOUT ROWID"""
@@ -65,11 +69,14 @@ class TableHistory:
 
     @contextmanager
     def changing(self, connection: Untyped, *references: str) -> Iterator[None]:
-        """Keep tables as they are before something changes them."""
-        copies = {reference: self._copy(connection, reference) for reference in references}
+        """Keep tables as they are before something changes them; what runs within it is the same change."""
+        outer = _CHANGING.get()
+        copies = {reference: self._copy(connection, reference) for reference in references if reference not in outer}
+        token = _CHANGING.set(outer.union(references))
         try:
             yield
         finally:  # a change that failed half-way is one
+            _CHANGING.reset(token)
             for reference, copy in copies.items():
                 self._note(reference, copy)
 

@@ -58,6 +58,10 @@ def test_each_state_is_found_again(client, table):
         client.query_and_wait(statement)
         times.append(moment())
         expected.append(rows)
+    replace = bigquery.QueryJobConfig(destination=f"{client.project}.{table}", write_disposition="WRITE_TRUNCATE")
+    client.query("SELECT n FROM UNNEST([1, 2, 3, 4]) n", job_config=replace).result()
+    times.append(moment())
+    expected.append(4)
     client.load_table_from_json(
         [{"n": 1}], table, job_config=bigquery.LoadJobConfig(write_disposition="WRITE_TRUNCATE")
     ).result()
