@@ -235,6 +235,7 @@ BESIDE = {
 """Words of the ways out that are followed in test_ways_out_of_files.py, or above."""
 
 ELSEWHERE = {
+    "results.py, trial": "Delete it",  # training/test_trial.py: then the trial runs
     "gcs.py, bucket": "Create it or mend the address",  # storage/test_gcs.py: a missing bucket
     "gcs.py, answer": "Start again",  # test_task.py, export/test_faults.py: the next try goes on
     # tools/test_tfrecords.py: what is refused and corrected

@@ -43,8 +43,6 @@ from trainer.evaluation.scores import Examples, align_scores, read_given_scores,
 from trainer.evaluation.scoring import (
     CHALLENGER,
     CHAMPION,
-    RESTORED,
-    TRAINED_AGAIN,
     Columns,
     Scored,
     load_model,
@@ -170,9 +168,7 @@ def _judged_models(request: EvaluateRequest, columns: Columns, storage: Storage)
             skipped = given[name].skipped
             misfit = (skipped, "scores") if skipped else None
         else:
-            models[name] = load_model(
-                side.model_uri, storage, known, way_out=TRAINED_AGAIN if name == CHALLENGER else RESTORED
-            )
+            models[name] = load_model(side.model_uri, storage, known)
             misfit = columns.misfit(models[name])
         if misfit and name == CHALLENGER:
             raise DataError(f"{CHALLENGER} model", *misfit, NEW_ATTEMPT)

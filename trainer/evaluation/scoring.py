@@ -35,10 +35,6 @@ CHALLENGER, CHAMPION = "challenger", "champion"
 REQUESTS = 200
 """Rows of a split that are kept as a request brings them."""
 
-TRAINED_AGAIN = f"{NEW_ATTEMPT}: it trains in a folder of its own"
-RESTORED = "Bring the version's files back as they were; or make another version champion by the DAG rollback"
-"""Ways out where a model's files are not those of its report: of the run's own model, and of one that serves."""
-
 _PIXELS_AT_ONCE = 4 << 20  # a model's own memory is a few hundred times that
 _ROWS_AT_ONCE = 1024
 
@@ -68,25 +64,22 @@ class Scored:
     weights: Floats | None = None
 
 
-def load_model(uri: str, storage: Storage, digest: str | None = None, *, way_out: str = TRAINED_AGAIN) -> StoredModel:
+def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:
     """Fetch and load a stored model.
 
     Args:
         uri: Its folder.
         digest: That it must have; None: any.
-        way_out: Where it has another one.
 
     Raises:
         DataError: There is none, it is another one, or it cannot be loaded.
     """
-    with fetched_model(uri, storage, digest, way_out=way_out) as path:
+    with fetched_model(uri, storage, digest) as path:
         return StoredModel(path, uri, digest_folder(path))
 
 
 @contextlib.contextmanager
-def fetched_model(
-    uri: str, storage: Storage, digest: str | None = None, *, way_out: str = TRAINED_AGAIN
-) -> Iterator[Path]:
+def fetched_model(uri: str, storage: Storage, digest: str | None = None) -> Iterator[Path]:
     """Have a stored model's folder on this machine; arguments and errors are those of `load_model`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
@@ -97,7 +90,8 @@ def fetched_model(
                 uri,
                 f"a model with SHA-256 {stored_digest}: it was written again since the report",
                 f"the report's, {digest}",
-                way_out,
+                f"{NEW_ATTEMPT}: it trains in a folder of its own. Bring a champion's files back "
+                "as they were, or go back by the DAG rollback",
             )
         yield path
 

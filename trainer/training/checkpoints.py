@@ -31,6 +31,7 @@ LOGGER = logging.getLogger(__name__)
 _STATE = "state.json"
 _KEPT = 2
 _SHA256 = re.compile("[0-9a-f]{64}")
+_LONGEST_NAME = 255  # of a file, on the disks that checkpoints are fetched to
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 _QUOTE = re.compile(r"(?<=[\s\[,:])(NaN|-?Infinity)(?=[\s\],}])")
 """Numbers that JSON has not, as Python and earlier releases write them: they are stored as texts."""
@@ -239,6 +240,8 @@ def _read_document(content: bytes, step: int) -> _Document:
         isinstance(item, str) and _SHA256.fullmatch(item) for item in files.values()
     ):
         raise ValueError("it has no digests of files")
+    if any(len(name.encode(errors="replace")) > _LONGEST_NAME for name in files):
+        raise ValueError(f"it names a file by more than {_LONGEST_NAME} bytes")
     state = _read_state(document["state"])
     if state.step != step:
         raise ValueError(f"it is of step {state.step}")

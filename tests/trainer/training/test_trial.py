@@ -13,7 +13,7 @@ import pytest
 
 from trainer.cluster.strategy import Strategy
 from trainer.contract.results import is_done
-from trainer.errors import Diverged, RequestError
+from trainer.errors import ContractError, Diverged, RequestError
 from trainer.storage import Storage
 from trainer.task import main
 from trainer.training.job import _report_trial
@@ -141,6 +141,18 @@ def test_nobody_ends_on_the_result_of_another_trial(run, tmp_path):
     Trial(request=request, storage=storage, measurements=measurements).finish({}, {"val_auc": [0.5]}, "1 epoch")
     assert is_done(request, storage)
     assert not is_done(other, storage)
+
+
+@pytest.mark.parametrize("left", [b"{", b"[]", b'{"history": NaN}'])
+def test_a_result_that_is_none_is_named_and_without_it_the_trial_runs(run, tmp_path, left):
+    """The way out of its message is followed."""
+    request = run.train_request(trial_metric="val_auc", report_uri=str(tmp_path / "3.json"))
+    storage = Storage()
+    storage.replace(request.report_uri, left)
+    with pytest.raises(ContractError, match=r"3\.json.*a trial's result.*Delete it"):
+        is_done(request, storage)
+    storage.delete_object(request.report_uri)
+    assert not is_done(request, storage)
 
 
 def test_a_trial_that_diverges_at_once_is_infeasible_and_not_failed(train, as_trial, tmp_path, capsys):
