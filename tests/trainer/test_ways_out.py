@@ -225,6 +225,8 @@ BESIDE = {
     "job.py, golden": ", then clear the run's export task and what follows it",
     "job.py, misfit": NEW_ATTEMPT,
     "scoring.py, digest": f"{NEW_ATTEMPT}: it trains in a folder of its own",
+    # training/test_job.py: a champion whose files are back
+    "scoring.py, champion": "Bring a champion's files back as they were, or go back by the DAG rollback",
     "scoring.py, gone": "Clear the train task of its run",
     "step_control.py, diverged": "Lower learning_rate, set clip_norm, or look for infinite values in the features. ",
     "stored_module.py, tuned": "Set fine_tune_from to 1: never",

@@ -241,6 +241,7 @@ def test_another_model_than_the_champions_report_describes_is_not_judged(trained
         champion=dataclasses.replace(asked.champion, model_digest=digest),
         evaluation_uri=str(tmp_path / "evaluation.json"),
     )
+    stored = (model / "saved_model.pb").read_bytes()
     (model / "saved_model.pb").write_bytes(b"none that TensorFlow could load")
     with (
         open_source(manifest, manifest.splits, exported.storage) as source,
@@ -248,6 +249,9 @@ def test_another_model_than_the_champions_report_describes_is_not_judged(trained
     ):
         evaluate(asked, manifest, source, exported.storage)
     assert not (tmp_path / "evaluation.json").exists()
+    (model / "saved_model.pb").write_bytes(stored)
+    with open_source(manifest, manifest.splits, exported.storage) as source:
+        assert evaluate(asked, manifest, source, exported.storage).champion
 
 
 def test_both_models_are_judged_on_the_same_examples(trained, judge, exported, tmp_path: Path) -> None:
