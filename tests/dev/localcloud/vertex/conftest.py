@@ -29,6 +29,7 @@ from google.cloud.aiplatform_v1.services.vizier_service.transports import Vizier
 
 from demo.checkout import CLOUD_CONFIG_PATH
 from localcloud.access.bearer import Bearers
+from localcloud.access.credentials import ACCOUNT_EMAIL
 from localcloud.environment.config import remember_config
 from localcloud.state import State
 
@@ -205,7 +206,7 @@ class SoloServer:
     def start(self) -> Api:
         """Start on the state directory; gives clients."""
         self.launch()
-        self.headers = {"Authorization": f"Bearer {Bearers(self.state).issue('solo@local-project')}"}
+        self.headers = {"Authorization": f"Bearer {Bearers(self.state).issue(ACCOUNT_EMAIL)}"}
         poll(self._healthy, bool, 120)
         return self._connect()
 
