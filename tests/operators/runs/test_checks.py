@@ -53,7 +53,7 @@ SELECT
   TIMESTAMP_ADD(TIMESTAMP '2013-11-09 00:30:00+00', INTERVAL i HOUR) AS seen_at,
   CONCAT('carrier ', CAST(MOD(i, 2) AS STRING)) AS carrier,
   IF(i = 270, 270000, i) AS distance,
-  MOD(i, 2) AS late
+  MOD(DIV(i, 2), 2) AS late
 FROM UNNEST(GENERATE_ARRAY(0, 311)) AS i
 """
 QUERY = (

@@ -199,6 +199,8 @@ class Reconciler:
         Somebody has deleted it from the record then, so that it is made again.
         """
         newest, wanted = newest_of(self._job_request, seen.everything), self._job_request
+        if wanted.stored_uri == wanted.result_uri:
+            return None
         if newest is None or newest.active or self._cloud.artifacts.exists(storage.adoption_uri(wanted.stored_uri)):
             return None
         return self._adopt()
