@@ -180,6 +180,7 @@ def test_an_older_scoring_replaces_nothing(spec, make_run) -> None:
     assert times(table) == both
     with pytest.raises(AirflowFailException, match=f"answers as of {LATE}, and this scoring is as of {EARLY}"):
         execute(old, tasks(spec, "write"))
+    execute(old, tasks(spec, "clean_up"))
     assert times(table) == both
 
     uri = f"{new.xcoms['plan', 'return_value']['run_uri']}/scoring_plan.json"
