@@ -46,7 +46,7 @@ def test_a_small_table_is_learnt_by_any_seed(tmp_path: Path, local_cloud, make_r
     values["training"]["seed"] = seed
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     monkeypatch.setattr(run_plan, "include_path", lambda: include)
-    found = run_night(load_spec(path), make_run(run_id=f"manual__{seed}", logical_date=datetime.now(UTC)))
+    found = run_night(load_spec(path), make_run(run_id=f"manual__{seed}", run_after=datetime.now(UTC)))
     assert found["decision"]["verdict"] == "promote", found["decision"]["words"]
     assert found["evaluation"]["challenger"]["metrics"]["accuracy"] >= 0.9
     assert found["report"]["steps"] >= 300
