@@ -124,6 +124,6 @@ def ask_all(function: Callable[[_S], _T], items: Iterable[_S], at_once: int, sec
         begun = [pool.submit(contextvars.copy_context().run, function, item) for item in asked]
         try:
             return [one.result() for one in begun]
-        except BaseException:
+        except BaseException:  # an end of the task too: whatever it is goes on, and nothing more begins
             pool.shutdown(wait=False, cancel_futures=True)
             raise
