@@ -34,8 +34,8 @@ from retraining.core.documents.curves import CalibrationBin, Curves
 from retraining.core.documents.evaluation import Metrics, NumberMetrics, Scores
 from retraining.core.monitoring.estimate import estimate
 from retraining.core.monitoring.intervals import Interval, Sums
-from retraining.core.monitoring.labelled_answers import BUCKETS, Counted, Cut, Histogram, answer_edges
 from retraining.core.monitoring.performance import measure
+from retraining.core.monitoring.request_log import SCORE_BUCKETS, Counted, Cut, Histogram, answer_edges
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.metrics import Metric
 from retraining.core.spec.model import ModelSpec
@@ -117,8 +117,8 @@ def count_numbers(labels: Floats, answers: Floats, evaluation: Scores) -> Cut:
 def count(labels: Floats, scores: Floats) -> Cut:
     """Return labelled answers as the monitor's query counts and sums them."""
     histogram: Histogram = {}
-    for bucket, label, score in zip((scores * BUCKETS).astype(int).tolist(), labels, scores, strict=True):
-        cell = histogram.setdefault(min(bucket, BUCKETS - 1), Counted())
+    for bucket, label, score in zip((scores * SCORE_BUCKETS).astype(int).tolist(), labels, scores, strict=True):
+        cell = histogram.setdefault(min(bucket, SCORE_BUCKETS - 1), Counted())
         cell.examples, cell.positives, cell.total = cell.examples + 1, cell.positives + label, cell.total + score
     losses = {"log_loss": log_losses(labels, scores), "accuracy": hits(labels, scores)}
     return Cut(histograms={"": histogram}, means={name: _sums(each) for name, each in losses.items()})

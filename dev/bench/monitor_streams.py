@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from bench.flights import CATEGORIES, NUMBERS, flights_by_day
 from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, ValueCount
-from retraining.core.monitoring import baselines, distances
+from retraining.core.monitoring import distributions
 
 WINDOW_HOURS = 24
 FEATURES = (*CATEGORIES, *NUMBERS)
@@ -70,9 +70,9 @@ class Baseline:
         """Return what the monitor measures of counts by bucket."""
         shares = (counts / counts.sum()).tolist()
         if name in self._edges:
-            return distances.jensen_shannon(self._shares[name], shares)
+            return distributions.jensen_shannon(self._shares[name], shares)
         p, q = (_by_bucket(side) for side in (self._shares[name], shares))
-        return distances.l_infinity(p, q)
+        return distributions.l_infinity(p, q)
 
     def deviation(self, name: str) -> float:
         """Return the standard deviation of a number."""
@@ -91,17 +91,21 @@ class Baseline:
             stddev=float(there.std()),
             quantiles=tuple(float(there[step]) for step in steps),
         )
-        self._edges[name] = baselines.bin_edges(baseline)
-        self._shares[name] = baselines.bin_shares(baseline, self.rows, self._edges[name])
+        self._edges[name] = distributions.bin_edges(baseline)
+        self._shares[name] = distributions.bin_shares(baseline, self.rows, self._edges[name])
 
     def _take_categories(self, name: str) -> None:
         values, counts = np.unique([value for value in self.columns[name] if value is not None], return_counts=True)
         top = [ValueCount(value=str(value), count=int(count)) for value, count in zip(values, counts, strict=True)]
         nulls = self.rows - int(counts.sum())
         baseline = CategoricalStatistics(kind="categorical", nulls=nulls, distinct=len(top), top=tuple(top))
-        shares = baselines.category_shares(baseline, self.rows)
+        shares = distributions.category_shares(baseline, self.rows)
         self._known[name] = [item.value for item in top]
-        self._shares[name] = [*(shares[value] for value in self._known[name]), shares[None], shares[distances.UNSEEN]]
+        self._shares[name] = [
+            *(shares[value] for value in self._known[name]),
+            shares[None],
+            shares[distributions.UNSEEN],
+        ]
 
 
 @cache
@@ -158,7 +162,7 @@ def draw(
     return found
 
 
-def _by_bucket(shares: Sequence[float]) -> dict[distances.Bucket, float]:
+def _by_bucket(shares: Sequence[float]) -> dict[distributions.Bucket, float]:
     return {str(place): share for place, share in enumerate(shares)}
 
 

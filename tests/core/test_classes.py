@@ -14,7 +14,7 @@ from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
-from retraining.core.monitoring.baselines import answer_baselines
+from retraining.core.monitoring.distributions import answer_baselines
 from retraining.core.monitoring.request_log import read_requests
 from retraining.core.monitoring.shifts import judge_shifts
 from retraining.core.promotion import gates, smoke_tests

@@ -18,7 +18,7 @@ from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Query
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import RetrainingError
-from retraining.core.monitoring import labelled_answers
+from retraining.core.monitoring import request_log
 from retraining.core.naming.environments import Environment
 from retraining.core.planning.feature_patterns import resolve_patterns
 from retraining.core.printable import printable
@@ -74,7 +74,7 @@ def _require_columns(spec: ModelSpec, where: str, columns: Sequence[Column]) -> 
 
 def _require_labels(spec: ModelSpec, where: str, columns: Sequence[ApiJson]) -> None:
     """Refuse labels as the monitor would, which only then judges no answer."""
-    missing = labelled_answers.missing_columns(spec, [str(column["name"]) for column in columns])
+    missing = request_log.missing_label_columns(spec, [str(column["name"]) for column in columns])
     expected = f"the key {spec.data.key!r} and the label {spec.label.name!r}"
     way_out = "Give its columns these names"
     found = [(where, f"no column {name!r}", expected, way_out) for name in missing]

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retraining.core.monitoring import intervals
-from retraining.core.monitoring.intervals import Bucket, Sums
+from retraining.core.monitoring.intervals import ScoreBucket, Sums
 
 SCORES = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=2, max_size=60)
 
 
-def buckets(pairs: Sequence[tuple[float, int]], count: int) -> list[Bucket]:
+def buckets(pairs: Sequence[tuple[float, int]], count: int) -> list[ScoreBucket]:
     """A histogram of scores."""
     found: dict[int, list[int]] = {}
     for score, label in pairs:
         cell = found.setdefault(min(int(score * count), count - 1), [0, 0])
         cell[label] += 1
-    return [Bucket(positives=cell[1], negatives=cell[0]) for _, cell in sorted(found.items())]
+    return [ScoreBucket(positives=cell[1], negatives=cell[0]) for _, cell in sorted(found.items())]
 
 
 def sums(values: Sequence[float]) -> Sums:
@@ -65,7 +65,7 @@ def test_an_average_precision_worked_by_hand() -> None:
     found = intervals.average_precision(buckets([(0.1, 0), (0.4, 0), (0.35, 1), (0.8, 1)], 2000), 0.95)
     assert found.value == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)  # average_precision_score gives 0.8333
     assert 0 < found.low < found.value < found.high < 1
-    assert intervals.average_precision([Bucket(positives=0, negatives=3)], 0.95) is None
+    assert intervals.average_precision([ScoreBucket(positives=0, negatives=3)], 0.95) is None
 
 
 def test_means_and_what_is_made_of_them() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from retraining.core.documents.evaluation import Metrics
 from retraining.core.monitoring.estimate import calibrated, estimate, judge_estimate
-from retraining.core.monitoring.labelled_answers import BUCKETS, Counted, VersionAnswers, read_rows
 from retraining.core.monitoring.performance import Reference, judge_performance, measure
+from retraining.core.monitoring.request_log import SCORE_BUCKETS, Counted, VersionAnswers, read_labelled_answers
 from tests.support.contracts import EXAMPLES
 from tests.support.small_model import make_spec, spec_values
 
@@ -32,7 +32,7 @@ def answers(labels: int, *, moved: float = 0.0, by: str = MINE, seed: int = 1) -
     cells: dict[int, list[float]] = {}
     for _ in range(labels):
         score = chance.random()
-        cell = cells.setdefault(int(score * BUCKETS), [0, 0, 0.0])
+        cell = cells.setdefault(int(score * SCORE_BUCKETS), [0, 0, 0.0])
         flipped = chance.random() < moved
         cell[0] += 1
         cell[1] += (chance.random() < score) != flipped
@@ -58,7 +58,7 @@ def reference(auc: float) -> Reference:
 
 
 def judged(rows: list[dict[str, Any]], auc: float = 0.83, **monitoring: Any) -> list[Any]:
-    return list(judge_performance(spec(**monitoring), read_rows(rows), VERSIONS, MINE, reference(auc)))
+    return list(judge_performance(spec(**monitoring), read_labelled_answers(rows), VERSIONS, MINE, reference(auc)))
 
 
 def test_a_champion_that_is_as_good_as_it_was_is_ok() -> None:
@@ -102,7 +102,7 @@ def test_what_cannot_be_judged_is_named(rows, because, words) -> None:
 
 
 def test_without_a_reference_the_metric_is_told_and_not_judged() -> None:
-    found = judge_performance(spec(), read_rows(answers(500)), VERSIONS, MINE, Reference(metrics=None))
+    found = judge_performance(spec(), read_labelled_answers(answers(500)), VERSIONS, MINE, Reference(metrics=None))
     assert (found[0].state, found[0].because) == ("not_judged", "no_reference")
     assert found[0].value == pytest.approx(5 / 6, abs=0.05)
 
@@ -120,7 +120,7 @@ def evaluation(positive: float = 0.0) -> Any:
 
 def test_the_estimate_is_near_the_truth_of_calibrated_scores() -> None:
     """And says by how much, once labels are there."""
-    own = read_rows(answers(20_000))[MINE]
+    own = read_labelled_answers(answers(20_000))[MINE]
     found = judge_estimate(spec(), own, evaluation())
     assert [(each.state, each.measure) for each in found] == [("ok", "auc"), ("ok", "auc_error")]
     assert found[0].value == pytest.approx(5 / 6, abs=0.005)
@@ -133,14 +133,14 @@ def test_the_estimate_is_near_the_truth_of_calibrated_scores() -> None:
 
 def test_a_change_of_the_labels_is_seen_in_the_estimates_own_error() -> None:
     """The estimate cannot see it; the truth can."""
-    found = judge_estimate(spec(), read_rows(answers(5000, moved=0.2))[MINE], evaluation())
+    found = judge_estimate(spec(), read_labelled_answers(answers(5000, moved=0.2))[MINE], evaluation())
     assert found[0].state == "ok"
     assert found[1].value > 0.1
 
 
 def test_requests_that_the_model_is_less_sure_of_are_seen_before_labels() -> None:
     """All near a half: the expected AUC is near a half."""
-    own = VersionAnswers(answers={place: Counted(10, 0, 10 * place / BUCKETS) for place in range(950, 1051)})
+    own = VersionAnswers(answers={place: Counted(10, 0, 10 * place / SCORE_BUCKETS) for place in range(950, 1051)})
     (found,) = judge_estimate(spec(), own, evaluation())
     assert found.state == "exceeded"
     assert found.value == pytest.approx(0.5 + 0.05 / 3 / 2 / 0.5, abs=0.01)
@@ -198,4 +198,4 @@ def test_an_error_of_numbers_is_that_of_the_evaluation_for_such_answers() -> Non
 
 
 def test_a_metric_that_nothing_measured_is_none() -> None:
-    assert measure(read_rows([*answers(10)])[MINE].cuts["", ""], "log_loss", 0.95) is None
+    assert measure(read_labelled_answers([*answers(10)])[MINE].cuts["", ""], "log_loss", 0.95) is None

@@ -11,14 +11,14 @@ import pytest
 
 from retraining.core.data.sql import Parameter
 from retraining.core.documents.answers import Answers
-from retraining.core.monitoring.labelled_answers import (
+from retraining.core.monitoring.performance import measure
+from retraining.core.monitoring.request_log import (
+    AnswerWindow,
     KeyTable,
     Labels,
-    Window,
-    read_rows,
+    read_labelled_answers,
     render_performance_sql,
 )
-from retraining.core.monitoring.performance import measure
 from tests.core.data.test_templates import DATASET, Warehouse
 from tests.support.small_model import make_spec, spec_values
 
@@ -64,8 +64,8 @@ def labels(sql: str, *columns: str) -> Labels:
     return Labels(sql=sql, parameters=(as_of,), columns=frozenset(("id", "late", *columns)), settled=settled)
 
 
-def window(log_table: str) -> Window:
-    return Window(log_table=log_table, start=NOW - timedelta(days=7), end=NOW)
+def window(log_table: str) -> AnswerWindow:
+    return AnswerWindow(log_table=log_table, start=NOW - timedelta(days=7), end=NOW)
 
 
 def test_binary_answers_meet_their_labels(warehouse, local_cloud) -> None:
@@ -93,7 +93,7 @@ def test_binary_answers_meet_their_labels(warehouse, local_cloud) -> None:
     warehouse.load(truth, rows, "id:STRING late:INT64 carrier:STRING at:TIMESTAMP")
     sql = f"SELECT id, late, carrier, at FROM `{truth}` WHERE at < @as_of"
     query = render_performance_sql(make_spec(), window(log), labels(sql, "carrier", "at"), None, None)
-    found = read_rows(warehouse.run(query))
+    found = read_labelled_answers(warehouse.run(query))
     own = found[MINE]
     assert dict(own.counts) == {
         "asked": 12, "without_key": 1, "keys": 10, "doubled": 1, "labelled": 8, "waiting": 1,
@@ -131,7 +131,7 @@ def test_keys_of_a_table_are_joined_by_request_and_place(warehouse, local_cloud,
     query = render_performance_sql(
         make_spec(), window(log), labels(sql), KeyTable(table=keys, has_instance=with_instance), None
     )
-    own = read_rows(warehouse.run(query))[MINE]
+    own = read_labelled_answers(warehouse.run(query))[MINE]
     assert own.counts["labelled"] == (2 if with_instance else 1)
     assert own.counts.get("without_key", 0) == (0 if with_instance else 1)
     assert measure(own.cuts["", ""], "accuracy", 0.95).value == 1
@@ -144,7 +144,7 @@ def test_a_key_that_is_a_number_comes_as_one(warehouse, local_cloud) -> None:
     query = render_performance_sql(
         make_spec(), window(log), labels("SELECT 7 AS id, 1 AS late UNION ALL SELECT 8, 0"), None, None
     )
-    assert read_rows(warehouse.run(query))[MINE].counts["labelled"] == 2
+    assert read_labelled_answers(warehouse.run(query))[MINE].counts["labelled"] == 2
 
 
 def test_classes_are_measured_from_their_lists(warehouse, local_cloud) -> None:
@@ -171,7 +171,7 @@ def test_classes_are_measured_from_their_lists(warehouse, local_cloud) -> None:
         evaluation={"metric": "auc", "min_value": 0.5},
     )
     sql = " UNION ALL ".join(f"SELECT '{key}' AS id, {label} AS late" for key, label in zip("abcd", truth, strict=True))
-    own = read_rows(warehouse.run(render_performance_sql(spec, window(log), labels(sql), None, None)))[MINE]
+    own = read_labelled_answers(warehouse.run(render_performance_sql(spec, window(log), labels(sql), None, None)))[MINE]
     cut = own.cuts["", ""]
     assert cut.confusion == {(0, 0): 1, (1, 1): 1, (2, 1): 1, (1, 2): 1}
     assert measure(cut, "accuracy", 0.95).value == 0.5
@@ -219,7 +219,9 @@ def test_numbers_are_measured(warehouse, local_cloud, metric: str) -> None:
         )
     )
     sql = " UNION ALL ".join(f"SELECT '{key}' AS id, {label} AS late" for key, label in zip("abcd", truth, strict=True))
-    own = read_rows(warehouse.run(render_performance_sql(spec, window(log), labels(sql), None, edges)))[MINE]
+    own = read_labelled_answers(warehouse.run(render_performance_sql(spec, window(log), labels(sql), None, edges)))[
+        MINE
+    ]
     cut = own.cuts["", ""]
     assert {bucket: each.examples for bucket, each in cut.histograms[""].items()} == {0: 2, 1: 2}
     assert measure(cut, "mae", 0.95).value == pytest.approx((0.5 + 0 + 1 + 2) / 4)
@@ -242,9 +244,9 @@ def test_quantiles_have_a_pinball_loss(warehouse, local_cloud) -> None:
         evaluation={"metric": "pinball", "max_value": 5},
     )
     sql = "SELECT 'a' AS id, 2.5 AS late UNION ALL SELECT 'b', 1"
-    cut = read_rows(warehouse.run(render_performance_sql(spec, window(log), labels(sql), None, None)))[MINE].cuts[
-        "", ""
-    ]
+    cut = read_labelled_answers(warehouse.run(render_performance_sql(spec, window(log), labels(sql), None, None)))[
+        MINE
+    ].cuts["", ""]
     first = (0.1 * 1.5 + 0.5 * 0.5 + 0.1 * 0.5) / 3
     second = (0.9 * 1 + 0.5 * 3 + 0.1 * 5) / 3
     assert measure(cut, "pinball", 0.95).value == pytest.approx((first + second) / 2)
@@ -255,6 +257,6 @@ def test_without_labels_the_answers_alone_are_counted(warehouse, local_cloud) ->
     """For the estimate."""
     log = table(local_cloud, "perf_unlabelled")
     warehouse.load(log, [row(1, 50, [{"id": "a"}] * 3, [0.25, {"score": 0.25}, "garbage"])], LOG)
-    own = read_rows(warehouse.run(render_performance_sql(make_spec(), window(log), None, None, None)))[MINE]
+    own = read_labelled_answers(warehouse.run(render_performance_sql(make_spec(), window(log), None, None, None)))[MINE]
     assert {bucket: each.examples for bucket, each in own.answers.items()} == {500: 2}
     assert not own.cuts

@@ -18,9 +18,9 @@ import pytest
 from retraining.core import documents as d
 from retraining.core.documents.curves import CalibrationBin, Curves
 from retraining.core.documents.evaluation import Metrics, Scores
-from retraining.core.monitoring import baselines, distances
+from retraining.core.monitoring import distributions
 from retraining.core.monitoring.estimate import estimate
-from retraining.core.monitoring.labelled_answers import Counted
+from retraining.core.monitoring.request_log import Counted
 from tests.support.product import REPOSITORY
 from tests.support.small_model import make_spec
 
@@ -57,10 +57,10 @@ def _quantiles(values):
 def _ours(case):
     """The divergence of numbers over the bins that the monitor counts in."""
     baseline = _quantiles(case["reference"])
-    edges = baselines.bin_edges(baseline)
+    edges = distributions.bin_edges(baseline)
     counts = Counter(None if value is None else bisect.bisect_right(edges, value) for value in case["current"])
     shares = [counts[place] / len(case["current"]) for place in [*range(len(edges) + 1), None]]
-    return distances.jensen_shannon(baselines.bin_shares(baseline, len(case["reference"]), edges), shares)
+    return distributions.jensen_shannon(distributions.bin_shares(baseline, len(case["reference"]), edges), shares)
 
 
 def _histogram(values, edges):
@@ -86,7 +86,7 @@ def _aligned(side, edges):
 def test_shares_of_categories_have_everybodys_l_infinity(name):
     case = CATEGORIES[name]
     p, q = ({value: count / sum(side.values()) for value, count in side.items()} for side in _sides(case))
-    found = distances.l_infinity(p, q)
+    found = distributions.l_infinity(p, q)
     assert found == pytest.approx(case["answers"]["nannyml"]["l_infinity"], abs=EXACT)
     assert found == pytest.approx(case["answers"]["tfdv"]["l_infinity"], abs=EXACT)
 
@@ -97,7 +97,7 @@ def test_shares_of_categories_have_everybodys_jensen_shannon(name):
     case = CATEGORIES[name]
     reference, current = _sides(case)
     values = sorted({*reference, *current})
-    found = distances.jensen_shannon(_shares(reference, values), _shares(current, values))
+    found = distributions.jensen_shannon(_shares(reference, values), _shares(current, values))
     answers = case["answers"]
     assert found == pytest.approx(answers["tfdv"]["jensen_shannon"], abs=EXACT)
     assert found == pytest.approx(answers["nannyml"]["jensen_shannon_distance"] ** 2, abs=EXACT)
@@ -115,7 +115,7 @@ def test_numbers_in_nannymls_bins_have_its_distance(name):
     case = NUMBERS[name]
     theirs = case["answers"]["nannyml"]
     p, q = (_histogram(case[side], theirs["edges"]) for side in ("reference", "current"))
-    assert math.sqrt(distances.jensen_shannon(p, q)) == pytest.approx(theirs["jensen_shannon_distance"], abs=1e-7)
+    assert math.sqrt(distributions.jensen_shannon(p, q)) == pytest.approx(theirs["jensen_shannon_distance"], abs=1e-7)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -130,7 +130,7 @@ def test_numbers_in_evidentlys_bins_have_its_distance(name):
     else:
         values = sorted({*reference, *current})
         p, q = (_shares(Counter(side), values) for side in (reference, current))
-    found = math.sqrt(distances.jensen_shannon(p, q) * math.log(2))
+    found = math.sqrt(distributions.jensen_shannon(p, q) * math.log(2))
     assert found == pytest.approx(theirs["jensen_shannon_distance_base_e"], abs=1e-7)
 
 
@@ -141,22 +141,24 @@ def test_numbers_in_tfdvs_bins_have_its_divergence(name):
     theirs = case["answers"]["tfdv"]
     edges = sorted({edge for side in theirs["histograms"] for low, high, _ in side["bins"] for edge in (low, high)})
     p, q = (_aligned(side, edges) for side in theirs["histograms"])
-    assert distances.jensen_shannon(p, q) == pytest.approx(theirs["jensen_shannon"], abs=EXACT)
+    assert distributions.jensen_shannon(p, q) == pytest.approx(theirs["jensen_shannon"], abs=EXACT)
 
 
 def test_what_is_missing_is_a_value_here_alone():
     case = CATEGORIES["missing categories"]
-    baseline = baselines.category_shares(_statistics(case["reference"]), sum(case["reference"].values()))
+    baseline = distributions.category_shares(_statistics(case["reference"]), sum(case["reference"].values()))
     total = sum(case["current"].values())
-    found = distances.l_infinity(baseline, {value or None: count / total for value, count in case["current"].items()})
+    found = distributions.l_infinity(
+        baseline, {value or None: count / total for value, count in case["current"].items()}
+    )
     assert found == pytest.approx(0.2)
     assert case["answers"]["tfdv"]["l_infinity"] == pytest.approx(0.125)
 
 
 def test_values_that_the_training_data_does_not_have_are_one_value_here_alone():
     case = CATEGORIES["nothing in common"]
-    baseline = baselines.category_shares(_statistics(case["reference"]), sum(case["reference"].values()))
-    assert distances.l_infinity(baseline, {distances.UNSEEN: 1.0}) == pytest.approx(1.0)
+    baseline = distributions.category_shares(_statistics(case["reference"]), sum(case["reference"].values()))
+    assert distributions.l_infinity(baseline, {distributions.UNSEEN: 1.0}) == pytest.approx(1.0)
     assert case["answers"]["tfdv"]["l_infinity"] == pytest.approx(0.5)
 
 

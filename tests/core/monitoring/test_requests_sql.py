@@ -12,8 +12,7 @@ import pytest
 
 from retraining.core import documents as d
 from retraining.core.data.sql import Query
-from retraining.core.monitoring.baselines import AnswerBaseline
-from retraining.core.monitoring.distances import UNSEEN
+from retraining.core.monitoring.distributions import UNSEEN, AnswerBaseline
 from retraining.core.monitoring.request_log import LogWindows, RequestLog, read_requests, render_requests_sql
 from retraining.core.spec.model import ModelSpec
 from tests.support.request_log import CHAMPION_ID, SCHEMA, logged

@@ -12,8 +12,7 @@ import pytest
 
 from retraining.core.documents import Evaluation
 from retraining.core.documents.monitoring import Signal
-from retraining.core.monitoring.baselines import AnswerBaseline, answer_baselines
-from retraining.core.monitoring.distances import jensen_shannon
+from retraining.core.monitoring.distributions import AnswerBaseline, answer_baselines, jensen_shannon
 from retraining.core.monitoring.inputs import judge_log
 from retraining.core.monitoring.request_log import LogWindows, read_requests, render_requests_sql
 from retraining.core.monitoring.shifts import judge_shifts

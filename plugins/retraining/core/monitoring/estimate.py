@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from retraining.core.documents.evaluation import Evaluation, Scores
 from retraining.core.documents.monitoring import Signal, SignalState
 from retraining.core.monitoring import intervals
-from retraining.core.monitoring.intervals import Bucket, Interval, Sums
-from retraining.core.monitoring.labelled_answers import Counted, Cut, Histogram, VersionAnswers
+from retraining.core.monitoring.intervals import Interval, ScoreBucket, Sums
 from retraining.core.monitoring.performance import allowed_drop, measure
+from retraining.core.monitoring.request_log import Counted, Cut, Histogram, VersionAnswers
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 from retraining.core.spec.model import ModelSpec
@@ -97,12 +97,12 @@ def calibrated(score: float, scores: Scores) -> float:
     return min(1.0, max(0.0, score + error))
 
 
-def _expected_buckets(answers: Histogram, scores: Scores) -> list[Bucket]:
+def _expected_buckets(answers: Histogram, scores: Scores) -> list[ScoreBucket]:
     """Return the buckets with the labels that are expected."""
     found = []
     for _, each in sorted(answers.items()):
         share = calibrated(each.total / each.examples, scores)
-        found.append(Bucket(positives=each.examples * share, negatives=each.examples * (1 - share)))
+        found.append(ScoreBucket(positives=each.examples * share, negatives=each.examples * (1 - share)))
     return found
 
 

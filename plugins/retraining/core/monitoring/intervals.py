@@ -41,7 +41,7 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bucket:
+class ScoreBucket:
     """Examples with scores of about one size, by label; counts may be expected ones."""
 
     positives: float
@@ -75,7 +75,7 @@ def quantile(confidence: float) -> float:
     return NormalDist().inv_cdf(0.5 + confidence / 2)
 
 
-def auc(buckets: Sequence[Bucket], confidence: float) -> Interval | None:
+def auc(buckets: Sequence[ScoreBucket], confidence: float) -> Interval | None:
     """Return the area under the ROC curve; None: one class is absent.
 
     Two examples in one bucket count as a tie. The AUC of the scores themselves is at most
@@ -108,7 +108,7 @@ def auc(buckets: Sequence[Bucket], confidence: float) -> Interval | None:
     return whole.within(0.0, 1.0)
 
 
-def mean_auc(classes: Sequence[Sequence[Bucket]], confidence: float) -> Interval | None:
+def mean_auc(classes: Sequence[Sequence[ScoreBucket]], confidence: float) -> Interval | None:
     """Return the mean AUC of each class against the rest; its interval is at least as wide as the true one."""
     found = [one for buckets in classes if (one := auc(buckets, confidence)) is not None]
     if not found:
@@ -120,7 +120,7 @@ def mean_auc(classes: Sequence[Sequence[Bucket]], confidence: float) -> Interval
     return whole.within(0.0, 1.0)
 
 
-def average_precision(buckets: Sequence[Bucket], confidence: float) -> Interval | None:
+def average_precision(buckets: Sequence[ScoreBucket], confidence: float) -> Interval | None:
     """Return the average precision, with a threshold at each bucket; None: there are no positives."""
     positives = sum(each.positives for each in buckets)
     if positives <= 0:

@@ -14,7 +14,7 @@ from retraining.core.documents.evaluation import Metrics, NumberMetrics
 from retraining.core.documents.monitoring import Signal
 from retraining.core.monitoring import intervals
 from retraining.core.monitoring.intervals import Interval, Sums
-from retraining.core.monitoring.labelled_answers import Cut, VersionAnswers
+from retraining.core.monitoring.request_log import Cut, VersionAnswers
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
 from retraining.core.spec.model import ModelSpec

@@ -1,22 +1,29 @@
-"""The request log: the query that counts it, and what its rows say.
+"""The request log: the queries over it, and what their rows say.
 
-Two windows are counted in one scan: the hours before `as_of`, and as many hours some time earlier.
+Three questions. How requests and answers are distributed: two windows in one scan, the hours before `as_of` and as many
+hours some time earlier. What deployed models answered last, for a ramp. Who answered what, and what turned out: the log
+joined with a query of labels.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from retraining.core.data.sql import Parameter, Query, render
+from retraining.core.documents.answers import Answers
 from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, Statistics
 from retraining.core.documents.deployment import SmokeRequest
 from retraining.core.documents.document import format_time
-from retraining.core.monitoring.baselines import AnswerBaseline, bin_edges
-from retraining.core.monitoring.distances import UNSEEN, Bucket
+from retraining.core.documents.json_text import read_json
+from retraining.core.monitoring.distributions import UNSEEN, AnswerBaseline, Bucket, bin_edges
+from retraining.core.monitoring.intervals import ScoreBucket, Sums
+from retraining.core.spec.features import MEDIAN, OUTPUT_NAMES
+from retraining.core.spec.metrics import TOPS
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import Row, TemplateValues
 
@@ -193,7 +200,7 @@ def _read_window(rows: Sequence[Row], labels: frozenset[str]) -> LoggedWindow:
     for row in rows:
         if not row["feature"]:
             model = str(row["deployed_model_id"])
-            traffic[model] = traffic.get(model, Traffic()) + _traffic(row)
+            traffic[model] = traffic.get(model, Traffic()) + _read_traffic(row)
     total = sum(traffic.values(), Traffic()).instances
     largest = max((int(row["largest"]) for row in rows if not row["feature"]), default=0)
     giant = largest if largest > 1 and largest > GIANT_SHARE * total else 0
@@ -207,15 +214,266 @@ def _read_window(rows: Sequence[Row], labels: frozenset[str]) -> LoggedWindow:
         if not name:
             judged += count - int(row["garbage"])
         elif name in labels:
-            answers[name, str(row["deployed_model_id"])][_bucket(row)] += count
+            answers[name, str(row["deployed_model_id"])][_read_bucket(row)] += count
         else:
-            values[name][_bucket(row)] += count
+            values[name][_read_bucket(row)] += count
     return LoggedWindow(traffic=traffic, values=values, answers=answers, giant=giant, judged=judged)
 
 
-def _traffic(row: Row) -> Traffic:
+def _read_traffic(row: Row) -> Traffic:
     return Traffic(instances=int(row["instances"]), requests=int(row["requests"]), garbage=int(row["garbage"]))
 
 
-def _bucket(row: Row) -> Bucket:
+def _read_bucket(row: Row) -> Bucket:
     return UNSEEN if row["unseen"] else None if row["bucket"] is None else str(row["bucket"])
+
+
+MAX_ANSWERS = 2000
+"""Of each version: enough for deciles, and little to move."""
+
+
+def render_answers_sql(log_table: str, deployed_ids: Sequence[str], start: datetime, end: datetime) -> Query:
+    """Return the query for the newest answers of some deployed models: rows `deployed_model_id, answer`.
+
+    Args:
+        log_table: The requests' table.
+        deployed_ids: Whose answers.
+        start: Of the time, exclusive.
+        end: Of the time.
+    """
+    parameters = (
+        Parameter(name="window_start", type="TIMESTAMP", value=format_time(start)),
+        Parameter(name="window_end", type="TIMESTAMP", value=format_time(end)),
+        Parameter(name="models", type="STRING", value=tuple(deployed_ids)),
+        Parameter(name="most", type="INT64", value=MAX_ANSWERS),
+    )
+    return Query(sql=render("answers.sql.j2", table=log_table), parameters=parameters)
+
+
+def read_answers(spec: ModelSpec, rows: Iterable[Row]) -> dict[str, list[float]]:
+    """Return the answers by deployed-model id: a number, or the likeliest class; one of another form is left out.
+
+    Args:
+        spec: The model.
+        rows: Of `render_answers_sql`.
+    """
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        answer = _number_of_answer(spec, row["answer"])
+        if answer is not None:
+            found.setdefault(str(row["deployed_model_id"]), []).append(answer)
+    return found
+
+
+def _number_of_answer(spec: ModelSpec, text: object) -> float | None:
+    try:
+        answer: Any = read_json(str(text), finite=False)  # NaN is an answer, and far from any other
+    except ValueError:
+        return None
+    if isinstance(answer, Mapping):
+        named = [name for name in answer if name in OUTPUT_NAMES or len(answer) == 1]
+        answer = answer[named[0]] if named else None
+    numbers = answer if isinstance(answer, list) else [answer]
+    if not numbers or not all(isinstance(number, int | float) for number in numbers):
+        return None
+    if spec.label.kind == "multiclass":
+        return float(max(range(len(numbers)), key=numbers.__getitem__))
+    levels = spec.label.quantiles if spec.label.kind == "regression" else ()
+    return float(numbers[levels.index(MEDIAN) if levels and len(numbers) == len(levels) else 0])
+
+
+SCORE_BUCKETS = 2000
+"""Of scores: two of them are told apart from 0.0005 on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Where labels come from.
+
+    Attributes:
+        sql: Rows of key and label, as they can stand in parentheses.
+        parameters: That it names, but for `as_of`.
+        columns: Of its result.
+        settled: From then on a label may not be known yet.
+    """
+
+    sql: str
+    parameters: tuple[Parameter, ...]
+    columns: frozenset[str]
+    settled: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyTable:
+    """A table of the caller's: which example the instance of a request was about."""
+
+    table: str
+    has_instance: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerWindow:
+    """Whose answers are asked for: of which log, from when until when, without which smoke tests."""
+
+    log_table: str
+    start: datetime
+    end: datetime
+    smoke_requests: tuple[SmokeRequest, ...] = ()
+
+
+def render_performance_sql(
+    spec: ModelSpec, window: AnswerWindow, labels: Labels | None, keys: KeyTable | None, answers: Answers | None
+) -> Query:
+    """Return the query for the window's answers and, with labels, what came of them.
+
+    Args:
+        spec: The model.
+        window: Whose answers.
+        labels: What turned out; None: only the answers are counted.
+        keys: How an answer finds its label; None: the key came with the request.
+        answers: Of a regression: what the champion answered to its test days, by whose bins answers are counted.
+    """
+    smokes = [item for item in window.smoke_requests if item.end > window.start and item.start < window.end]
+    parameters = [
+        Parameter(name="asked_from", type="TIMESTAMP", value=format_time(window.start)),
+        Parameter(name="asked_until", type="TIMESTAMP", value=format_time(window.end)),
+    ]
+    for index, item in enumerate(smokes):
+        parameters += smoke_parameters(f"smoke_{index}", item)
+    levels = spec.label.quantiles if spec.label.kind == "regression" else ()
+    if spec.label.kind == "regression":
+        parameters.append(Parameter(name="edges", type="FLOAT64", value=tuple(answer_edges(answers))))
+    else:
+        parameters.append(Parameter(name="buckets", type="INT64", value=SCORE_BUCKETS))
+    if labels is not None:
+        parameters.append(Parameter(name="settled", type="TIMESTAMP", value=format_time(labels.settled)))
+        parameters += labels.parameters
+        if levels:
+            parameters.append(Parameter(name="levels", type="FLOAT64", value=levels))
+    sql = render(
+        "performance.sql.j2",
+        table=window.log_table,
+        smoke_requests=[f"smoke_{index}" for index in range(len(smokes))],
+        kind=spec.label.kind,
+        place=levels.index(MEDIAN) if levels else None,
+        levels=len(levels),
+        query=labels.sql if labels else None,
+        key_input=keys is None,
+        keys_table=keys.table if keys else None,
+        keys_have_instance=keys is not None and keys.has_instance,
+        **_label_columns(spec, labels.columns if labels else frozenset()),
+    )
+    return Query(sql=sql, parameters=tuple(parameters))
+
+
+def _label_columns(spec: ModelSpec, found: frozenset[str]) -> TemplateValues:
+    """Return the columns that the labels' query has, and what is cut and measured by them."""
+    evaluation, data = spec.evaluation, spec.data
+    columns = [name for name in evaluation.slice_columns if name in found]
+    cuts = [(name,) for name in evaluation.plain_slices] + list(evaluation.crossed_slices)
+    places = {name: f"slice_{index}" for index, name in enumerate(columns)}
+    classes = spec.label.classes if spec.label.kind == "multiclass" else 0
+    return {
+        "key": data.key,
+        "label": spec.label.name,
+        "event_time": data.event_time if data.event_time in found else None,
+        "slice_columns": columns,
+        "slices": [
+            {"columns": cut, "places": [places[name] for name in cut]} for cut in cuts if set(cut) <= places.keys()
+        ],
+        "tops": [(name, most) for name, most in TOPS.items() if most < classes],
+        "each_class": classes > 0 and evaluation.metric == "auc",
+        "quantiles_of_error": evaluation.metric == "medae",
+    }
+
+
+def answer_edges(answers: Answers | None) -> list[float]:
+    """Return where the next of the champion's bins of answers is nearer: bin i lies from edge i - 1 to edge i."""
+    means = sorted({each.answer for each in answers.bins}) if answers else []
+    return [(low + high) / 2 for low, high in itertools.pairwise(means)] or [0.0]
+
+
+@dataclass
+class Counted:
+    """Answers in one bucket: how many, with a positive label, their sum, and the sum of squared errors."""
+
+    examples: float = 0
+    positives: float = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    @property
+    def bucket(self) -> ScoreBucket:
+        """By label."""
+        return ScoreBucket(positives=self.positives, negatives=self.examples - self.positives)
+
+
+Histogram = dict[int, Counted]
+
+
+@dataclass
+class Cut:
+    """Labelled answers of one version and slice, in counts and sums."""
+
+    histograms: dict[str, Histogram] = field(default_factory=lambda: defaultdict(dict))
+    means: dict[str, Sums] = field(default_factory=dict)
+    confusion: dict[tuple[int, int], float] = field(default_factory=dict)
+    quantiles: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return round(sum(each.examples for each in self.histograms.get("", {}).values()))
+
+    def buckets(self, name: str = "") -> list[ScoreBucket]:
+        """Return a histogram's buckets, by rising score."""
+        return [each.bucket for _, each in sorted(self.histograms.get(name, {}).items())]
+
+
+@dataclass
+class VersionAnswers:
+    """What one deployed model answered in the window."""
+
+    answers: Histogram = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    cuts: dict[tuple[str, str], Cut] = field(default_factory=lambda: defaultdict(Cut))
+
+
+def read_labelled_answers(rows: Iterable[Mapping[str, Any]]) -> dict[str, VersionAnswers]:
+    """Return what the query found, by deployed-model id."""
+    found: dict[str, VersionAnswers] = defaultdict(VersionAnswers)
+    for row in rows:
+        of_version, part = found[str(row["answered_by"])], row["part"]
+        if part == "count":
+            of_version.counts[str(row["name"])] += int(row["examples"])
+        elif part == "answers":
+            of_version.answers[_bucket_index(row)] = _read_counted(row)
+        else:
+            _add_to_cut(of_version.cuts[str(row["slice_column"]), str(row["slice_value"])], part, row)
+    return dict(found)
+
+
+def _add_to_cut(cut: Cut, part: str, row: Mapping[str, Any]) -> None:
+    if part == "histogram":
+        cut.histograms[str(row["class"])][_bucket_index(row)] = _read_counted(row)
+    elif part == "mean":
+        sums = Sums(examples=int(row["examples"]), total=float(row["total"]), squares=float(row["squares"]))
+        cut.means[str(row["name"])] = sums
+    elif part == "confusion":
+        cut.confusion[int(row["class"]), _bucket_index(row)] = float(row["examples"])
+    else:
+        cut.quantiles[_bucket_index(row)] = float(row["total"])
+
+
+def _bucket_index(row: Mapping[str, Any]) -> int:
+    return -1 if row["bucket"] is None else int(row["bucket"])
+
+
+def _read_counted(row: Mapping[str, Any]) -> Counted:
+    numbers = (float(row[name] or 0) for name in ("examples", "positives", "total", "squares"))
+    return Counted(*numbers)
+
+
+def missing_label_columns(spec: ModelSpec, columns: Sequence[str]) -> list[str]:
+    """Return which of key and label a query of labels does not have."""
+    return [name for name in (spec.data.key, spec.label.name) if name not in columns]

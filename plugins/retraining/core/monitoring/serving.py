@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from retraining.core.documents.monitoring import Signal, SignalKind
-from retraining.core.monitoring.distances import Z95
+from retraining.core.monitoring.distributions import Z95
 from retraining.core.monitoring.signals import held, not_judged
 from retraining.core.spec.model import ModelSpec
 

@@ -11,8 +11,17 @@ from dataclasses import dataclass
 
 from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, SplitStatistics
 from retraining.core.documents.monitoring import NamedState, Signal, SignalKind
-from retraining.core.monitoring.baselines import AnswerBaseline, bin_edges, bin_shares, category_shares
-from retraining.core.monitoring.distances import UNSEEN, Bucket, Distance, between_bins, between_values
+from retraining.core.monitoring.distributions import (
+    UNSEEN,
+    AnswerBaseline,
+    Bucket,
+    Distance,
+    between_bins,
+    between_values,
+    bin_edges,
+    bin_shares,
+    category_shares,
+)
 from retraining.core.monitoring.request_log import LoggedWindow, RequestLog
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.spec.model import ModelSpec

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from retraining.core.documents import Plan, RampStep, Served
 from retraining.core.errors import ConflictError
-from retraining.core.monitoring import answer_shift
+from retraining.core.monitoring import distributions, request_log
 from retraining.core.naming import bigquery
 from retraining.core.promotion import ramp, shares
 from retraining.core.promotion.versions import Version
@@ -128,11 +128,11 @@ class Ramp:
         table = bigquery.request_log_table(plan.project, plan.dataset, plan.model)
         if self._cloud.warehouse.table_schema(table) is None:
             return None
-        query = answer_shift.render_answers_sql(table, (self._id, main), *seen)
+        query = request_log.render_answers_sql(table, (self._id, main), *seen)
         asked = f"{step.percent}|{seen[1].isoformat()}"
         job_id = bigquery.ramp_job_id(settings.environment, plan.model, plan.run_key, asked)
-        answers = answer_shift.read_answers(plan.spec, self._cloud.warehouse.run_query(query, job_id, "answers").rows)
+        answers = request_log.read_answers(plan.spec, self._cloud.warehouse.run_query(query, job_id, "answers").rows)
         new, old = answers.get(self._id, []), answers.get(main, [])
         if min(len(new), len(old)) < canary.min_requests:
             return None
-        return answer_shift.shift(plan.spec, new, old)
+        return distributions.shift_of_answers(plan.spec, new, old)

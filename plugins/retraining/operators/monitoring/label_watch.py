@@ -11,16 +11,16 @@ from retraining.core.documents.document import format_time
 from retraining.core.documents.monitoring import NamedState, SignalKind
 from retraining.core.errors import DataError
 from retraining.core.monitoring.estimate import judge_estimate
-from retraining.core.monitoring.labelled_answers import (
+from retraining.core.monitoring.performance import WAY_OUT, Reference, judge_performance
+from retraining.core.monitoring.request_log import (
+    AnswerWindow,
     KeyTable,
     Labels,
     VersionAnswers,
-    Window,
-    missing_columns,
-    read_rows,
+    missing_label_columns,
+    read_labelled_answers,
     render_performance_sql,
 )
-from retraining.core.monitoring.performance import WAY_OUT, Reference, judge_performance
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.naming import bigquery, vertex
 from retraining.core.planning import windows
@@ -62,7 +62,7 @@ def watch_labels(watch: Watch) -> Seen:
         if each.run_key
     }
     champion = vertex.deployed_model_id(watch.champion.run_key)
-    answered = read_rows(found.rows)
+    answered = read_labelled_answers(found.rows)
     if isinstance(labels, Labels):
         performance = judge_performance(spec, answered, versions, champion, _reference(watch, watch.baseline))
     else:
@@ -111,7 +111,7 @@ def _find_labels(watch: Watch) -> Labels | Signal:
     except DataError as error:
         words = f"The query of labels cannot be asked. {error}"
         return not_judged("performance", metric, "no_labels", words)
-    if missing := missing_columns(spec, columns):
+    if missing := missing_label_columns(spec, columns):
         words = f"{where} has no column {' and no '.join(missing)}: labels need both."
         return not_judged("performance", metric, "no_labels", words)
     lag = timedelta(days=spec.data.label_lag_days if spec.data.split == "time" else 0)
@@ -134,9 +134,9 @@ def _find_labels(watch: Watch) -> Labels | Signal:
     )
 
 
-def _window(watch: Watch, log_table: str) -> Window:
+def _window(watch: Watch, log_table: str) -> AnswerWindow:
     rollout = RolloutState(watch.cloud, watch.spec.name).read_rollout()
-    return Window(
+    return AnswerWindow(
         log_table=log_table,
         start=watch.as_of - timedelta(days=watch.spec.monitoring.performance.window_days),
         end=watch.as_of,

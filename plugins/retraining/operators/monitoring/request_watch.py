@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from retraining.core.data.sql import Query
 from retraining.core.documents import Signal
 from retraining.core.monitoring import inputs, request_log, serving, shifts
-from retraining.core.monitoring.baselines import AnswerBaseline, answer_baselines
+from retraining.core.monitoring.distributions import AnswerBaseline, answer_baselines
 from retraining.core.monitoring.request_log import LogWindows, RequestLog
 from retraining.core.monitoring.serving import Answered, ServedWindows
 from retraining.core.monitoring.shifts import Obstacle
