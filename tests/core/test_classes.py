@@ -15,8 +15,8 @@ from retraining.core.data import statistics
 from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
 from retraining.core.monitoring.distributions import answer_baselines
+from retraining.core.monitoring.drift import judge_shifts
 from retraining.core.monitoring.request_log import read_requests
-from retraining.core.monitoring.shifts import judge_shifts
 from retraining.core.promotion import gates, smoke_tests
 from retraining.core.report.classes import answers as answers_table
 from retraining.core.report.classes import class_rows

@@ -9,8 +9,8 @@ import pytest
 from retraining.core import documents
 from retraining.core.errors import ContractError
 from retraining.core.monitoring.distributions import answer_baselines
+from retraining.core.monitoring.drift import judge_shifts
 from retraining.core.monitoring.request_log import read_requests
-from retraining.core.monitoring.shifts import judge_shifts
 from retraining.core.promotion import smoke_tests
 from retraining.core.report import charts
 from retraining.core.report.page import render

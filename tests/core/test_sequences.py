@@ -13,8 +13,8 @@ from retraining.core import documents
 from retraining.core.checks import dataset
 from retraining.core.data import statistics
 from retraining.core.documents.checks import SequenceStatistics, TextStatistics
+from retraining.core.monitoring.drift import judge_shifts
 from retraining.core.monitoring.request_log import LogWindows, read_requests, render_requests_sql
-from retraining.core.monitoring.shifts import judge_shifts
 from retraining.core.promotion import smoke_tests
 from retraining.core.report.page import render
 from tests.support.contracts import EXAMPLES

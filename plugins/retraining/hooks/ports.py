@@ -15,7 +15,7 @@ from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query
 from retraining.core.documents import Served
 from retraining.core.jobs.job import Job, JobType
-from retraining.core.monitoring.serving import Answered
+from retraining.core.monitoring.signals import Answered
 from retraining.core.naming.environments import Environment
 from retraining.core.promotion.versions import Version
 from retraining.core.retention.jobs_and_tables import Table

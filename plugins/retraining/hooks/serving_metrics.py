@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from retraining.core.documents import Served
-from retraining.core.monitoring.serving import Answered
+from retraining.core.monitoring.signals import Answered
 from retraining.core.naming.vertex import ResourceName
 from retraining.hooks.session import Session, call
 

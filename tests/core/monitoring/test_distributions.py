@@ -1,4 +1,4 @@
-"""Distances by the formula and their intervals, baselines' bins and shares, and how far two versions' answers are apart."""
+"""Distances and their intervals, bins and shares of baselines, and how far two versions' answers are apart."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from retraining.core.monitoring.distributions import (
     jensen_shannon,
     l_infinity,
 )
+from retraining.core.monitoring.drift import judge_shifts
 from retraining.core.monitoring.request_log import read_requests
-from retraining.core.monitoring.shifts import judge_shifts
 from tests.support.contracts import EXAMPLES
 from tests.support.request_log import CHAMPION_ID, counted
 from tests.support.small_model import make_plan, make_spec, make_statistics

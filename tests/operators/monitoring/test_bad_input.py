@@ -15,7 +15,7 @@ from retraining.core.data.sql import Query
 from retraining.core.documents import KINDS, Ledger, ModelOverview, Signals
 from retraining.core.documents.monitoring import SignalKind
 from retraining.core.monitoring.policy import ORDERS
-from retraining.core.monitoring.serving import Answered
+from retraining.core.monitoring.signals import Answered
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.monitoring import retraining_decision, signal_measurement

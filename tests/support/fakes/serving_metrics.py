@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from retraining.core.documents import Served
-from retraining.core.monitoring.serving import Answered
+from retraining.core.monitoring.signals import Answered
 from tests.support.fakes.serving import FakeEndpoints
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.errors import RetrainingError
-from retraining.core.monitoring import ages
+from retraining.core.monitoring import signals
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.settings import include_path
@@ -17,7 +17,7 @@ from retraining.operators.monitoring.watch import Seen, Watch
 def watch_age(watch: Watch) -> Seen:
     """Return how old the champion's data is."""
     as_of = RunKey.parse(watch.champion.run_key).as_of if watch.champion else None
-    return Seen(signals=(ages.judge_age(watch.spec, as_of, watch.as_of),))
+    return Seen(signals=(signals.judge_age(watch.spec, as_of, watch.as_of),))
 
 
 def watch_sources(watch: Watch) -> Seen:
@@ -26,7 +26,7 @@ def watch_sources(watch: Watch) -> Seen:
         changed = {**_tables(watch), **_files(watch)}
     except RetrainingError as error:  # a query that BigQuery refuses: the retraining says it too, and stops there
         return Seen(signals=(not_judged("source", "hours", "source_stopped", f"The sources cannot be read: {error}"),))
-    return Seen(signals=ages.judge_sources(watch.spec, changed, watch.as_of, watch.cloud.settings.project))
+    return Seen(signals=signals.judge_sources(watch.spec, changed, watch.as_of, watch.cloud.settings.project))
 
 
 def _tables(watch: Watch) -> dict[str, datetime | None]:

@@ -1,7 +1,8 @@
-"""How far requests and answers have moved: skew, drift and prediction drift, a signal for each feature and answer.
+"""How far requests and answers have moved, and what is wrong with the log itself: a signal for each.
 
 Skew holds requests against the champion's training data, drift against earlier requests, prediction drift the
-champion's answers against those on its test days and against its earlier ones.
+champion's answers against those on its test days and against its earlier ones. An anomaly of the log (garbage, one
+giant batch, a wrong clock) is named, and by itself no reason to retrain.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from retraining.core.monitoring.distributions import (
     bin_shares,
     category_shares,
 )
-from retraining.core.monitoring.request_log import LoggedWindow, RequestLog
+from retraining.core.monitoring.request_log import GIANT_SHARE, LoggedWindow, RequestLog
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.spec.model import ModelSpec
 
@@ -30,7 +31,7 @@ EARLIER = "earlier"
 """In the subject of prediction drift from earlier answers, after the label."""
 MAX_GARBAGE = 0.5
 """Of a window's instances: with a larger share of garbage the rest is not judged."""
-_MOST: dict[Bucket, str] = {None: ", most of it missing values", UNSEEN: ", most of it values that are new"}
+_CHANGED_MOST: dict[Bucket, str] = {None: ", most of it missing values", UNSEEN: ", most of it values that are new"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Judged:
+class _Distribution:
     """What is judged: which signal, of what, by which threshold, on how many instances."""
 
     kind: SignalKind
@@ -55,7 +56,7 @@ class _Judged:
     def by(self, distance: Distance) -> Signal:
         """Return the signal of a distance: exceeded when strictly over the threshold."""
         over = distance.value > self.threshold
-        most = _MOST.get(distance.most, "") if over else ""
+        most = _CHANGED_MOST.get(distance.most, "") if over else ""
         how_far = f"{distance.value:.3f} from {self.other} (limit {self.threshold:g})"
         return Signal(
             kind=self.kind,
@@ -135,7 +136,9 @@ def judge_shifts(
     obstacle = find_obstacle(spec, log.now, f"the last {spec.monitoring.window_hours} hours")
     if obstacle is not None:
         return judge_nothing(spec, obstacle, log.now.all.instances)
-    earlier = find_obstacle(spec, log.earlier, f"the {spec.monitoring.window_hours} hours {_ago(spec)} before")
+    earlier = find_obstacle(
+        spec, log.earlier, f"the {spec.monitoring.window_hours} hours {_reference_ago(spec)} before"
+    )
     return (
         *_skew(spec, train, log.now),
         *_drift(spec, train, log, earlier),
@@ -146,8 +149,8 @@ def judge_shifts(
 def _skew(spec: ModelSpec, train: SplitStatistics, now: LoggedWindow) -> Iterator[Signal]:
     for name, measure, edges in _judged_features(spec, train):
         counts, baseline = now.values.get(name, {}), train.features[name]
-        judged = _judged(spec, "skew", name, measure, sum(counts.values()), "the training data")
-        if gone := _gone(name, counts, _missing_share(train, name), "training"):
+        judged = _distribution(spec, "skew", name, measure, sum(counts.values()), "the training data")
+        if gone := _explain_gone_feature(name, counts, _missing_share(train, name), "training"):
             yield judged.not_judged("feature_gone", gone)
         elif isinstance(baseline, CategoricalStatistics):
             rows = (train.rows, judged.examples)
@@ -165,14 +168,23 @@ def _drift(spec: ModelSpec, train: SplitStatistics, log: RequestLog, obstacle: O
         return
     for name, measure, edges in _judged_features(spec, train):
         counts, before = log.now.values.get(name, {}), log.earlier.values.get(name, {})
-        judged = _judged(spec, "drift", name, measure, sum(counts.values()), f"the requests {_ago(spec)} before")
+        judged = _distribution(
+            spec,
+            "drift",
+            name,
+            measure,
+            sum(counts.values()),
+            f"the requests {_reference_ago(spec)} before",
+        )
         missing_before = before.get(None, 0) / (sum(before.values()) or 1)
-        if gone := _gone(name, counts, missing_before, f"the requests {_ago(spec)} before"):
+        if gone := _explain_gone_feature(name, counts, missing_before, f"the requests {_reference_ago(spec)} before"):
             yield judged.not_judged("feature_gone", gone)
-        elif _gone(name, before, 0.0, "") and counts.get(None, 0) < sum(counts.values()):
-            yield judged.not_judged("no_reference", f"{name} was missing in all requests {_ago(spec)} before.")
+        elif _explain_gone_feature(name, before, 0.0, "") and counts.get(None, 0) < sum(counts.values()):
+            yield judged.not_judged(
+                "no_reference", f"{name} was missing in all requests {_reference_ago(spec)} before."
+            )
         else:
-            yield judged.by(_between(counts, before, len(edges)))
+            yield judged.by(_distance_of_counts(counts, before, len(edges)))
 
 
 def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, deployed_id: str) -> Iterator[Signal]:
@@ -180,10 +192,10 @@ def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, d
     before = log.earlier.answers.get((label.name, deployed_id), {})
     least, answered = spec.monitoring.min_requests, sum(now.values())
     test_days = "the answers on the champion's test days"
-    judged = _judged(spec, "prediction_drift", label.name, label.measure, answered, test_days)
-    ago = f"the champion's answers {_ago(spec)} before"
+    judged = _distribution(spec, "prediction_drift", label.name, label.measure, answered, test_days)
+    ago = f"the champion's answers {_reference_ago(spec)} before"
     subject = f"{label.name} {EARLIER}"
-    since = _judged(spec, "prediction_drift", label.name, label.measure, answered, ago, subject=subject)
+    since = _distribution(spec, "prediction_drift", label.name, label.measure, answered, ago, subject=subject)
     if answered < least:
         few = f"{answered} answers of the champion are too few to judge (at least {least})."
         yield judged.not_judged("too_few", few)
@@ -198,10 +210,10 @@ def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, d
     else:
         yield judged.not_judged("no_reference", f"The champion's evaluation has no answers to {label.name}.")
     if sum(before.values()) < least:
-        few = f"{sum(before.values())} answers of the champion {_ago(spec)} before are too few (at least {least})."
+        few = f"{sum(before.values())} answers of the champion {_reference_ago(spec)} before are too few (at least {least})."
         yield since.not_judged("no_reference", few)
     else:
-        yield since.by(_between(now, before, 0 if label.classes else len(label.edges)))
+        yield since.by(_distance_of_counts(now, before, 0 if label.classes else len(label.edges)))
 
 
 def _judged_features(spec: ModelSpec, train: SplitStatistics) -> Iterator[tuple[str, str, list[float]]]:
@@ -214,17 +226,17 @@ def _judged_features(spec: ModelSpec, train: SplitStatistics) -> Iterator[tuple[
             yield name, "jensen_shannon", edges
 
 
-def _judged(
+def _distribution(
     spec: ModelSpec, kind: SignalKind, name: str, measure: str, examples: int, other: str, *, subject: str = ""
-) -> _Judged:
+) -> _Distribution:
     limits = spec.monitoring.drift
     threshold = limits.features.get(name, limits.threshold)
-    return _Judged(
+    return _Distribution(
         kind=kind, subject=subject or name, measure=measure, threshold=threshold, examples=examples, other=other
     )
 
 
-def _between(now: Mapping[Bucket, int], before: Mapping[Bucket, int], edges: int) -> Distance:
+def _distance_of_counts(now: Mapping[Bucket, int], before: Mapping[Bucket, int], edges: int) -> Distance:
     rows = (sum(before.values()), sum(now.values()))
     if edges:
         return between_bins(_bin_shares(before, edges), _bin_shares(now, edges), rows)
@@ -236,7 +248,7 @@ def _missing_share(train: SplitStatistics, name: str) -> float:
     return baseline.nulls / train.rows
 
 
-def _gone(name: str, counts: Mapping[Bucket, int], missing_before: float, before: str) -> str:
+def _explain_gone_feature(name: str, counts: Mapping[Bucket, int], missing_before: float, before: str) -> str:
     """Return a sentence when no instance has a value, while there were some before; empty: some has."""
     total = sum(counts.values())
     if not total or counts.get(None, 0) < total or missing_before >= 1:
@@ -257,6 +269,80 @@ def _value_shares(counts: Mapping[Bucket, int]) -> dict[Bucket, float]:
     return {value: count / total for value, count in counts.items()}
 
 
-def _ago(spec: ModelSpec) -> str:
+def _reference_ago(spec: ModelSpec) -> str:
     hours = spec.monitoring.reference_hours
     return f"{hours // 24} days" if hours % 24 == 0 else f"{hours} hours"
+
+
+MAX_GARBAGE_SHARE = 0.01
+"""Of a window's instances; strictly more is said."""
+
+
+def judge_log(spec: ModelSpec, log: RequestLog, requests: int | None) -> tuple[Signal, ...]:
+    """Return how many instances the window's log has, and what is wrong with it.
+
+    Args:
+        spec: The model.
+        log: What was logged.
+        requests: That Cloud Monitoring counted in the window; None: not known.
+    """
+    return (_count_instances(spec, log, requests), *_find_anomalies(log))
+
+
+def _count_instances(spec: ModelSpec, log: RequestLog, requests: int | None) -> Signal:
+    there, hours = log.now.all, spec.monitoring.window_hours
+    because: NamedState | None = None if there.instances else "no_traffic"
+    words = f"{there.instances} instances of {there.requests} requests were logged in {hours} hours."
+    expected = (requests or 0) * spec.deployment.request_log_sampling
+    if not there.instances and expected >= spec.monitoring.min_requests:
+        because = "clock_skew"
+        words = (
+            f"Cloud Monitoring counted {requests} requests in {hours} hours and none was logged then: the log's times "
+            "are wrong, or logging is off."
+        )
+    return Signal(
+        kind="traffic",
+        subject="log",
+        state="not_judged" if because else "ok",
+        because=because,
+        measure="instances",
+        value=there.instances,
+        threshold=None,
+        examples=there.instances,
+        words=words,
+    )
+
+
+def _find_anomalies(log: RequestLog) -> Iterator[Signal]:
+    there, giant = log.now.all, log.now.giant
+    if there.instances and (share := there.garbage / there.instances) > MAX_GARBAGE_SHARE:
+        words = f"{there.garbage} of {there.instances} logged instances cannot be read; they are left out."
+        yield _signal_of_anomaly(
+            "garbage", "garbage", "unparsable_share", (share, MAX_GARBAGE_SHARE), there.instances, words
+        )
+    if giant:
+        share = giant / there.instances
+        words = f"One request brought {giant} of {there.instances} instances; it and its like are left out."
+        yield _signal_of_anomaly(
+            "giant batch", "giant_batch", "largest_share", (share, GIANT_SHARE), there.instances, words
+        )
+    if log.future:
+        words = f"{log.future} requests were logged in the future: the clock of what logs them is wrong."
+        yield _signal_of_anomaly("clock", "clock_skew", "future_requests", (log.future, 0), log.future, words)
+
+
+def _signal_of_anomaly(
+    subject: str, because: NamedState, measure: str, found: tuple[float, float], examples: int, words: str
+) -> Signal:
+    value, threshold = found
+    return Signal(
+        kind="traffic",
+        subject=subject,
+        state="exceeded",
+        because=because,
+        measure=measure,
+        value=value,
+        threshold=threshold,
+        examples=examples,
+        words=words,
+    )

@@ -13,9 +13,8 @@ import pytest
 from retraining.core.documents import Evaluation
 from retraining.core.documents.monitoring import Signal
 from retraining.core.monitoring.distributions import AnswerBaseline, answer_baselines, jensen_shannon
-from retraining.core.monitoring.inputs import judge_log
+from retraining.core.monitoring.drift import judge_log, judge_shifts
 from retraining.core.monitoring.request_log import LogWindows, read_requests, render_requests_sql
-from retraining.core.monitoring.shifts import judge_shifts
 from tests.support.contracts import EXAMPLES
 from tests.support.request_log import CHAMPION_ID, UNSEEN, counted
 from tests.support.small_model import AS_OF, make_plan, make_spec, make_statistics
