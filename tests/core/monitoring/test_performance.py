@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from retraining.core.documents.evaluation import Metrics
-from retraining.core.monitoring.estimate import calibrated, estimate, judge_estimate
-from retraining.core.monitoring.performance import Reference, judge_performance, measure
+from retraining.core.monitoring.performance import (
+    Reference,
+    calibrated,
+    estimate,
+    judge_estimate,
+    judge_performance,
+    measure,
+)
 from retraining.core.monitoring.request_log import SCORE_BUCKETS, Counted, VersionAnswers, read_labelled_answers
 from tests.support.contracts import EXAMPLES
 from tests.support.small_model import make_spec, spec_values

@@ -19,7 +19,7 @@ from retraining.core import documents as d
 from retraining.core.documents.curves import CalibrationBin, Curves
 from retraining.core.documents.evaluation import Metrics, Scores
 from retraining.core.monitoring import distributions
-from retraining.core.monitoring.estimate import estimate
+from retraining.core.monitoring.performance import estimate
 from retraining.core.monitoring.request_log import Counted
 from tests.support.product import REPOSITORY
 from tests.support.small_model import make_spec

@@ -210,8 +210,8 @@ def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, d
     else:
         yield judged.not_judged("no_reference", f"The champion's evaluation has no answers to {label.name}.")
     if sum(before.values()) < least:
-        few = f"{sum(before.values())} answers of the champion {_reference_ago(spec)} before are too few (at least {least})."
-        yield since.not_judged("no_reference", few)
+        few = f"{sum(before.values())} answers of the champion {_reference_ago(spec)} before are too few"
+        yield since.not_judged("no_reference", f"{few} (at least {least}).")
     else:
         yield since.by(_distance_of_counts(now, before, 0 if label.classes else len(label.edges)))
 

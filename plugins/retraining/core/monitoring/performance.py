@@ -1,34 +1,43 @@
-"""How good the answers were, once their labels are known: by version and by slice, with intervals.
+"""How good the answers were, once their labels are known, and how good they may be before: signals with intervals.
 
-In: counts and sums of answers with their labels, and the metric of the champion's deciding evaluation. Out: signals.
-The champion's metric is exceeded when its whole interval is worse than then by more than
+In: counts and sums of answers with their labels, and the champion's deciding evaluation. Out: signals, by version and
+by slice. The champion's metric is exceeded when its whole interval is worse than then by more than
 `monitoring.performance.max_drop`; all else is shown.
+
+Before a label is known the metric is estimated. Binary: the evaluation's calibration says how often an answer of a size
+is positive. The expected counts of positives and negatives give each metric as if they were labels (confidence-based
+performance estimation: Guillory et al. 2021, ICCV, arXiv:2107.03315; Garg et al. 2022, arXiv:2201.04234). Several
+classes: how often the likeliest class is right, so accuracy alone. Numbers: the mean error that the evaluation found
+for answers of a size. An estimate sees that requests moved to where the model is less sure. It cannot see that the same
+requests now turn out otherwise (concept drift): for that labels are needed.
 """
 
 from __future__ import annotations
 
+import bisect
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retraining.core.documents.evaluation import Metrics, NumberMetrics
-from retraining.core.documents.monitoring import Signal
+from retraining.core.documents.evaluation import Evaluation, Metrics, NumberMetrics, Scores
+from retraining.core.documents.monitoring import Signal, SignalState
 from retraining.core.monitoring import intervals
-from retraining.core.monitoring.intervals import Interval, Sums
-from retraining.core.monitoring.request_log import Cut, VersionAnswers
+from retraining.core.monitoring.intervals import Interval, ScoreBucket, Sums
+from retraining.core.monitoring.request_log import Counted, Cut, Histogram, VersionAnswers
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.spec.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import PerformanceLimits
 
-USUAL: Mapping[str, tuple[Metric, ...]] = {
+SHOWN_METRICS: Mapping[str, tuple[Metric, ...]] = {
     "binary": ("auc", "log_loss", "accuracy", "brier", "pr_auc"),
     "multiclass": ("accuracy", "log_loss", "brier", "balanced_accuracy", "macro_f1"),
     "regression": ("mae", "rmse", "r2", "smape"),
 }
 """Measured by the kind of the label, beside `evaluation.metric`."""
-_WHOLE: frozenset[str] = frozenset({"r2", "medae"})
+_NOT_BY_SLICE: frozenset[str] = frozenset({"r2", "medae"})
 """Not cut by slices: what they need is counted over all answers of a version."""
-WAY_OUT = (
+WAY_OUT_WITHOUT_KEYS = (
     "set deployment.key_input: true, so that a request brings its example's key, or name a table of request_id, "
     "instance and key in monitoring.performance.request_keys"
 )
@@ -100,23 +109,23 @@ def judge_performance(
     """
     own = found.get(champion, VersionAnswers())
     metric, cut = spec.evaluation.metric, own.cuts.get(("", ""), Cut())
-    main = _unlabelled(spec, found, champion) or _judge(spec, cut, reference)
-    others = [name for name in USUAL[spec.label.kind] if name != metric]
-    shown = [_shown(spec, "", name, cut) for name in others]
+    main = _explain_no_labels(spec, found, champion) or _judge_champion(spec, cut, reference)
+    others = [name for name in SHOWN_METRICS[spec.label.kind] if name != metric]
+    shown = [_show_metric(spec, "", name, cut) for name in others]
     shown += [
-        _shown(spec, f"{column}={value}", metric, of_slice)
+        _show_metric(spec, f"{column}={value}", metric, of_slice)
         for (column, value), of_slice in sorted(own.cuts.items())
-        if column and metric not in _WHOLE and of_slice.examples >= spec.evaluation.promote.min_slice_examples
+        if column and metric not in _NOT_BY_SLICE and of_slice.examples >= spec.evaluation.promote.min_slice_examples
     ]
     shown += [
-        _shown(spec, f"version {versions.get(name, name)}", metric, each.cuts[("", "")])
+        _show_metric(spec, f"version {versions.get(name, name)}", metric, each.cuts[("", "")])
         for name, each in sorted(found.items())
         if name != champion and ("", "") in each.cuts
     ]
     return (main, *_coverage(own), *(signal for signal in shown if signal is not None))
 
 
-def _unlabelled(spec: ModelSpec, found: Mapping[str, VersionAnswers], champion: str) -> Signal | None:
+def _explain_no_labels(spec: ModelSpec, found: Mapping[str, VersionAnswers], champion: str) -> Signal | None:
     """Return why the champion's answers have no labels; None: some have."""
     metric, counts = spec.evaluation.metric, found.get(champion, VersionAnswers()).counts
     asked, keys, labelled, waiting = (counts.get(name, 0) for name in ("asked", "keys", "labelled", "waiting"))
@@ -129,19 +138,19 @@ def _unlabelled(spec: ModelSpec, found: Mapping[str, VersionAnswers], champion: 
     if not asked:
         return not_judged("performance", metric, "no_traffic", "The champion answered nothing in the window.")
     if not keys:
-        words = f"None of {asked} requests says which example it is about: {WAY_OUT}."
+        words = f"None of {asked} requests says which example it is about: {WAY_OUT_WITHOUT_KEYS}."
         return not_judged("performance", metric, "no_keys", words, examples=asked)
     if unknown := keys - waiting:
         words = (
             f"No label has any of the {unknown} keys that were asked about and whose label is due: compare the keys of "
-            f"the requests with {spec.data.key} of {_labels_name(spec)}."
+            f"the requests with {spec.data.key} of {_labels_source(spec)}."
         )
         return not_judged("performance", metric, "unknown_keys", words, examples=unknown)
     words = f"The labels of all {keys} keys are not known yet: {spec.data.label_lag_days} days is their lag."
     return not_judged("performance", metric, "no_labels", words, examples=keys)
 
 
-def _judge(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
+def _judge_champion(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
     """Return the champion's metric held against its deciding evaluation."""
     metric, least = spec.evaluation.metric, spec.monitoring.min_requests
     found = measure(cut, metric, spec.evaluation.promote.confidence)
@@ -150,18 +159,18 @@ def _judge(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
         why = f"at least {least} are judged" if examples < least else f"{metric} is not defined on them"
         words = f"{examples} answers have a label; {why}."
         signal = not_judged("performance", metric, "too_few", words, examples=examples)
-        return signal.model_copy(update=_numbers(found)) if found else signal
+        return signal.model_copy(update=_interval_values(found)) if found else signal
     before, drop = reference.value(metric), allowed_drop(spec)
     if before is None or drop is None or reference.because:
         unsaid = f"say in monitoring.performance.max_drop how much {metric} may lose: it is in the label's unit"
         why = reference.because or (unsaid if before is not None else "the champion's evaluation is not there")
-        words = f"{_in_words(metric, found)}; {why}."
+        words = f"{_metric_text(metric, found)}; {why}."
         signal = not_judged("performance", metric, "no_reference", words, examples=found.examples)
-        return signal.model_copy(update=_numbers(found))
+        return signal.model_copy(update=_interval_values(found))
     higher = metric in HIGHER_IS_BETTER
     limit = before - drop if higher else before + drop
     worse = found.high < limit if higher else found.low > limit
-    words = f"{_in_words(metric, found)}; it was {before:.4f} when it became champion, and {drop:g} may be lost."
+    words = f"{_metric_text(metric, found)}; it was {before:.4f} when it became champion, and {drop:g} may be lost."
     return Signal(
         kind="performance",
         subject="",
@@ -171,11 +180,11 @@ def _judge(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
         threshold=limit,
         examples=found.examples,
         words=words,
-        **_numbers(found),
+        **_interval_values(found),
     )
 
 
-def _shown(spec: ModelSpec, subject: str, metric: Metric, cut: Cut) -> Signal | None:
+def _show_metric(spec: ModelSpec, subject: str, metric: Metric, cut: Cut) -> Signal | None:
     """Return a metric that nothing follows from; None: it is not defined."""
     found = measure(cut, metric, spec.evaluation.promote.confidence)
     if found is None:
@@ -188,8 +197,8 @@ def _shown(spec: ModelSpec, subject: str, metric: Metric, cut: Cut) -> Signal | 
         measure=metric,
         threshold=None,
         examples=found.examples,
-        words=f"{_in_words(metric, found)}.",
-        **_numbers(found),
+        words=f"{_metric_text(metric, found)}.",
+        **_interval_values(found),
     )
 
 
@@ -227,11 +236,11 @@ def _coverage(own: VersionAnswers) -> list[Signal]:
     ]
 
 
-def _numbers(found: Interval) -> dict[str, float]:
+def _interval_values(found: Interval) -> dict[str, float]:
     return {"value": found.value, "low": found.low, "high": found.high}
 
 
-def _in_words(metric: Metric, found: Interval) -> str:
+def _metric_text(metric: Metric, found: Interval) -> str:
     hidden = f", of which {found.error:.5f} to either side is the buckets'" if found.error else ""
     return (
         f"{metric} is {found.value:.4f} ({found.low:.4f} to {found.high:.4f}{hidden}) over {found.examples} answers "
@@ -239,5 +248,176 @@ def _in_words(metric: Metric, found: Interval) -> str:
     )
 
 
-def _labels_name(spec: ModelSpec) -> str:
+def _labels_source(spec: ModelSpec) -> str:
     return spec.monitoring.performance.labels_query or spec.data.source_name
+
+
+ESTIMATED: Mapping[str, tuple[Metric, ...]] = {
+    "binary": ("auc", "log_loss", "accuracy", "brier", "pr_auc"),
+    "multiclass": ("accuracy",),
+    "regression": ("mae",),
+}
+"""What can be estimated, by the kind of the label."""
+_CLIP = 1e-7
+
+
+def judge_estimate(spec: ModelSpec, own: VersionAnswers, evaluation: Evaluation | None) -> tuple[Signal, ...]:
+    """Return the estimated metric, held against the evaluation's; and where labels are, how far it is off.
+
+    Args:
+        spec: The model.
+        own: The champion's answers.
+        evaluation: By which it became champion; None: it is not there.
+    """
+    names = ESTIMATED[spec.label.kind]
+    metric = spec.evaluation.metric if spec.evaluation.metric in names else names[0]
+    scores = evaluation.challenger if evaluation else None
+    answers = round(sum(each.examples for each in own.answers.values()))
+    if scores is None or not _has_curve(spec, scores):
+        words = "The champion's evaluation does not tell how often an answer of which size is right."
+        return (not_judged("estimate", metric, "no_reference", words, examples=answers),)
+    least = spec.monitoring.min_requests
+    if answers < least:
+        words = f"{answers} answers; at least {least} are judged."
+        return (not_judged("estimate", metric, "too_few" if answers else "no_traffic", words, examples=answers),)
+    found = estimate(spec, metric, own.answers, scores)
+    if found is None:
+        words = f"{metric} is not defined on these answers."
+        return (not_judged("estimate", metric, "too_few", words, examples=answers),)
+    main = _judge_estimated(spec, metric, found, getattr(scores.metrics, metric, None))
+    return (main, *_error_of_estimate(spec, metric, own, scores))
+
+
+def estimate(spec: ModelSpec, metric: Metric, answers: Histogram, scores: Scores) -> Interval | None:
+    """Return what a metric is expected to be over answers; None: it is not defined on them.
+
+    Args:
+        spec: The model.
+        metric: One of `ESTIMATED`.
+        answers: By bucket.
+        scores: Of the evaluation, with the curve that is gone by.
+    """
+    confidence = spec.evaluation.promote.confidence
+    if spec.label.kind == "regression":
+        return intervals.mean(_expected_errors(answers, scores), confidence)
+    if metric == "auc":
+        return intervals.auc(_expected_buckets(answers, scores), confidence)
+    if metric == "pr_auc":
+        return intervals.average_precision(_expected_buckets(answers, scores), confidence)
+    return intervals.mean(_expected_sums(spec, metric, answers, scores), confidence)
+
+
+def calibrated(score: float, scores: Scores) -> float:
+    """Return how often an answer of this score is right: moved by the calibration's error, between bins linearly."""
+    bins = sorted(scores.curves.calibration, key=lambda each: each.score) if scores.curves else []
+    places = [each.score for each in bins]
+    at = bisect.bisect_left(places, score)
+    if at in (0, len(bins)):
+        nearest = bins[0 if at == 0 else -1]
+        error = nearest.positive - nearest.score
+    else:
+        low, high = bins[at - 1], bins[at]
+        part = (score - low.score) / (high.score - low.score)
+        error = (1 - part) * (low.positive - low.score) + part * (high.positive - high.score)
+    return min(1.0, max(0.0, score + error))
+
+
+def _expected_buckets(answers: Histogram, scores: Scores) -> list[ScoreBucket]:
+    """Return the buckets with the labels that are expected."""
+    found = []
+    for _, each in sorted(answers.items()):
+        share = calibrated(each.total / each.examples, scores)
+        found.append(ScoreBucket(positives=each.examples * share, negatives=each.examples * (1 - share)))
+    return found
+
+
+def _expected_sums(spec: ModelSpec, metric: Metric, answers: Histogram, scores: Scores) -> Sums:
+    """Return sum and sum of squares of a loss over the labels that are expected."""
+    total = squares = examples = 0.0
+    for each in answers.values():
+        score = each.total / each.examples
+        share = calibrated(score, scores)
+        right, wrong = (1.0, 0.0) if spec.label.kind == "multiclass" else _losses(metric, score)
+        examples += each.examples
+        total += each.examples * (share * right + (1 - share) * wrong)
+        squares += each.examples * (share * right**2 + (1 - share) * wrong**2)
+    return Sums(examples=round(examples), total=total, squares=squares)
+
+
+def _losses(metric: Metric, score: float) -> tuple[float, float]:
+    """Return the loss of a score where the label is 1, and where it is 0."""
+    if metric == "accuracy":
+        return float(score >= 0.5), float(score < 0.5)
+    if metric == "brier":
+        return (1 - score) ** 2, score**2
+    clipped = min(max(score, _CLIP), 1 - _CLIP)
+    return -math.log(clipped), -math.log(1 - clipped)
+
+
+def _expected_errors(answers: Histogram, scores: Scores) -> Sums:
+    """Return sum and sum of squares of the absolute error that the evaluation found for such answers."""
+    bins = sorted(scores.answers.bins, key=lambda each: each.answer) if scores.answers else []
+    total = squares = examples = 0.0
+    for place, each in answers.items():
+        near = bins[min(max(place, 0), len(bins) - 1)]
+        examples += each.examples
+        total += each.examples * (near.absolute_error or 0.0)
+        squares += each.examples * (near.squared_error or 0.0)
+    return Sums(examples=round(examples), total=total, squares=squares)
+
+
+def _has_curve(spec: ModelSpec, scores: Scores) -> bool:
+    if spec.label.kind != "regression":
+        return scores.curves is not None
+    return scores.answers is not None and all(each.absolute_error is not None for each in scores.answers.bins)
+
+
+def _judge_estimated(spec: ModelSpec, metric: Metric, found: Interval, before: float | None) -> Signal:
+    """Return the estimate, held against the evaluation where it is of the metric that decides."""
+    drop, higher = allowed_drop(spec), metric in HIGHER_IS_BETTER
+    limit = None
+    if before is not None and drop is not None and metric == spec.evaluation.metric:
+        limit = before - drop if higher else before + drop
+    worse = limit is not None and (found.high < limit if higher else found.low > limit)
+    was = f"; it was {before:.4f} when it became champion" if before is not None else ""
+    words = (
+        f"{metric} is expected to be {found.value:.4f} ({found.low:.4f} to {found.high:.4f}) over {found.examples} "
+        f"answers{was}. Without labels: what turns out otherwise for the same requests is not in it."
+    )
+    return _signal_of_estimate("exceeded" if worse else "ok", metric, found, limit, words)
+
+
+def _error_of_estimate(spec: ModelSpec, metric: Metric, own: VersionAnswers, scores: Scores) -> list[Signal]:
+    """Return how far the estimate over the labelled answers is from the truth; nothing without enough labels."""
+    cut = own.cuts.get(("", ""), Cut())
+    if cut.examples < spec.monitoring.min_requests:
+        return []
+    truth = measure(cut, metric, spec.evaluation.promote.confidence)
+    answers = {place: Counted(examples=each.examples, total=each.total) for place, each in cut.histograms[""].items()}
+    found = estimate(spec, metric, answers, scores)
+    if truth is None or found is None:
+        return []
+    off = found.value - truth.value
+    words = (
+        f"Over the {truth.examples} answers whose label is known the estimate of {metric} is {found.value:.4f}, "
+        f"and the truth is {truth.value:.4f}."
+    )
+    reach = (truth.high - truth.low) / 2
+    error = Interval(value=off, low=off - reach, high=off + reach, examples=truth.examples)
+    return [_signal_of_estimate("ok", f"{metric}_error", error, None, words)]
+
+
+def _signal_of_estimate(state: SignalState, name: str, found: Interval, limit: float | None, words: str) -> Signal:
+    return Signal(
+        kind="estimate",
+        subject="",
+        state=state,
+        because=None,
+        measure=name,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        threshold=limit,
+        examples=found.examples,
+        words=words,
+    )

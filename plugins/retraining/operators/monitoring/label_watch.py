@@ -10,8 +10,7 @@ from retraining.core.documents import Signal
 from retraining.core.documents.document import format_time
 from retraining.core.documents.monitoring import NamedState, SignalKind
 from retraining.core.errors import DataError
-from retraining.core.monitoring.estimate import judge_estimate
-from retraining.core.monitoring.performance import WAY_OUT, Reference, judge_performance
+from retraining.core.monitoring.performance import WAY_OUT_WITHOUT_KEYS, Reference, judge_estimate, judge_performance
 from retraining.core.monitoring.request_log import (
     AnswerWindow,
     KeyTable,
@@ -83,7 +82,7 @@ def _find_keys(watch: Watch) -> KeyTable | Signal | None:
     spec, settings = watch.spec, watch.cloud.settings
     named = spec.monitoring.performance.request_keys
     if named is None:
-        words = f"No answer finds its label: {WAY_OUT}."
+        words = f"No answer finds its label: {WAY_OUT_WITHOUT_KEYS}."
         return (
             None if spec.deployment.key_input else not_judged("performance", spec.evaluation.metric, "no_keys", words)
         )
