@@ -120,8 +120,8 @@ def test_a_dataset_that_is_not_there_is_named(cloud: Any, monkeypatch: pytest.Mo
 
 def test_the_table_has_the_columns_that_are_asked_for(cloud: Any) -> None:
     """By day, and the models apart."""
-    from retraining.core.monitoring import ledger_table
+    from retraining.core.monitoring import ledger
 
     store_rows(cloud, make_rows(cloud, "columns", 0), SINCE, "columns|0")
     table = bigquery.ledger_table(cloud.settings.project, cloud.settings.dataset)
-    assert [column["name"] for column in cloud.warehouse.table_schema(table)] == list(ledger_table.COLUMNS)
+    assert [column["name"] for column in cloud.warehouse.table_schema(table)] == list(ledger.TABLE_COLUMNS)

@@ -184,7 +184,7 @@ def _whether(plan: Plan, studies: Sequence[Tuning], champion: ChampionRecord | N
 def _cooldown(plan: Plan, studies: Iterable[Tuning], champion: ChampionRecord | None) -> timedelta:
     """Return how long after the last study the champion's lost quality is a reason for another.
 
-    As between retrainings that the monitor orders (`monitoring/holds.py`): each study since the champion's own run
+    As between retrainings that the monitor orders (`monitoring/policy.py`): each study since the champion's own run
     found nothing better, and doubles the wait.
     """
     since = RunKey.parse(champion.run_key).as_of if champion else plan.as_of

@@ -17,7 +17,7 @@ from retraining.core.documents import (
     Rollout,
     Signals,
 )
-from retraining.core.monitoring import holds, multivariate, policy
+from retraining.core.monitoring import multivariate, policy
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import RunKey, stamp
 from retraining.core.planning import pauses
@@ -54,7 +54,7 @@ def gather_facts(
     serves = rollout if rollout and champion and rollout.version_id == champion.version_id else None
     found = find_results(cloud, context, model, rows)
     lost = find_lost(cloud, context, rows, last_order, found)
-    since = holds.last_order(rows, lost)
+    since = policy.last_order(rows, lost)
     return LedgerFacts(
         champion=champion,
         champion_since=_since(serves, champion.run_key, signals.as_of) if champion else None,

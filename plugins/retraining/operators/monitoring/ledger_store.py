@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from retraining.core.documents import Ledger, Signals
-from retraining.core.monitoring import ledger_table
+from retraining.core.monitoring import ledger
 from retraining.core.naming import bigquery, storage
 from retraining.hooks.ports import CloudPort
 
@@ -31,20 +31,20 @@ def store_rows(cloud: CloudPort, rows: Sequence[Ledger], since: datetime, asked_
 
     columns = cloud.warehouse.table_schema(table)
     if columns is None:
-        cloud.warehouse.run_query(ledger_table.render_table(table), job_id(asked_by, "table"), "ledger_table")
+        cloud.warehouse.run_query(ledger.render_table(table), job_id(asked_by, "table"), "ledger_table")
     else:
-        ledger_table.require_columns(table, {column["name"] for column in columns})
-    query = ledger_table.render_rows(table, own.model, since, own.as_of)
+        ledger.require_columns(table, {column["name"] for column in columns})
+    query = ledger.render_rows(table, own.model, since, own.as_of)
     answer = cloud.warehouse.run_query(query, job_id(asked_by, "rows"), "ledger_rows")
     known = {str(found["ledger_id"]): found["state"] for found in answer.rows}
     missing = [row for row in rows if row.as_of >= since and row.ledger_id and row.ledger_id not in known]
     for row in missing[-MOST_ROWS:]:
         uri = storage.ledger_uri(settings.bucket, row.model, str(row.ledger_id))
-        insert = ledger_table.render_insert(table, row, _signals(cloud, row), uri)
+        insert = ledger.render_insert(table, row, _signals(cloud, row), uri)
         cloud.warehouse.run_query(insert, job_id(row.ledger_id, "insert"), "ledger_insert")
     for result in own.facts.results if own.facts else ():
         if result.ordered_at >= since and known.get(result.ledger_id) != result.state:
-            update = ledger_table.render_result(table, own.model, result)
+            update = ledger.render_result(table, own.model, result)
             told = job_id(own.ledger_id, f"{result.ledger_id}|{result.state}")
             cloud.warehouse.run_query(update, told, "ledger_result")
 

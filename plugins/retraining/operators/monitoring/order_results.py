@@ -17,7 +17,7 @@ from retraining.core.documents import (
     Registration,
     Rollback,
 )
-from retraining.core.monitoring import results
+from retraining.core.monitoring import ledger
 from retraining.core.naming import dags, storage
 from retraining.core.naming.run_keys import stamp
 from retraining.hooks.ports import CloudPort
@@ -34,9 +34,9 @@ def find_results(cloud: CloudPort, context: Context, model: str, rows: Sequence[
         model: Whose.
         rows: Earlier rows of the ledger.
     """
-    known = results.final_results(rows)
+    known = ledger.final_results(rows)
     found = []
-    for row in results.orders(rows):
+    for row in ledger.orders(rows):
         key = str(row.ledger_id)
         if key in known:
             found.append(known[key])
@@ -65,10 +65,10 @@ def find_lost(
     if last is not None and last.ledger_id not in {row.ledger_id for row in rows}:
         rows = [*rows, last]
         known = [*known, *find_results(cloud, context, last.model, [last])]
-    lost = results.replaced(rows)
-    for row in results.open_orders(rows, known):
+    lost = ledger.replaced_orders(rows)
+    for row in ledger.open_orders(rows, known):
         dag_id = dags.monitor_dag_id(row.model)
-        if results.is_lost(state_of_task(context, dag_id, str(row.dag_run_id), results.sending_task(row))):
+        if ledger.is_lost(state_of_task(context, dag_id, str(row.dag_run_id), ledger.sending_task(row))):
             lost.add(str(row.ledger_id))
     return tuple(sorted(lost))
 
@@ -84,11 +84,11 @@ def _of_retraining(cloud: CloudPort, context: Context, model: str, row: Ledger) 
     """Return what came of a retraining: by the plan that names the row, and what its run has left so far."""
     since = row.retrain_as_of or row.as_of
     uri = storage.ledger_uri(cloud.settings.bucket, model, str(row.ledger_id))
-    plan = next((plan for plan in _plans(cloud, model, since) if results.is_of(plan, uri)), None)
+    plan = next((plan for plan in _plans(cloud, model, since) if ledger.is_started_by(plan, uri)), None)
     if plan is None:
-        return results.unknown(row)
+        return ledger.unknown_result(row)
     record = Record(cloud.artifacts, plan.run_uri)
-    return results.of_run(
+    return ledger.result_of_run(
         row,
         plan,
         decision=record.find_document(Decision),
@@ -105,7 +105,7 @@ def _of_rollback(cloud: CloudPort, context: Context, row: Ledger) -> LedgerResul
     uris = cloud.artifacts.list_uris(folder, suffix=f"-{dags.dag_run_hash(dag_run_id)}/rollback.json")
     found = [Rollback.parse(data) for data in cloud.artifacts.read_many(uris)]
     done = next((rollback for rollback in found if rollback.dag_run_id == dag_run_id), None)
-    return results.of_rollback(row, dag_run_id, done, state_of_run(context, dags.ROLLBACK, dag_run_id))
+    return ledger.result_of_rollback(row, dag_run_id, done, state_of_run(context, dags.ROLLBACK, dag_run_id))
 
 
 def _plans(cloud: CloudPort, model: str, since: datetime) -> list[Plan]:
