@@ -15,10 +15,10 @@ from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
-from retraining.operators.monitoring.multivariate_watch import MeasureMultivariateOperator
+from retraining.operators.monitoring.decision import DecideRetrainingOperator
+from retraining.operators.monitoring.measurement import MeasureSignalsOperator
+from retraining.operators.monitoring.multivariate import MeasureMultivariateOperator
 from retraining.operators.monitoring.new_day import FindNewDayOperator
-from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
-from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
 from retraining.operators.report.models_page import RefreshModelsPageOperator
 
 LOGGER = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def monitor_dag(spec: ModelSpec) -> DAG:
 
 def roll_back_task(spec: ModelSpec) -> BaseOperator:
     """Make the task that starts a rollback, if one may be ordered; its provider is imported only where wanted."""
-    from retraining.operators.monitoring.rollback_start import StartRollbackOperator
+    from retraining.operators.monitoring.rollback import StartRollbackOperator
 
     return StartRollbackOperator(task_id="roll_back", model=spec.name)
 

@@ -18,10 +18,10 @@ from retraining.core.monitoring.policy import ORDERS
 from retraining.core.monitoring.signals import Answered
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
-from retraining.operators.monitoring import retraining_decision, signal_measurement
-from retraining.operators.monitoring.byte_limit import ByteLimit
-from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
-from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
+from retraining.operators.monitoring import decision, measurement
+from retraining.operators.monitoring.decision import DecideRetrainingOperator
+from retraining.operators.monitoring.measurement import MeasureSignalsOperator
+from retraining.operators.monitoring.watch import ByteLimit
 from retraining.operators.report.models_page import RefreshModelsPageOperator
 from tests.core.monitoring.test_performance import answers, counts, evaluation
 from tests.support.contracts import EXAMPLES
@@ -251,7 +251,7 @@ def test_the_same_requests_in_good_order_are_a_reason(
 def limited(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file by which two windows of any signal retrain, at once again; sources must have changed in 36 hours."""
     exceeded, of = getattr(request, "param", (2, 3))
-    load = signal_measurement.load_spec
+    load = measurement.load_spec
     limits = {
         "deployment.key_input": True,
         "monitoring.max_source_age_hours": 36,
@@ -259,7 +259,7 @@ def limited(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         "monitoring.policy.windows": {"exceeded": exceeded, "of": of},
         "monitoring.policy.actions": dict.fromkeys(get_args(SignalKind), "retrain"),
     }
-    for module in (signal_measurement, retraining_decision):
+    for module in (measurement, decision):
         monkeypatch.setattr(module, "load_spec", lambda model: load(model).with_overrides(limits))
 
 

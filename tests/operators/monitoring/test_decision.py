@@ -14,7 +14,7 @@ from retraining.core import documents as d
 from retraining.core.errors import ConflictError
 from retraining.core.naming import dags, storage
 from retraining.core.settings import include_path
-from retraining.operators.monitoring import retraining_decision
+from retraining.operators.monitoring import decision
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.dying import Death, DyingCloud
@@ -36,7 +36,7 @@ def with_policy(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
 
     spec = load_spec(include_path() / "models" / f"{MODEL}.yaml")
     changed = {f"monitoring.policy.{key}": value for key, value in values.items()}
-    monkeypatch.setattr(retraining_decision, "load_spec", lambda _: spec.with_overrides(changed))
+    monkeypatch.setattr(decision, "load_spec", lambda _: spec.with_overrides(changed))
 
 
 def run_plan(row: d.Ledger, kind: str = "asset", **values: Any) -> d.Plan:
@@ -57,7 +57,7 @@ def run_plan(row: d.Ledger, kind: str = "asset", **values: Any) -> d.Plan:
 
 def test_nothing_is_decided_without_signals(make_run: Any) -> None:
     """It is asked after a failed `measure` too, and says what to do then."""
-    task = retraining_decision.DecideRetrainingOperator(task_id="decide", model=MODEL, cloud=FakeCloud().connect)
+    task = decision.DecideRetrainingOperator(task_id="decide", model=MODEL, cloud=FakeCloud().connect)
     with pytest.raises(AirflowFailException, match=r"measure: it ended without signals.*clear it"):
         make_run(run_id="manual__1", logical_date=START, dag_id=f"monitor__{MODEL}").execute(task)
 

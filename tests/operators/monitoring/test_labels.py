@@ -12,8 +12,8 @@ import yaml
 from retraining.core.documents import KINDS, Signal, Signals
 from retraining.core.naming import vertex
 from retraining.core.settings import include_path
-from retraining.operators.monitoring import label_watch, signal_measurement
-from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
+from retraining.operators.monitoring import measurement, watch
+from retraining.operators.monitoring.measurement import MeasureSignalsOperator
 from tests.core.monitoring.test_performance import answers, counts, evaluation
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
@@ -37,7 +37,7 @@ class Scene:
 
     def __init__(self, make_run: Any, path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.make_run, self.include, self.cloud = make_run, copy_include(path), FakeCloud()
-        for module in (signal_measurement, label_watch):
+        for module in (watch, measurement):
             monkeypatch.setattr(module, "include_path", lambda: self.include)
         (self.include / "sql").symlink_to(include_path() / "sql")
         (self.include / "models").mkdir()

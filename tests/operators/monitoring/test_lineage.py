@@ -7,8 +7,8 @@ from typing import Any
 
 from retraining.core.documents import Ledger, Signals
 from retraining.core.lineage.steps import Documents
-from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
-from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
+from retraining.operators.monitoring.decision import DecideRetrainingOperator
+from retraining.operators.monitoring.measurement import MeasureSignalsOperator
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.monitor_run import MODEL, Monitor
 

@@ -13,8 +13,8 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from retraining.core.documents import KINDS, Ledger
 from retraining.core.naming import storage
 from retraining.operators.airflow.notification import settle
-from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
-from retraining.operators.monitoring.signal_measurement import MeasureSignalsOperator
+from retraining.operators.monitoring.decision import DecideRetrainingOperator
+from retraining.operators.monitoring.measurement import MeasureSignalsOperator
 from tests.support.airflow_release import AirflowFailException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud

@@ -13,8 +13,8 @@ from retraining.core.monitoring import multivariate
 from retraining.core.report.models_page.history import watch_row
 from retraining.hooks.airflow_exceptions import AirflowSkipException
 from retraining.hooks.warehouse import Answer
-from retraining.operators.monitoring.multivariate_watch import MeasureMultivariateOperator
-from retraining.operators.monitoring.signal_measurement import load_spec
+from retraining.operators.monitoring.multivariate import MeasureMultivariateOperator
+from retraining.operators.monitoring.watch import load_spec
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
@@ -154,10 +154,10 @@ def test_what_cannot_be_judged_is_skipped_though_it_was_asked_for(cloud, start, 
 
 def test_every_so_many_days_one_is_asked_for(cloud, start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever came of the last one: a job that fails is not made again an hour later."""
-    from retraining.operators.monitoring import multivariate_watch
+    from retraining.operators.monitoring import multivariate as multivariate_task
 
     spec = load_spec("flight_delays").with_overrides({"monitoring.multivariate.every_days": 2})
-    monkeypatch.setattr(multivariate_watch, "load_spec", lambda _: spec)
+    monkeypatch.setattr(multivariate_task, "load_spec", lambda _: spec)
     made = []
     for day, hour in ((21, 5), (21, 6), (22, 5), (23, 4), (23, 5), (23, 6)):
         run, task, _ = start(day=day, hour=hour)

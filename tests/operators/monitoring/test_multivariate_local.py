@@ -16,8 +16,8 @@ from retraining.core.documents import Multivariate, Signals
 from retraining.core.naming import storage as names
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
-from retraining.operators.monitoring import multivariate_watch
-from retraining.operators.monitoring.multivariate_watch import MeasureMultivariateOperator
+from retraining.operators.monitoring import multivariate as multivariate_task
+from retraining.operators.monitoring.multivariate import MeasureMultivariateOperator
 from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.scenes.data_tasks import make_source
 from tests.support.scenes.whole_run import run_night
@@ -85,7 +85,7 @@ def monitored(local_cloud: Any, make_run: Any, include: Path, monkeypatch: pytes
     (include / "sql" / name).mkdir(parents=True)
     (include / "sql" / name / "examples.sql").write_text(QUERY)
     spec = load_spec(include / "models" / f"{name}.yaml")
-    monkeypatch.setattr(multivariate_watch, "load_spec", lambda _: spec)
+    monkeypatch.setattr(multivariate_task, "load_spec", lambda _: spec)
     run = make_run()
     run_night(spec, run, last="snapshot")
     run_key = run.xcoms["plan", "return_value"]["run_uri"].split("/")[-1]

@@ -16,7 +16,7 @@ from retraining.operators.deployment.version_deployment import DeployModelOperat
 from retraining.operators.evaluation.decision import DecideOperator
 from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.jobs.requests import request_training
-from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
+from retraining.operators.monitoring.decision import DecideRetrainingOperator
 from retraining.operators.report.page import ReportOperator
 from retraining.operators.retention.garbage_collection import CancelUnattendedJobsOperator, DeleteGarbageOperator
 from retraining.operators.tuning.study import TuneOperator

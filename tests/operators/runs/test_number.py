@@ -13,7 +13,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
-from retraining.operators.monitoring import signal_measurement
+from retraining.operators.monitoring import measurement, watch
 from retraining.operators.planning import run_plan
 from tests.support.scenes.asked_endpoint import predict, retire
 from tests.support.scenes.whole_run import load_dags, run_night
@@ -42,7 +42,8 @@ def spec(local_cloud, tmp_path_factory: pytest.TempPathFactory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RETRAINING_WATCH_S", "60")
         patch.setattr(run_plan, "include_path", lambda: include)
-        patch.setattr(signal_measurement, "include_path", lambda: include)
+        for module in (watch, measurement):
+            patch.setattr(module, "include_path", lambda: include)
         yield spec
 
 

@@ -19,7 +19,8 @@ from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
-from retraining.operators.monitoring import signal_measurement
+from retraining.operators.monitoring import measurement
+from retraining.operators.monitoring import watch as monitor_watch
 from retraining.operators.retention import garbage_collection
 from retraining.operators.scoring import scoring_plan
 from tests.support.scenes.asked_endpoint import retire
@@ -89,7 +90,7 @@ def spec(local_cloud: Any, include: Path, monkeypatch: pytest.MonkeyPatch) -> It
     make_source(local_cloud, SOURCE, ROWS)
     monkeypatch.setenv("RETRAINING_SERVICE_ACCOUNT", JOBS_ACCOUNT)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
-    for module in (signal_measurement, garbage_collection, scoring_plan):
+    for module in (monitor_watch, measurement, garbage_collection, scoring_plan):
         monkeypatch.setattr(module, "include_path", lambda: include)
     (include / "models" / f"{MODEL}.yaml").write_text(SPEC)
     (include / "sql" / MODEL).mkdir(parents=True)

@@ -14,7 +14,7 @@ from retraining.core.data.sql import Query
 from retraining.core.monitoring.replay import Recorded, decide_again
 from retraining.core.naming import storage
 from retraining.hooks.ports import ArtifactsPort
-from retraining.operators.monitoring.retraining_decision import DecideRetrainingOperator
+from retraining.operators.monitoring.decision import DecideRetrainingOperator
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.ledger import signal, signals
 

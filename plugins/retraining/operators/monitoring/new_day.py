@@ -23,8 +23,7 @@ from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.schedules import retraining_asset
-from retraining.operators.monitoring.byte_limit import ByteLimit
-from retraining.operators.monitoring.signal_measurement import load_spec
+from retraining.operators.monitoring.watch import ByteLimit, load_spec
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
 

@@ -1,19 +1,25 @@
-"""What every watcher of a monitor run is given, and what it gives back.
+"""What every watcher of a monitor run is given, what it gives back, and what its questions to BigQuery may read.
 
 A watcher is a function from `Watch` to `Seen`: it asks the cloud, asks core, and writes nothing.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from retraining.core.data.sql import Query
 from retraining.core.documents import Evaluation, Plan, Signal, Statistics
 from retraining.core.naming import bigquery, storage
 from retraining.core.promotion.versions import Version
+from retraining.core.settings import include_path
+from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
 from retraining.hooks.endpoints import Endpoint
-from retraining.hooks.ports import CloudPort
+from retraining.hooks.ports import CloudPort, WarehousePort
+from retraining.hooks.warehouse import Answer
 from retraining.operators.record.run_record import Record
 
 
@@ -83,3 +89,40 @@ def begin_watch(cloud: CloudPort, spec: ModelSpec, champion: Version | None, as_
         # The endpoint makes the table with the first request it logs.
         log_table=table if cloud.warehouse.table_schema(table) is not None else None,
     )
+
+
+def load_spec(model: str) -> ModelSpec:
+    """Read the spec of a model from the include folder.
+
+    Raises:
+        SpecError: The file is wrong.
+    """
+    return files.load_spec(include_path() / "models" / f"{model}.yaml")
+
+
+LOGGER = logging.getLogger(__name__)
+GIGABYTE = 10**9
+MIN_BYTES = 10**7
+"""BigQuery bills no less, and refuses a limit below it."""
+
+
+@dataclass(frozen=True)
+class ByteLimit:
+    """So many gigabytes, by the spec's field of this name."""
+
+    gigabytes: float
+    field: str = "monitoring.max_gigabytes"
+
+    def reason_to_refuse(self, warehouse: WarehousePort, queries: Mapping[str, Query]) -> str | None:
+        """Return why queries, by what they are, may not run: together they would read too much; None: they may."""
+        bytes_read = sum(warehouse.dry_run(query, where).bytes_processed for where, query in queries.items())
+        found = (
+            f"BigQuery would read {bytes_read / GIGABYTE:.3f} GB, at most {self.gigabytes:g} may be read ({self.field})"
+        )
+        LOGGER.info("%s: %s", ", ".join(queries), found)
+        return found if bytes_read > self.gigabytes * GIGABYTE else None
+
+    def run(self, warehouse: WarehousePort, query: Query, job_id: str, where: str) -> Answer:
+        """Run one of them, or join the job of this id; BigQuery itself refuses more."""
+        max_bytes = max(round(self.gigabytes * GIGABYTE), MIN_BYTES)
+        return warehouse.run_query(query, job_id, where, max_bytes)

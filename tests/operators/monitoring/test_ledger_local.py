@@ -11,7 +11,7 @@ from retraining.core import documents as d
 from retraining.core.data.sql import Query
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
-from retraining.operators.monitoring.ledger_store import store_rows
+from retraining.operators.monitoring.ledger import store_rows
 from tests.support.scenes.ledger import AT_ONCE, decide, ledger_id, result, rules, signal, signals
 from tests.support.small_model import AS_OF
 

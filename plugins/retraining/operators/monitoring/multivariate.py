@@ -22,9 +22,8 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.jobs.job import VertexJobOperator
-from retraining.operators.monitoring.byte_limit import ByteLimit
-from retraining.operators.monitoring.retraining_decision import MONITOR_URI
-from retraining.operators.monitoring.signal_measurement import load_spec
+from retraining.operators.monitoring.decision import MONITOR_URI
+from retraining.operators.monitoring.watch import ByteLimit, load_spec
 from retraining.operators.record.ownership import own_monitor
 from retraining.operators.record.run_record import Record
 

@@ -12,7 +12,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.airflow_exceptions import AirflowSkipException
 from retraining.operators.airflow.params import rollback_params
-from retraining.operators.monitoring.rollback_start import StartRollbackOperator
+from retraining.operators.monitoring.rollback import StartRollbackOperator
 from tests.support.airflow_release import DagRunTriggerException
 from tests.support.scenes.whole_run import load_dags
 

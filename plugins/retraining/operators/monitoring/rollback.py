@@ -13,7 +13,7 @@ from retraining.core.promotion.rollbacks import LONGEST_REASON
 from retraining.core.untyped import JsonObject
 from retraining.hooks.airflow_exceptions import AirflowSkipException
 from retraining.operators.airflow.boundary import fail_for_good
-from retraining.operators.monitoring.signal_measurement import load_spec
+from retraining.operators.monitoring.watch import load_spec
 
 
 class StartRollbackOperator(TriggerDagRunOperator):

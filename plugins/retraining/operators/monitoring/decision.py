@@ -1,30 +1,46 @@
-"""The task `decide`: whether the drift, or the time since the last training, is worth a retraining."""
+"""The task `decide`: whether the signals are worth a retraining, by the policy, the ledger and what else is known.
+
+What is known beside the signals: the champion's place, the pause, earlier orders and what came of them.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, AssetAlias, Context
+from airflow.sdk import Asset, AssetAlias, BaseNotifier, Context
 from pydantic import JsonValue
 
-from retraining.core.documents import Ledger, LedgerPolicy, Signals
+from retraining.core.documents import (
+    Ledger,
+    LedgerFacts,
+    LedgerOrder,
+    LedgerPolicy,
+    Multivariate,
+    MultivariateRequest,
+    Rollout,
+    Signals,
+)
 from retraining.core.documents.document import format_time
 from retraining.core.errors import ConflictError, ContractError
-from retraining.core.monitoring import policy
-from retraining.core.naming import dags, storage
-from retraining.core.planning import windows
+from retraining.core.monitoring import multivariate, policy
+from retraining.core.naming import dags, storage, vertex
+from retraining.core.naming.run_keys import RunKey, stamp
+from retraining.core.notification import notices
+from retraining.core.planning import pauses, windows
 from retraining.core.untyped import XCom
 from retraining.hooks.limits import limited
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.lineage import TellsLineage
-from retraining.operators.monitoring.known_facts import gather_facts, ledger_rows
-from retraining.operators.monitoring.ledger_notice import TellLedger
-from retraining.operators.monitoring.ledger_store import store_rows
-from retraining.operators.monitoring.signal_measurement import load_spec
+from retraining.operators.airflow.notification import run_of, settle, tell
+from retraining.operators.deployment.rollout_state import RolloutState
+from retraining.operators.monitoring.ledger import find_lost, find_results, last_by_hand, store_rows
+from retraining.operators.monitoring.watch import load_spec
 from retraining.operators.record.ownership import own_monitor
+from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record
 
 if TYPE_CHECKING:
@@ -52,7 +68,7 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
     template_fields = ("monitor_uri",)
 
     def __init__(self, *, model: str, monitor_uri: str = MONITOR_URI, **kwargs: Any) -> None:
-        afterwards = [*(kwargs.pop("on_success_callback", None) or ()), TellLedger()]
+        afterwards = [*(kwargs.pop("on_success_callback", None) or ()), NotifyOfLedger()]
         outlets = [AssetAlias(dags.asset_name(model))]
         super().__init__(**{"outlets": outlets, **kwargs, "on_success_callback": afterwards})
         self.model = model
@@ -173,3 +189,95 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
         if not given:
             return None
         return windows.require_past(windows.parse_time(given, where), context["dag_run"].start_date, where)
+
+
+def gather_facts(
+    cloud: CloudPort,
+    context: Context,
+    record: Record,
+    rows: Sequence[Ledger],
+    last_order: Ledger | None,
+) -> LedgerFacts:
+    """Return what is known when a monitor run decides.
+
+    Args:
+        cloud: The hooks.
+        context: Of the task.
+        record: Of the monitor run.
+        rows: Earlier rows of the ledger.
+        last_order: The row that ordered something last, whichever monitor run's it is but this one's.
+    """
+    signals = record.read_document(Signals)
+    model = signals.model
+    pause = find_pause(cloud, model, context)
+    rollout = RolloutState(cloud, model).read_rollout()
+    previous = cloud.registry.find_by_alias(model, vertex.PREVIOUS)
+    champion = signals.champion
+    serves = rollout if rollout and champion and rollout.version_id == champion.version_id else None
+    found = find_results(cloud, context, model, rows)
+    lost = find_lost(cloud, context, rows, last_order, found)
+    since = policy.last_order(rows, lost)
+    return LedgerFacts(
+        champion=champion,
+        champion_since=_serving_since(serves, champion.run_key, signals.as_of) if champion else None,
+        previous_version=previous.version_id if previous else None,
+        paused=pauses.explain_pause(pause) if pause else None,
+        results=found,
+        by_rollback=serves is not None and serves.rollback is not None,
+        last_by_hand=last_by_hand(cloud, model, since, signals.as_of) if since else None,
+        last_order=_ledger_order(last_order),
+        lost_orders=lost,
+        classifier=multivariate.judge_classifier(
+            load_spec(model),
+            record.find_document(Multivariate),
+            asked=record.find_document(MultivariateRequest) is not None,
+        ),
+    )
+
+
+def ledger_rows(cloud: CloudPort, model: str, rules: LedgerPolicy, as_of: datetime) -> list[Ledger]:
+    """Read earlier ledger rows: as far back as orders matter, and as many windows as the policy looks at."""
+    folder, since, until = storage.monitors_uri(cloud.settings.bucket, model), as_of - policy.reach(rules), stamp(as_of)
+    uris = cloud.artifacts.list_uris(folder, start=stamp(since), end=until, suffix="/ledger.json")
+    if len(uris) < rules.windows_of:  # a monitor that seldom runs
+        uris = cloud.artifacts.list_uris(folder, end=until, suffix="/ledger.json")[-rules.windows_of :]
+    return [Ledger.parse(data) for data in cloud.artifacts.read_many(uris)]
+
+
+def _serving_since(rollout: Rollout | None, run_key: str, as_of: datetime) -> datetime:
+    """Return since when the champion has all traffic; where that is not known, or after `as_of`, its data's time."""
+    ends = [step.end for step in rollout.steps if step.end] if rollout else []
+    since = max(ends, default=rollout.asked) if rollout else None
+    return since if since is not None and since <= as_of else RunKey.parse(run_key).as_of
+
+
+def _ledger_order(row: Ledger | None) -> LedgerOrder | None:
+    if row is None or row.ledger_id is None:
+        return None
+    return LedgerOrder(ledger_id=row.ledger_id, as_of=row.as_of, outcome=row.outcome)
+
+
+LOGGER = logging.getLogger(__name__)
+
+
+class NotifyOfLedger(BaseNotifier):
+    """An `on_success_callback` of a task with a `monitor_uri`: tells of the ledger's row in that folder.
+
+    A task's events go out with its success. A mail server that takes its time, or a process that dies while it does,
+    holds no retraining up, and nobody reads of one that was not ordered yet.
+    """
+
+    def notify(self, context: Context) -> None:
+        """Tell, or mark as over what was told."""
+        task: Any = context["task"]
+        try:
+            cloud = task.cloud()
+            record = own_monitor(cloud, context, task.monitor_uri)
+            row, signals = record.read_document(Ledger), record.find_document(Signals)
+        except Exception as error:  # whatever it is: the task's own work is done
+            LOGGER.warning("nobody was told: %s", type(error).__name__, exc_info=True)
+            return
+        uri, measured = record.uri(Ledger), signals.signals if signals else ()
+        tell(lambda: cloud, context, lambda: notices.of_ledger(row, run_of(context), uri, measured), record.folder_uri)
+        if notices.is_over(row):
+            settle(lambda: cloud, row.model, str(context["ti"].dag_id), "drift", "budget")
