@@ -21,7 +21,7 @@ from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.monitoring import decision, measurement
 from retraining.operators.monitoring.decision import DecideRetrainingOperator
 from retraining.operators.monitoring.measurement import MeasureSignalsOperator
-from retraining.operators.monitoring.watch import ByteLimit
+from retraining.operators.monitoring.watch import ByteLimit, load_spec
 from retraining.operators.report.models_page import RefreshModelsPageOperator
 from tests.core.monitoring.test_performance import answers, counts, evaluation
 from tests.support.contracts import EXAMPLES
@@ -251,7 +251,7 @@ def test_the_same_requests_in_good_order_are_a_reason(
 def limited(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file by which two windows of any signal retrain, at once again; sources must have changed in 36 hours."""
     exceeded, of = getattr(request, "param", (2, 3))
-    load = measurement.load_spec
+    load = load_spec
     limits = {
         "deployment.key_input": True,
         "monitoring.max_source_age_hours": 36,

@@ -39,7 +39,7 @@ class Obstacle:
     """Why distributions are not judged."""
 
     because: NamedState
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +72,13 @@ class _Distribution:
             words=f"{self.subject.removesuffix(f' {EARLIER}')} is {how_far}{most}.",
         )
 
-    def not_judged(self, because: NamedState, words: str) -> Signal:
+    def not_judged(self, because: NamedState, message: str) -> Signal:
         """Return the signal that says why there is none."""
         return not_judged(
             self.kind,
             self.measure,
             because,
-            words,
+            message,
             subject=self.subject,
             threshold=self.threshold,
             examples=self.examples,
@@ -95,19 +95,19 @@ def find_obstacle(spec: ModelSpec, window: LoggedWindow, when: str) -> Obstacle 
     """
     least, instances = spec.monitoring.min_requests, window.all.instances
     if not instances:
-        return Obstacle(because="no_traffic", words=f"No request was logged in {when}.")
+        return Obstacle(because="no_traffic", message=f"No request was logged in {when}.")
     if instances < least:
         few = f"{instances} instances in {when} are too few to judge"
-        return Obstacle(because="too_few", words=f"{few} (at least {least}).")
+        return Obstacle(because="too_few", message=f"{few} (at least {least}).")
     garbage = window.all.garbage
     if garbage > MAX_GARBAGE * instances:
-        return Obstacle(because="garbage", words=f"{garbage} of {instances} instances in {when} cannot be read.")
+        return Obstacle(because="garbage", message=f"{garbage} of {instances} instances in {when} cannot be read.")
     if window.judged < least:
         if window.giant:
             one = f"One request brought {window.giant} of {instances} instances in {when}"
-            return Obstacle(because="giant_batch", words=f"{one}, and the others are too few to judge.")
+            return Obstacle(because="giant_batch", message=f"{one}, and the others are too few to judge.")
         few = f"{window.judged} instances in {when} that can be read are too few to judge"
-        return Obstacle(because="too_few", words=f"{few} (at least {least}).")
+        return Obstacle(because="too_few", message=f"{few} (at least {least}).")
     return None
 
 
@@ -116,7 +116,7 @@ def judge_nothing(spec: ModelSpec, obstacle: Obstacle, examples: int = 0) -> tup
     limit = spec.monitoring.drift.threshold
     kinds: tuple[SignalKind, ...] = ("skew", "drift", "prediction_drift")
     return tuple(
-        not_judged(kind, "distance", obstacle.because, obstacle.words, threshold=limit, examples=examples)
+        not_judged(kind, "distance", obstacle.because, obstacle.message, threshold=limit, examples=examples)
         for kind in kinds
     )
 
@@ -164,7 +164,7 @@ def _skew(spec: ModelSpec, train: SplitStatistics, now: LoggedWindow) -> Iterato
 def _drift(spec: ModelSpec, train: SplitStatistics, log: RequestLog, obstacle: Obstacle | None) -> Iterator[Signal]:
     limits = spec.monitoring.drift
     if obstacle is not None:
-        yield not_judged("drift", "distance", "no_reference", obstacle.words, threshold=limits.threshold)
+        yield not_judged("drift", "distance", "no_reference", obstacle.message, threshold=limits.threshold)
         return
     for name, measure, edges in _judged_features(spec, train):
         counts, before = log.now.values.get(name, {}), log.earlier.values.get(name, {})
@@ -292,11 +292,11 @@ def judge_log(spec: ModelSpec, log: RequestLog, requests: int | None) -> tuple[S
 def _count_instances(spec: ModelSpec, log: RequestLog, requests: int | None) -> Signal:
     there, hours = log.now.all, spec.monitoring.window_hours
     because: NamedState | None = None if there.instances else "no_traffic"
-    words = f"{there.instances} instances of {there.requests} requests were logged in {hours} hours."
+    message = f"{there.instances} instances of {there.requests} requests were logged in {hours} hours."
     expected = (requests or 0) * spec.deployment.request_log_sampling
     if not there.instances and expected >= spec.monitoring.min_requests:
         because = "clock_skew"
-        words = (
+        message = (
             f"Cloud Monitoring counted {requests} requests in {hours} hours and none was logged then: the log's times "
             "are wrong, or logging is off."
         )
@@ -309,30 +309,30 @@ def _count_instances(spec: ModelSpec, log: RequestLog, requests: int | None) -> 
         value=there.instances,
         threshold=None,
         examples=there.instances,
-        words=words,
+        words=message,
     )
 
 
 def _find_anomalies(log: RequestLog) -> Iterator[Signal]:
     there, giant = log.now.all, log.now.giant
     if there.instances and (share := there.garbage / there.instances) > MAX_GARBAGE_SHARE:
-        words = f"{there.garbage} of {there.instances} logged instances cannot be read; they are left out."
+        message = f"{there.garbage} of {there.instances} logged instances cannot be read; they are left out."
         yield _signal_of_anomaly(
-            "garbage", "garbage", "unparsable_share", (share, MAX_GARBAGE_SHARE), there.instances, words
+            "garbage", "garbage", "unparsable_share", (share, MAX_GARBAGE_SHARE), there.instances, message
         )
     if giant:
         share = giant / there.instances
-        words = f"One request brought {giant} of {there.instances} instances; it and its like are left out."
+        message = f"One request brought {giant} of {there.instances} instances; it and its like are left out."
         yield _signal_of_anomaly(
-            "giant batch", "giant_batch", "largest_share", (share, GIANT_SHARE), there.instances, words
+            "giant batch", "giant_batch", "largest_share", (share, GIANT_SHARE), there.instances, message
         )
     if log.future:
-        words = f"{log.future} requests were logged in the future: the clock of what logs them is wrong."
-        yield _signal_of_anomaly("clock", "clock_skew", "future_requests", (log.future, 0), log.future, words)
+        message = f"{log.future} requests were logged in the future: the clock of what logs them is wrong."
+        yield _signal_of_anomaly("clock", "clock_skew", "future_requests", (log.future, 0), log.future, message)
 
 
 def _signal_of_anomaly(
-    subject: str, because: NamedState, measure: str, found: tuple[float, float], examples: int, words: str
+    subject: str, because: NamedState, measure: str, found: tuple[float, float], examples: int, message: str
 ) -> Signal:
     value, threshold = found
     return Signal(
@@ -344,5 +344,5 @@ def _signal_of_anomaly(
         value=value,
         threshold=threshold,
         examples=examples,
-        words=words,
+        words=message,
     )

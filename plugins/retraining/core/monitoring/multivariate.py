@@ -225,7 +225,7 @@ def _judged(spec: ModelSpec, found: Multivariate) -> Signal:
     least = spec.monitoring.multivariate.min_auc
     driving = [feature.name for feature in found.features if feature.loss > 0][:_SHOWN]
     exceeded = found.auc > least
-    words = (
+    message = (
         f"A classifier tells {found.requests} requests from {found.examples} training examples with an AUC of "
         f"{found.auc:.3f} (between {found.low:.3f} and {found.high:.3f}, limit {least:g})"
     )
@@ -240,10 +240,12 @@ def _judged(spec: ModelSpec, found: Multivariate) -> Signal:
         high=found.high,
         threshold=least,
         examples=found.requests + found.examples,
-        words=f"{words}, most by {', '.join(driving)}." if exceeded and driving else f"{words}.",
+        words=f"{message}, most by {', '.join(driving)}." if exceeded and driving else f"{message}.",
     )
 
 
 def _failed(spec: ModelSpec) -> Signal:
-    words = "The classifier left nothing: the task multivariate says why."
-    return not_judged("multivariate", "auc", "classifier_failed", words, threshold=spec.monitoring.multivariate.min_auc)
+    message = "The classifier left nothing: the task multivariate says why."
+    return not_judged(
+        "multivariate", "auc", "classifier_failed", message, threshold=spec.monitoring.multivariate.min_auc
+    )

@@ -161,7 +161,7 @@ def _answer(
     day: date | None,
     outcome: NewDayOutcome,
     counted: Counted | None = None,
-    words: str = "",
+    message: str = "",
 ) -> NewDay:
     told = looked_for if day is None or outcome == "incomplete" else day
     rows = counted.rows if counted else {}
@@ -175,7 +175,7 @@ def _answer(
         looked_for=looked_for,
         day=day,
         outcome=outcome,
-        words=words or _words(outcome, told, tables),
+        words=message or _message_of_outcome(outcome, told, tables),
         cause=f"new_data:{require_new_day(spec).tables[0].name}" if gives else None,
         retrain_as_of=as_of if gives else None,
         tables=tables,
@@ -183,7 +183,7 @@ def _answer(
     )
 
 
-def _words(outcome: NewDayOutcome, day: date, tables: Sequence[DayRows]) -> str:
+def _message_of_outcome(outcome: NewDayOutcome, day: date, tables: Sequence[DayRows]) -> str:
     match outcome:
         case "announced":
             return f"Retraining: {day} is complete: {_listed(tables)}."

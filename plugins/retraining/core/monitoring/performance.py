@@ -133,21 +133,21 @@ def _explain_no_labels(spec: ModelSpec, found: Mapping[str, VersionAnswers], cha
     if labelled:
         return None
     if elsewhere:
-        words = f"{elsewhere} labels are of answers that another version gave; none of the champion's has one yet."
-        return not_judged("performance", metric, "labels_of_another_version", words, examples=elsewhere)
+        message = f"{elsewhere} labels are of answers that another version gave; none of the champion's has one yet."
+        return not_judged("performance", metric, "labels_of_another_version", message, examples=elsewhere)
     if not asked:
         return not_judged("performance", metric, "no_traffic", "The champion answered nothing in the window.")
     if not keys:
-        words = f"None of {asked} requests says which example it is about: {WAY_OUT_WITHOUT_KEYS}."
-        return not_judged("performance", metric, "no_keys", words, examples=asked)
+        message = f"None of {asked} requests says which example it is about: {WAY_OUT_WITHOUT_KEYS}."
+        return not_judged("performance", metric, "no_keys", message, examples=asked)
     if unknown := keys - waiting:
-        words = (
+        message = (
             f"No label has any of the {unknown} keys that were asked about and whose label is due: compare the keys of "
             f"the requests with {spec.data.key} of {_labels_source(spec)}."
         )
-        return not_judged("performance", metric, "unknown_keys", words, examples=unknown)
-    words = f"The labels of all {keys} keys are not known yet: {spec.data.label_lag_days} days is their lag."
-    return not_judged("performance", metric, "no_labels", words, examples=keys)
+        return not_judged("performance", metric, "unknown_keys", message, examples=unknown)
+    message = f"The labels of all {keys} keys are not known yet: {spec.data.label_lag_days} days is their lag."
+    return not_judged("performance", metric, "no_labels", message, examples=keys)
 
 
 def _judge_champion(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
@@ -157,20 +157,20 @@ def _judge_champion(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
     if found is None or found.examples < least:
         examples = found.examples if found else cut.examples
         why = f"at least {least} are judged" if examples < least else f"{metric} is not defined on them"
-        words = f"{examples} answers have a label; {why}."
-        signal = not_judged("performance", metric, "too_few", words, examples=examples)
+        message = f"{examples} answers have a label; {why}."
+        signal = not_judged("performance", metric, "too_few", message, examples=examples)
         return signal.model_copy(update=_interval_values(found)) if found else signal
     before, drop = reference.value(metric), allowed_drop(spec)
     if before is None or drop is None or reference.because:
         unsaid = f"say in monitoring.performance.max_drop how much {metric} may lose: it is in the label's unit"
         why = reference.because or (unsaid if before is not None else "the champion's evaluation is not there")
-        words = f"{_metric_text(metric, found)}; {why}."
-        signal = not_judged("performance", metric, "no_reference", words, examples=found.examples)
+        message = f"{_metric_text(metric, found)}; {why}."
+        signal = not_judged("performance", metric, "no_reference", message, examples=found.examples)
         return signal.model_copy(update=_interval_values(found))
     higher = metric in HIGHER_IS_BETTER
     limit = before - drop if higher else before + drop
     worse = found.high < limit if higher else found.low > limit
-    words = f"{_metric_text(metric, found)}; it was {before:.4f} when it became champion, and {drop:g} may be lost."
+    message = f"{_metric_text(metric, found)}; it was {before:.4f} when it became champion, and {drop:g} may be lost."
     return Signal(
         kind="performance",
         subject="",
@@ -179,7 +179,7 @@ def _judge_champion(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
         measure=metric,
         threshold=limit,
         examples=found.examples,
-        words=words,
+        words=message,
         **_interval_values(found),
     )
 
@@ -274,16 +274,16 @@ def judge_estimate(spec: ModelSpec, own: VersionAnswers, evaluation: Evaluation 
     scores = evaluation.challenger if evaluation else None
     answers = round(sum(each.examples for each in own.answers.values()))
     if scores is None or not _has_curve(spec, scores):
-        words = "The champion's evaluation does not tell how often an answer of which size is right."
-        return (not_judged("estimate", metric, "no_reference", words, examples=answers),)
+        message = "The champion's evaluation does not tell how often an answer of which size is right."
+        return (not_judged("estimate", metric, "no_reference", message, examples=answers),)
     least = spec.monitoring.min_requests
     if answers < least:
-        words = f"{answers} answers; at least {least} are judged."
-        return (not_judged("estimate", metric, "too_few" if answers else "no_traffic", words, examples=answers),)
+        message = f"{answers} answers; at least {least} are judged."
+        return (not_judged("estimate", metric, "too_few" if answers else "no_traffic", message, examples=answers),)
     found = estimate(spec, metric, own.answers, scores)
     if found is None:
-        words = f"{metric} is not defined on these answers."
-        return (not_judged("estimate", metric, "too_few", words, examples=answers),)
+        message = f"{metric} is not defined on these answers."
+        return (not_judged("estimate", metric, "too_few", message, examples=answers),)
     main = _judge_estimated(spec, metric, found, getattr(scores.metrics, metric, None))
     return (main, *_error_of_estimate(spec, metric, own, scores))
 
@@ -380,11 +380,11 @@ def _judge_estimated(spec: ModelSpec, metric: Metric, found: Interval, before: f
         limit = before - drop if higher else before + drop
     worse = limit is not None and (found.high < limit if higher else found.low > limit)
     was = f"; it was {before:.4f} when it became champion" if before is not None else ""
-    words = (
+    message = (
         f"{metric} is expected to be {found.value:.4f} ({found.low:.4f} to {found.high:.4f}) over {found.examples} "
         f"answers{was}. Without labels: what turns out otherwise for the same requests is not in it."
     )
-    return _signal_of_estimate("exceeded" if worse else "ok", metric, found, limit, words)
+    return _signal_of_estimate("exceeded" if worse else "ok", metric, found, limit, message)
 
 
 def _error_of_estimate(spec: ModelSpec, metric: Metric, own: VersionAnswers, scores: Scores) -> list[Signal]:
@@ -398,16 +398,16 @@ def _error_of_estimate(spec: ModelSpec, metric: Metric, own: VersionAnswers, sco
     if truth is None or found is None:
         return []
     off = found.value - truth.value
-    words = (
+    message = (
         f"Over the {truth.examples} answers whose label is known the estimate of {metric} is {found.value:.4f}, "
         f"and the truth is {truth.value:.4f}."
     )
     reach = (truth.high - truth.low) / 2
     error = Interval(value=off, low=off - reach, high=off + reach, examples=truth.examples)
-    return [_signal_of_estimate("ok", f"{metric}_error", error, None, words)]
+    return [_signal_of_estimate("ok", f"{metric}_error", error, None, message)]
 
 
-def _signal_of_estimate(state: SignalState, name: str, found: Interval, limit: float | None, words: str) -> Signal:
+def _signal_of_estimate(state: SignalState, name: str, found: Interval, limit: float | None, message: str) -> Signal:
     return Signal(
         kind="estimate",
         subject="",
@@ -419,5 +419,5 @@ def _signal_of_estimate(state: SignalState, name: str, found: Interval, limit: f
         high=found.high,
         threshold=limit,
         examples=found.examples,
-        words=words,
+        words=message,
     )

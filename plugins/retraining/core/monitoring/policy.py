@@ -78,7 +78,7 @@ class _Verdict:
 
     outcome: Action
     because: LedgerBecause
-    words: str
+    message: str
     lead: _Candidate | None = None
 
 
@@ -147,7 +147,7 @@ def decide(
         causes=tuple(candidate.cause for candidate in candidates),
         named_states={cause_of(signal): signal.because for signal in signals.signals if signal.because},
         severity=_severity_of_verdict(verdict),
-        words=verdict.words,
+        words=verdict.message,
         signals_uri=signals_uri,
         policy=policy,
         facts=facts,
@@ -218,21 +218,21 @@ def _judge_candidates(
         )
         hold = find_hold(case)
         if hold is None:
-            words = f"{_ACTION_TEXTS[candidate.action]}: {_explain_candidates(candidate, confirmed)}."
-            return _Verdict(outcome=candidate.action, because=candidate.signal.kind, words=words, lead=candidate)
+            message = f"{_ACTION_TEXTS[candidate.action]}: {_explain_candidates(candidate, confirmed)}."
+            return _Verdict(outcome=candidate.action, because=candidate.signal.kind, message=message, lead=candidate)
         because, reason = hold
-        words = f"Waiting: {_explain_candidates(candidate, confirmed)}. But {reason}."
-        held = held or _Verdict(outcome="warn", because=because, words=words, lead=candidate)
+        message = f"Waiting: {_explain_candidates(candidate, confirmed)}. But {reason}."
+        held = held or _Verdict(outcome="warn", because=because, message=message, lead=candidate)
     if held:
         return held
     if confirmed:
-        words = f"Warning: {_explain_candidates(confirmed[0], confirmed)}."
-        return _Verdict(outcome="warn", because=confirmed[0].signal.kind, words=words, lead=confirmed[0])
+        message = f"Warning: {_explain_candidates(confirmed[0], confirmed)}."
+        return _Verdict(outcome="warn", because=confirmed[0].signal.kind, message=message, lead=confirmed[0])
     if asking:
         first = asking[0]
         reason = f"this is {first.windows} of the {first.wanted} windows of the last {policy.windows_of} that it takes"
-        words = f"Waiting: {_explain_candidates(first, asking)}. But {reason}."
-        return _Verdict(outcome="none", because="hysteresis", words=words, lead=first)
+        message = f"Waiting: {_explain_candidates(first, asking)}. But {reason}."
+        return _Verdict(outcome="none", because="hysteresis", message=message, lead=first)
     return _explain_nothing(signals, policy, candidates)
 
 
@@ -240,28 +240,28 @@ def _explain_nothing(signals: Signals, policy: LedgerPolicy, candidates: Sequenc
     """Return why there is nothing to decide."""
     if candidates:
         what = _explain_candidates(candidates[0], candidates)
-        words = f"Nothing: {what}. monitoring.policy.actions asks for nothing then."
-        return _Verdict(outcome="none", because="no_signal", words=words)
+        message = f"Nothing: {what}. monitoring.policy.actions asks for nothing then."
+        return _Verdict(outcome="none", because="no_signal", message=message)
     if signals.champion is None:
-        words = f"Nothing: no champion of {signals.model} serves, so there is nothing to compare with."
-        return _Verdict(outcome="none", because="no_champion", words=words)
+        message = f"Nothing: no champion of {signals.model} serves, so there is nothing to compare with."
+        return _Verdict(outcome="none", because="no_champion", message=message)
     if signals.requests < policy.min_requests:
-        words = (
+        message = (
             f"Nothing: {signals.requests} requests in {signals.window_hours} hours are too few to judge "
             f"(at least {policy.min_requests})."
         )
-        return _Verdict(outcome="none", because="too_few_requests", words=words)
+        return _Verdict(outcome="none", because="too_few_requests", message=message)
     broken = [signal for signal in signals.signals if signal.because in BROKEN_INPUT]
     if broken:
         more = f" And {len(broken) - 1} more such." if len(broken) > 1 else ""
         return _Verdict(
-            outcome="none", because="named_state", words=f"Nothing: {_sentence_of_signal(broken[0])}.{more}"
+            outcome="none", because="named_state", message=f"Nothing: {_sentence_of_signal(broken[0])}.{more}"
         )
     judged = (signal for signal in signals.signals if signal.state != "not_judged")
     near = [(_threshold_share(signal), cause_of(signal), _sentence_of_signal(signal)) for signal in judged]
     nearest = max((item for item in near if item[0]), default=None)
     closest = f" The nearest: {nearest[2]}." if nearest else ""
-    return _Verdict(outcome="none", because="no_signal", words=f"Nothing: no signal is over its threshold.{closest}")
+    return _Verdict(outcome="none", because="no_signal", message=f"Nothing: no signal is over its threshold.{closest}")
 
 
 def _explain_candidates(lead: _Candidate, candidates: Sequence[_Candidate]) -> str:

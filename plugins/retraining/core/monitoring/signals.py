@@ -22,7 +22,7 @@ def held(
     measure: str,
     value: float,
     threshold: float | None,
-    words: str,
+    message: str,
     *,
     subject: str = "",
     examples: int = 1,
@@ -37,7 +37,7 @@ def held(
         value=value,
         threshold=threshold,
         examples=examples,
-        words=words,
+        words=message,
     )
 
 
@@ -45,7 +45,7 @@ def not_judged(
     kind: SignalKind,
     measure: str,
     because: NamedState,
-    words: str,
+    message: str,
     *,
     subject: str = "",
     threshold: float | None = None,
@@ -61,7 +61,7 @@ def not_judged(
         value=None,
         threshold=threshold,
         examples=examples,
-        words=words,
+        words=message,
     )
 
 
@@ -126,8 +126,8 @@ def _judge_deployed_model(spec: ModelSpec, served: ServedWindows, deployed_id: s
     if not now.requests:
         return
     rows = before.requests if before else 0
-    words = f"{name} answered {now.requests} requests; {rows} in the earlier window."
-    yield held("traffic", "requests", now.requests, None, words, subject=name, examples=now.requests)
+    message = f"{name} answered {now.requests} requests; {rows} in the earlier window."
+    yield held("traffic", "requests", now.requests, None, message, subject=name, examples=now.requests)
     yield _judge_errors(spec, name, now, before)
     yield from _judge_latency(spec, name, now, before)
 
@@ -157,20 +157,22 @@ def _judge_latency(spec: ModelSpec, name: str, now: Answered, before: Answered |
     values = (("p50_ms", now.p50_ms, None), ("p95_ms", now.p95_ms, None), ("p99_ms", now.p99_ms, limits.max_latency_ms))
     for measure, value, limit in values:
         if value is not None and not _is_latency(value):
-            words = f"Cloud Monitoring has no number for the latency of {name}: {measure} is {value}."
-            yield not_judged("latency", measure, "no_metrics", words, subject=name)
+            message = f"Cloud Monitoring has no number for the latency of {name}: {measure} is {value}."
+            yield not_judged("latency", measure, "no_metrics", message, subject=name)
         elif value is not None:
             most = f" (limit {limit:g} ms)" if limit else ""
-            words = f"{measure[1:3]} % of the answers of {name} took at most {value:.1f} ms{most}."
-            yield _latency_signal(name, measure, value, limit, now.requests, few=few and bool(limit), words=words)
+            message = f"{measure[1:3]} % of the answers of {name} took at most {value:.1f} ms{most}."
+            yield _latency_signal(name, measure, value, limit, now.requests, few=few and bool(limit), message=message)
     if now.p99_ms is not None and before and before.p99_ms and _is_latency(now.p99_ms) and _is_latency(before.p99_ms):
         ratio = now.p99_ms / before.p99_ms
         few = few or before.requests < spec.monitoring.min_requests
-        words = (
+        message = (
             f"The slowest 1 % of the answers of {name} take {ratio:.2f} times as long as in the earlier window "
             f"(limit {limits.max_latency_ratio:g})."
         )
-        yield _latency_signal(name, "p99_ratio", ratio, limits.max_latency_ratio, now.requests, few=few, words=words)
+        yield _latency_signal(
+            name, "p99_ratio", ratio, limits.max_latency_ratio, now.requests, few=few, message=message
+        )
 
 
 def _is_latency(value: float) -> bool:
@@ -178,7 +180,7 @@ def _is_latency(value: float) -> bool:
 
 
 def _latency_signal(
-    name: str, measure: str, value: float, limit: float | None, examples: int, *, few: bool, words: str
+    name: str, measure: str, value: float, limit: float | None, examples: int, *, few: bool, message: str
 ) -> Signal:
     over = limit is not None and value > limit
     return Signal(
@@ -190,7 +192,7 @@ def _latency_signal(
         value=value,
         threshold=limit,
         examples=examples,
-        words=words,
+        words=message,
     )
 
 
@@ -214,8 +216,8 @@ def judge_age(spec: ModelSpec, champion_as_of: datetime | None, as_of: datetime)
     if champion_as_of is None:
         return not_judged("age", "days", "no_champion", f"No champion of {spec.name} serves.", threshold=limit)
     days = max(timedelta(), as_of - champion_as_of) / timedelta(days=1)
-    words = f"The champion's data ends {days:.1f} days ago{_limit_text(limit)}."
-    return held("age", "days", round(days, 3), limit, words)
+    message = f"The champion's data ends {days:.1f} days ago{_limit_text(limit)}."
+    return held("age", "days", round(days, 3), limit, message)
 
 
 def judge_sources(
@@ -241,8 +243,8 @@ def _judge_source(name: str, changed: datetime | None, as_of: datetime, limit: f
         gone = f"{name} is gone, or may not be looked at."
         return not_judged("source", "hours", "source_stopped", gone, subject=name, threshold=limit)
     hours = max(timedelta(), as_of - changed) / timedelta(hours=1)
-    words = f"{name} changed last {hours:.1f} hours ago{_limit_text(limit)}."
-    signal = held("source", "hours", round(hours, 3), limit, words, subject=name)
+    message = f"{name} changed last {hours:.1f} hours ago{_limit_text(limit)}."
+    signal = held("source", "hours", round(hours, 3), limit, message, subject=name)
     return signal.model_copy(update={"because": "source_stopped"}) if signal.state == "exceeded" else signal
 
 

@@ -19,9 +19,8 @@ from retraining.core.documents import DriftChampion, Signal, Signals
 from retraining.core.documents.document import format_time
 from retraining.core.documents.monitoring import NamedState, SignalKind
 from retraining.core.errors import DataError, RetrainingError
-from retraining.core.monitoring import drift, request_log, signals
 from retraining.core.monitoring.distributions import AnswerBaseline, answer_baselines
-from retraining.core.monitoring.drift import Obstacle
+from retraining.core.monitoring.drift import Obstacle, judge_log, judge_nothing, judge_shifts
 from retraining.core.monitoring.performance import WAY_OUT_WITHOUT_KEYS, Reference, judge_estimate, judge_performance
 from retraining.core.monitoring.request_log import (
     AnswerWindow,
@@ -32,12 +31,21 @@ from retraining.core.monitoring.request_log import (
     VersionAnswers,
     missing_label_columns,
     read_labelled_answers,
+    read_requests,
     render_performance_sql,
+    render_requests_sql,
 )
-from retraining.core.monitoring.signals import Answered, ServedWindows, not_judged
+from retraining.core.monitoring.signals import (
+    Answered,
+    ServedWindows,
+    judge_age,
+    judge_no_metrics,
+    judge_serving,
+    judge_sources,
+    not_judged,
+)
 from retraining.core.naming import bigquery, storage, vertex
 from retraining.core.naming.run_keys import RunKey
-from retraining.core.naming.vertex import deployed_model_id, version_id_of
 from retraining.core.planning import windows
 from retraining.core.planning.params import require_known
 from retraining.core.settings import include_path
@@ -65,52 +73,54 @@ def watch_requests(watch: Watch) -> Seen:
     if watch.endpoint is None:
         gone = f"{watch.spec.name} has no endpoint: it was deleted, or nothing was deployed yet."
         traffic = not_judged("traffic", "requests", "no_endpoint", gone)
-        return Seen(signals=(traffic, *drift.judge_nothing(watch.spec, Obstacle(because="no_endpoint", words=gone))))
-    windows = LogWindows.before(watch.spec, watch.as_of)
-    served, signals = _watch_serving(watch, watch.endpoint, windows)
+        return Seen(signals=(traffic, *judge_nothing(watch.spec, Obstacle(because="no_endpoint", message=gone))))
+    log_windows = LogWindows.before(watch.spec, watch.as_of)
+    served, signals = _watch_serving(watch, watch.endpoint, log_windows)
     if watch.champion is None or watch.baseline is None:
         nobody = f"No champion of {watch.spec.name} serves, so there is nothing to compare with."
-        obstacle = Obstacle(because="no_champion", words=nobody)
-        return Seen(signals=(*signals, *drift.judge_nothing(watch.spec, obstacle)))
+        obstacle = Obstacle(because="no_champion", message=nobody)
+        return Seen(signals=(*signals, *judge_nothing(watch.spec, obstacle)))
     requests = None if served is None else sum(item.requests for item in served.values())
-    seen = _watch_log(watch, watch.baseline, windows, deployed_model_id(watch.champion.run_key), requests)
+    seen = _watch_log(watch, watch.baseline, log_windows, vertex.deployed_model_id(watch.champion.run_key), requests)
     return Seen(signals=(*signals, *seen.signals), requests=seen.requests, bytes_read=seen.bytes_read)
 
 
 def _watch_serving(
-    watch: Watch, endpoint: Endpoint, windows: LogWindows
+    watch: Watch, endpoint: Endpoint, log_windows: LogWindows
 ) -> tuple[dict[str, Answered] | None, tuple[Signal, ...]]:
     """Return what deployed models answered in the window (None: it is not told), and the signals of that."""
     metrics = watch.cloud.serving_metrics
     try:
-        now = metrics.answered(endpoint.name, windows.start, windows.end)
-        earlier = metrics.answered(endpoint.name, windows.earlier_start, windows.earlier_end)
+        now = metrics.answered(endpoint.name, log_windows.start, log_windows.end)
+        earlier = metrics.answered(endpoint.name, log_windows.earlier_start, log_windows.earlier_end)
     except Exception as error:  # Google's have no common class; what is not explained is raised again
         reason = session.explain(error)
         if reason is None:  # a retry may mend it
             raise
-        return None, signals.judge_no_metrics(f"Cloud Monitoring does not answer: {reason}")
-    names = {key: f"version {version_id_of(name)}" for key, name in endpoint.deployed.items()}
-    return now, signals.judge_serving(watch.spec, ServedWindows(now=now, earlier=earlier, names=names))
+        return None, judge_no_metrics(f"Cloud Monitoring does not answer: {reason}")
+    names = {key: f"version {vertex.version_id_of(name)}" for key, name in endpoint.deployed.items()}
+    return now, judge_serving(watch.spec, ServedWindows(now=now, earlier=earlier, names=names))
 
 
-def _watch_log(watch: Watch, baseline: Baseline, windows: LogWindows, deployed_id: str, requests: int | None) -> Seen:
+def _watch_log(
+    watch: Watch, baseline: Baseline, log_windows: LogWindows, deployed_id: str, requests: int | None
+) -> Seen:
     spec, train = watch.spec, baseline.statistics.splits["train"]
     answers = answer_baselines(spec, train, baseline.evaluation)
     rows, size = [], 0
     if watch.log_table is not None:
-        query = _log_query(watch, watch.log_table, baseline, windows, answers)
+        query = _log_query(watch, watch.log_table, baseline, log_windows, answers)
         limit, warehouse = ByteLimit(spec.monitoring.max_gigabytes), watch.cloud.warehouse
         if reason := limit.reason_to_refuse(warehouse, {"requests": query}):
-            words = f"{reason}: raise it, shorten window_hours, or partition the request log by logging_time."
-            return Seen(signals=drift.judge_nothing(spec, Obstacle(because="too_expensive", words=words)))
+            message = f"{reason}: raise it, shorten window_hours, or partition the request log by logging_time."
+            return Seen(signals=judge_nothing(spec, Obstacle(because="too_expensive", message=message)))
         answer = limit.run(warehouse, query, watch.job_id(), "requests")
         rows, size = answer.rows, answer.bytes_processed
-    log: RequestLog = request_log.read_requests(rows, [item.name for item in answers])
+    log: RequestLog = read_requests(rows, [item.name for item in answers])
     return Seen(
         signals=(
-            *drift.judge_log(spec, log, requests),
-            *drift.judge_shifts(spec, train, log, answers, deployed_id),
+            *judge_log(spec, log, requests),
+            *judge_shifts(spec, train, log, answers, deployed_id),
         ),
         requests=log.now.all.instances,
         bytes_read=size,
@@ -118,12 +128,12 @@ def _watch_log(watch: Watch, baseline: Baseline, windows: LogWindows, deployed_i
 
 
 def _log_query(
-    watch: Watch, table: str, baseline: Baseline, windows: LogWindows, answers: Sequence[AnswerBaseline]
+    watch: Watch, table: str, baseline: Baseline, log_windows: LogWindows, answers: Sequence[AnswerBaseline]
 ) -> Query:
     rollout = RolloutState(watch.cloud, watch.spec.name).read_rollout()
     smoke_requests = rollout.smoke_requests if rollout else ()
-    return request_log.render_requests_sql(
-        watch.spec, table, baseline.statistics, windows, answers=answers, smoke_requests=smoke_requests
+    return render_requests_sql(
+        watch.spec, table, baseline.statistics, log_windows, answers=answers, smoke_requests=smoke_requests
     )
 
 
@@ -149,8 +159,8 @@ def watch_labels(watch: Watch) -> Seen:
     )
     limit = ByteLimit(spec.monitoring.max_gigabytes)
     if reason := limit.reason_to_refuse(warehouse, {"performance": query}):
-        words = f"{reason}: raise it, or shorten monitoring.performance.window_days."
-        return _judge_no_labels(watch, "too_expensive", words)
+        message = f"{reason}: raise it, or shorten monitoring.performance.window_days."
+        return _judge_no_labels(watch, "too_expensive", message)
     found = limit.run(warehouse, query, watch.job_id("performance"), "performance")
     versions = {
         vertex.deployed_model_id(each.run_key): each.version_id
@@ -167,11 +177,11 @@ def watch_labels(watch: Watch) -> Seen:
     return Seen(signals=(*performance, *estimated), bytes_read=found.bytes_processed)
 
 
-def _judge_no_labels(watch: Watch, because: NamedState, words: str) -> Seen:
+def _judge_no_labels(watch: Watch, because: NamedState, message: str) -> Seen:
     """Return that neither performance nor its estimate was judged."""
     kinds: tuple[SignalKind, ...] = ("performance", "estimate")
     metric = watch.spec.evaluation.metric
-    return Seen(signals=tuple(not_judged(kind, metric, because, words) for kind in kinds))
+    return Seen(signals=tuple(not_judged(kind, metric, because, message) for kind in kinds))
 
 
 def _find_keys(watch: Watch) -> KeyTable | Signal | None:
@@ -179,16 +189,18 @@ def _find_keys(watch: Watch) -> KeyTable | Signal | None:
     spec, settings = watch.spec, watch.cloud.settings
     named = spec.monitoring.performance.request_keys
     if named is None:
-        words = f"No answer finds its label: {WAY_OUT_WITHOUT_KEYS}."
+        message = f"No answer finds its label: {WAY_OUT_WITHOUT_KEYS}."
         return (
-            None if spec.deployment.key_input else not_judged("performance", spec.evaluation.metric, "no_keys", words)
+            None if spec.deployment.key_input else not_judged("performance", spec.evaluation.metric, "no_keys", message)
         )
     table = bigquery.full_table(named, settings.project)
     columns = [str(column["name"]) for column in watch.cloud.warehouse.table_schema(table) or ()]
     if missing := [name for name in KEY_COLUMNS if name not in columns]:
         found = f"has no column {' and no '.join(missing)}" if columns else "is not there"
-        words = f"monitoring.performance.request_keys: {table} {found}; expected request_id, key and, if any, instance."
-        return not_judged("performance", spec.evaluation.metric, "no_keys", words)
+        message = (
+            f"monitoring.performance.request_keys: {table} {found}; expected request_id, key and, if any, instance."
+        )
+        return not_judged("performance", spec.evaluation.metric, "no_keys", message)
     return KeyTable(table=table, has_instance="instance" in columns)
 
 
@@ -198,18 +210,18 @@ def _find_labels(watch: Watch) -> Labels | Signal:
     own, metric = load_labels_query(spec, include_path()), spec.evaluation.metric
     where = limits.labels_query or spec.data.source_name
     if own is None and spec.data.files is not None:
-        words = "The monitor cannot ask the examples' files for labels: name monitoring.performance.labels_query."
-        return not_judged("performance", metric, "no_labels", words)
+        message = "The monitor cannot ask the examples' files for labels: name monitoring.performance.labels_query."
+        return not_judged("performance", metric, "no_labels", message)
     sql = own if own is not None else load_query(spec, include_path())
     try:
         asked = render_columns_sql(spec, sql)
         columns = [str(column["name"]) for column in watch.cloud.warehouse.dry_run(asked, where).schema]
     except DataError as error:
-        words = f"The query of labels cannot be asked. {error}"
-        return not_judged("performance", metric, "no_labels", words)
+        message = f"The query of labels cannot be asked. {error}"
+        return not_judged("performance", metric, "no_labels", message)
     if missing := missing_label_columns(spec, columns):
-        words = f"{where} has no column {' and no '.join(missing)}: labels need both."
-        return not_judged("performance", metric, "no_labels", words)
+        message = f"{where} has no column {' and no '.join(missing)}: labels need both."
+        return not_judged("performance", metric, "no_labels", message)
     lag = timedelta(days=spec.data.label_lag_days if spec.data.split == "time" else 0)
     first = (watch.as_of - timedelta(days=limits.window_days) - lag).astimezone(UTC).date()
     as_of = Parameter(name="as_of", type="TIMESTAMP", value=format_time(watch.as_of))
@@ -251,7 +263,7 @@ def _champion_reference(watch: Watch, baseline: Baseline) -> Reference:
 def watch_age(watch: Watch) -> Seen:
     """Return how old the champion's data is."""
     as_of = RunKey.parse(watch.champion.run_key).as_of if watch.champion else None
-    return Seen(signals=(signals.judge_age(watch.spec, as_of, watch.as_of),))
+    return Seen(signals=(judge_age(watch.spec, as_of, watch.as_of),))
 
 
 def watch_sources(watch: Watch) -> Seen:
@@ -260,7 +272,7 @@ def watch_sources(watch: Watch) -> Seen:
         changed = {**_tables_changed(watch), **_files_changed(watch)}
     except RetrainingError as error:  # a query that BigQuery refuses: the retraining says it too, and stops there
         return Seen(signals=(not_judged("source", "hours", "source_stopped", f"The sources cannot be read: {error}"),))
-    return Seen(signals=signals.judge_sources(watch.spec, changed, watch.as_of, watch.cloud.settings.project))
+    return Seen(signals=judge_sources(watch.spec, changed, watch.as_of, watch.cloud.settings.project))
 
 
 def _tables_changed(watch: Watch) -> dict[str, datetime | None]:

@@ -139,8 +139,8 @@ def _count(cloud: CloudPort, spec: ModelSpec, as_of: datetime, looked_for: date,
         queries[table.name] = new_day.rows_query(table, name, kind, looked_for)
     limit = ByteLimit(asked.max_gb, "triggers.new_day.max_gb")
     if reason := limit.reason_to_refuse(cloud.warehouse, {f"rows of {name}": query for name, query in queries.items()}):
-        words = f"Waiting: {reason}. Partition the tables by their columns of time, or raise it."
-        return Counted(rows={}, trouble=("too_expensive", words))
+        message = f"Waiting: {reason}. Partition the tables by their columns of time, or raise it."
+        return Counted(rows={}, trouble=("too_expensive", message))
     rows, read = {}, 0
     for name, query in queries.items():
         job_id = bigquery.new_day_job_id(settings.environment, spec.name, as_of, f"{name}|{asked_by}")
