@@ -171,7 +171,7 @@ localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
 
 .PHONY: new-model
 new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table or FILES='gs://…/*.csv', LABEL=, KEY= of one column or several with commas, TIME= unless its rows have none; RETRAINING_PROJECT, RETRAINING_REGION and, of files, RETRAINING_DATASET say where)
-	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.new_model --name '$(NAME)' --table '$(TABLE)' --files '$(FILES)' --dataset '$(RETRAINING_DATASET)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining new-model --name '$(NAME)' --table '$(TABLE)' --files '$(FILES)' --dataset '$(RETRAINING_DATASET)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
 
 .PHONY: tfrecords-to-parquet
 tfrecords-to-parquet: $(VENV)/trainer/.ready ## Make Parquet files of TFRecord files, which BigQuery does not load, and print data.files for them (FROM='gs://…/*.tfrecord', TO=gs://…; SCHEMA='id:STRING, pixels:FLOAT64[784]' where a look at the first does not do)
@@ -179,7 +179,7 @@ tfrecords-to-parquet: $(VENV)/trainer/.ready ## Make Parquet files of TFRecord f
 
 .PHONY: preview
 preview: $(VENV)/airflow/.ready ## Plan, snapshot and checks of a run without Airflow: rows, splits, findings, cost; nothing is kept (MODEL=, AS_OF=)
-	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.commands.preview '$(MODEL)' --as-of '$(AS_OF)'
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining preview '$(MODEL)' --as-of '$(AS_OF)'
 
 .PHONY: retraining
 retraining: $(VENV)/airflow/.ready ## The command line for daily use: DO='models', 'runs MODEL', 'why MODEL', 'compare RUN RUN', 'replay RUN', 'run MODEL'
@@ -276,8 +276,8 @@ typecheck: $(VENV)/airflow/.ready ## mypy, strict
 .PHONY: check-models
 check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json (RETRAINING_PROJECT and RETRAINING_REGION: ask BigQuery too)
 	@mkdir -p build
-	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.core.catalog.check_models --json-schema build/model.schema.json --day $$(date -u +%F) $(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),--cloud) $(if $(RETRAINING_REGION),--region $(RETRAINING_REGION))
-	@$(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining.hooks.check_queries --project $(RETRAINING_PROJECT) --region $(RETRAINING_REGION),:)
+	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining check-models --json-schema build/model.schema.json --day $$(date -u +%F) $(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),--cloud) $(if $(RETRAINING_REGION),--region $(RETRAINING_REGION))
+	@$(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining check-queries --project $(RETRAINING_PROJECT) --region $(RETRAINING_REGION),:)
 
 .PHONY: contracts
 contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Render what follows from the code: the documents' schemas, the trainer's dataclasses, its capabilities

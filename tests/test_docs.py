@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from retraining.__main__ import PROGRAM
 from retraining.core import documents
 from retraining.core.settings import SETTINGS
 from retraining.core.spec.model import ModelSpec
@@ -180,9 +182,12 @@ class TestModelSpec:
         }
 
 
-def _flags(path: Path) -> set[str]:
-    """Return the options that a file's argument parsers have."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def _flags(source: Path | click.Group) -> set[str]:
+    """Return the options of a program's commands, or those that a file's argument parsers have."""
+    if isinstance(source, click.Group):
+        parameters = (each for command in source.commands.values() for each in command.params)
+        return {option for each in parameters for option in each.opts if option.startswith("--")}
+    tree = ast.parse(source.read_text(encoding="utf-8"))
     return {
         argument.value
         for node in ast.walk(tree)
@@ -192,11 +197,9 @@ def _flags(path: Path) -> set[str]:
     }
 
 
-SHELL = REPOSITORY / "plugins" / "retraining" / "commands"
-COMMANDS = {
+COMMANDS: dict[str, tuple[Path | click.Group, Path]] = {
     "localcloud": (REPOSITORY / "dev" / "localcloud" / "command" / "cli.py", REPOSITORY / "docs" / "localcloud.md"),
-    "retraining": (SHELL / "daily.py", REPOSITORY / "docs" / "operations.md"),
-    "retraining.replay": (SHELL / "policy_replay.py", REPOSITORY / "docs" / "monitoring.md"),
+    "retraining": (PROGRAM, REPOSITORY / "docs" / "operations.md"),
     "trainer.task": (REPOSITORY / "trainer" / "task.py", REPOSITORY / "docs" / "documents.md"),
 }
 
@@ -218,10 +221,16 @@ class TestCommandLine:
     @pytest.mark.parametrize("module", COMMANDS)
     def test_flags_are_documented(self, module: str) -> None:
         """The command's page has a row or a line for each of its flags, and no row for another."""
-        path, of = COMMANDS[module]
-        assert _flags(path) <= set(re.findall(r"(?<![\w-])(--[a-z][a-z_-]*)", "\n".join(page(of).code)))
+        source, of = COMMANDS[module]
+        assert _flags(source) <= set(re.findall(r"(?<![\w-])(--[a-z][a-z_-]*)", "\n".join(page(of).code)))
         rows = {row[0].strip("`") for row in table_rows(page(of)) if re.fullmatch(r"`--[a-z][a-z-]*`", row[0])}
-        assert rows <= _flags(path)
+        assert rows <= _flags(source)
+
+    def test_every_command_has_its_row(self) -> None:
+        """`python -m retraining …`: the page has a row for each, and for no other."""
+        _, of = COMMANDS["retraining"]
+        section = of.read_text(encoding="utf-8").partition("## From a shell\n")[2].partition("\n## ")[0]
+        assert set(re.findall(r"^\| `([a-z-]+)[^`]*` \|", section, re.MULTILINE)) == set(PROGRAM.commands)
 
     def test_named_modules_exist(self) -> None:
         """`python -m x.y` leads to a file."""

@@ -1,8 +1,39 @@
-"""`python -m retraining models | run MODEL | why MODEL | runs MODEL | compare RUN RUN | replay RUN`."""
+"""`python -m retraining`: every program of the plugins, a command each."""
 
 import sys
+from collections.abc import Sequence
 
-from retraining.commands.daily import main
+import click
+
+from retraining.commands import check, new_model, orders, policy_replay, preview, runs
+from retraining.commands.shell import Shell, run_program
+
+PROGRAM = click.Group(
+    "retraining",
+    help="Models and their runs, by the settings (RETRAINING_*) and this machine's own credentials.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=False,
+    commands=[
+        runs.list_models,
+        runs.list_runs,
+        runs.explain_model,
+        runs.compare_runs,
+        runs.replay_run,
+        orders.order_run,
+        orders.send_trial_message,
+        policy_replay.replay_policy,
+        check.check_models,
+        check.check_queries,
+        new_model.new_model,
+        preview.preview_run,
+    ],
+)
+
+
+def main(arguments: Sequence[str] | None = None, shell: Shell | None = None) -> int:
+    """Run one command; return its exit status."""
+    return run_program(PROGRAM, arguments, shell or Shell())
+
 
 if __name__ == "__main__":
     sys.exit(main())

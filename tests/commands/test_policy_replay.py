@@ -1,29 +1,23 @@
-"""`python -m retraining.replay policy`: other policies over what a monitor saw, and stored rows decided again."""
+"""The command `replay-policy`: other policies over what a monitor saw, and stored rows decided again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retraining.commands import policy_replay
+from retraining.__main__ import main
+from retraining.commands.shell import Shell
 from retraining.core import documents as d
 from retraining.core.naming import storage
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.ledger import CHAMPION, SECOND, decide, rules, signal, signals
-from tests.support.small_model import AS_OF, SPEC_YAML, SQL
+from tests.support.small_model import AS_OF
 
-
-@pytest.fixture(autouse=True)
-def include(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The small model's files."""
-    (tmp_path / "models").mkdir()
-    (tmp_path / "sql" / "late").mkdir(parents=True)
-    (tmp_path / "models" / "late.yaml").write_text(SPEC_YAML, encoding="utf-8")
-    (tmp_path / "sql" / "late" / "examples.sql").write_text(SQL, encoding="utf-8")
-    monkeypatch.setattr(policy_replay, "include_path", lambda: tmp_path)
+Ask = Callable[..., str]
 
 
 def watched(day: int, value: float, score: float, champion: d.DriftChampion = CHAMPION) -> d.Signals:
@@ -54,16 +48,22 @@ def cloud() -> FakeCloud:
     return fake
 
 
-def ask(cloud: FakeCloud, capsys: Any, *words: str, code: int = 0) -> str:
+@pytest.fixture
+def ask(cloud: FakeCloud, include: Path, capsys: Any) -> Ask:
     """What the command prints."""
-    assert policy_replay.main(["policy", "late", *words], cloud.connect) == code
-    captured = capsys.readouterr()
-    return str(captured.err if code else captured.out)
+
+    def ask(*words: str, code: int = 0) -> str:
+        shell = Shell(connect=cloud.connect, find_include=lambda: include)
+        assert main(["replay-policy", "late", *words], shell) == code
+        captured = capsys.readouterr()
+        return str(captured.err or captured.out)
+
+    return ask
 
 
-def test_a_bolder_policy_acts_earlier_and_the_scores_say_what_for(cloud: FakeCloud, capsys: Any) -> None:
+def test_a_bolder_policy_acts_earlier_and_the_scores_say_what_for(ask: Ask) -> None:
     """It was ordered on the fourth day, one window would have ordered it on the second."""
-    lines = ask(cloud, capsys, "--set", "monitoring.policy.windows={exceeded: 1, of: 1}").splitlines()
+    lines = ask("--set", "monitoring.policy.windows={exceeded: 1, of: 1}").splitlines()
     assert lines[0] == "10 decisions from 2013-11-20 03:00 to 2013-11-29 03:00 UTC"
     assert lines[1].startswith("acted     3 times; by this policy ")
     at = lines.index("2013-11-22 03:00  was none (hysteresis, skew:carrier), would be retrain (skew, skew:carrier)")
@@ -71,26 +71,25 @@ def test_a_bolder_policy_acts_earlier_and_the_scores_say_what_for(cloud: FakeClo
     assert lines[-1].startswith("gain      +0.1000 in the mean of ")
 
 
-def test_another_threshold_is_another_policy_too(cloud: FakeCloud, capsys: Any) -> None:
+def test_another_threshold_is_another_policy_too(ask: Ask) -> None:
     """The distances were kept."""
-    out = ask(cloud, capsys, "--set", "monitoring.drift.threshold=0.5")
+    out = ask("--set", "monitoring.drift.threshold=0.5")
     assert "by this policy 0 times" in out
 
 
-def test_a_part_of_the_time(cloud: FakeCloud, capsys: Any) -> None:
+def test_a_part_of_the_time(ask: Ask) -> None:
     """From a time on, before another."""
-    out = ask(cloud, capsys, "--since", "2013-11-21T00:00:00Z", "--until", "2013-11-23T00:00:00Z")
+    out = ask("--since", "2013-11-21T00:00:00Z", "--until", "2013-11-23T00:00:00Z")
     assert out.startswith("2 decisions from 2013-11-21 03:00 to 2013-11-22 03:00 UTC")
 
 
-def test_stored_rows_decided_again_are_the_same(cloud: FakeCloud, capsys: Any) -> None:
+def test_stored_rows_decided_again_are_the_same(ask: Ask, cloud: FakeCloud) -> None:
     """By their own policies; one that somebody changed is named."""
-    assert ask(cloud, capsys, "--check").strip() == "10 rows decided again: 10 the same"
+    assert ask("--check").strip() == "10 rows decided again: 10 the same"
     uri = next(uri for uri in cloud.artifacts.objects if uri.endswith("20131124t030000z-01234567/ledger.json"))
     forged = d.Ledger.parse(cloud.artifacts.objects[uri]).model_copy(update={"words": "Nothing."})
     cloud.artifacts.objects[uri] = forged.to_bytes()
-    assert policy_replay.main(["policy", "late", "--check"], cloud.connect) == 1
-    assert "20131124t030000z-01234567: stored 'Nothing.', now 'Retraining: " in capsys.readouterr().out
+    assert "20131124t030000z-01234567: stored 'Nothing.', now 'Retraining: " in ask("--check", code=1)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +102,6 @@ def test_stored_rows_decided_again_are_the_same(cloud: FakeCloud, capsys: Any) -
         (("--since", "2020-01-01"), "no decision with its signals"),
     ],
 )
-def test_what_cannot_be_is_named(cloud: FakeCloud, capsys: Any, words: tuple[str, ...], message: str) -> None:
+def test_what_cannot_be_is_named(ask: Ask, words: tuple[str, ...], message: str) -> None:
     """With what was expected."""
-    assert message.replace("\\", "") in ask(cloud, capsys, *words, code=1)
+    assert message.replace("\\", "") in ask(*words, code=1)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import uuid
-from pathlib import Path
 
 import pytest
 from google.cloud import bigquery, storage
 
-from retraining.commands import preview
+from retraining.__main__ import main
+from retraining.commands.shell import Shell
 from retraining.core.settings import include_path
 
 SPEC = """
@@ -56,12 +54,11 @@ def client(local_cloud) -> bigquery.Client:
 
 
 @pytest.fixture
-def ask(client, local_cloud, tmp_path, monkeypatch, capsys):
+def ask(client, local_cloud, tmp_path, capsys):
     """Writes a model of the test's own and previews it; returns the exit code, output and errors."""
     for folder in ("prices", "regions", "containers"):
         shutil.copytree(include_path() / folder, tmp_path / folder)
     name = f"preview_{uuid.uuid4().hex[:10]}"
-    monkeypatch.setattr(preview, "include_path", lambda: tmp_path)
 
     def run(
         *,
@@ -77,7 +74,7 @@ def ask(client, local_cloud, tmp_path, monkeypatch, capsys):
             SPEC.format(name=name, min_rows=min_rows, training=training), encoding="utf-8"
         )
         (tmp_path / "sql" / name / "examples.sql").write_text(SQL.format(late=late), encoding="utf-8")
-        code = preview.main([model, "--as-of", as_of])
+        code = main(["preview", model, "--as-of", as_of], Shell(find_include=lambda: tmp_path))
         left = [table.table_id for table in client.list_tables(local_cloud.dataset) if name in table.table_id]
         assert not left, "the run table stays"
         bucket = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket)
@@ -125,10 +122,3 @@ def test_what_would_end_a_run_is_refused(ask, changes, message):
     code, _, err = ask(**changes)
     assert code == 1
     assert message in err
-
-
-def test_no_airflow_is_imported():
-    """Its import would make a folder of Airflow's own in the home of who types this."""
-    program = "import sys, retraining.commands.preview; sys.exit('airflow' in sys.modules)"
-    plugins = Path(preview.__file__).parents[2]
-    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(plugins)})

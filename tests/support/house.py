@@ -15,9 +15,8 @@ FLOORS = {
     "dags": Room("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
     "retraining": Room("nothing but its parts"),
     "retraining.__main__": Room("`python -m retraining`", ("retraining.commands",)),
-    "retraining.replay": Room("`python -m retraining.replay`", ("retraining.commands",)),
     "retraining.commands": Room(
-        "what a person types in a shell: asks hooks and core as a task does, prints, and writes no document",
+        "every program: a command reads arguments, asks hooks and core as a task does, prints; writes no document",
         (
             "retraining.core.*",
             "retraining.hooks",

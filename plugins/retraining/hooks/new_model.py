@@ -1,21 +1,17 @@
-"""`python -m retraining.hooks.new_model`: a first YAML and SQL file of a model, from a look at its table.
+"""A first YAML and SQL file of a model, from a look at its table: two new files that `check-models` takes.
 
-In: names, a project, this machine's own credentials (`gcloud auth application-default login`). Out: two new files that
-`make check-models` takes, or what is wrong, in words. Three statements read the table: its columns, the days that have
+Three statements read the table: its columns, the days that have
 rows, the label's values. Files are loaded into a table for it, which is deleted.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import uuid
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from retraining.core.catalog.check_models import warnings_of
+from retraining.core.catalog.model_check import warnings_of
 from retraining.core.data.new_model import ModelFiles, write_model
 from retraining.core.data.source_files import detecting_load, render_files_table_sql
 from retraining.core.data.sql import Query
@@ -29,16 +25,13 @@ from retraining.core.data.table_profile import (
     require_columns,
 )
 from retraining.core.documents.snapshot import Column
-from retraining.core.errors import DataError, SettingsError, SpecError
-from retraining.core.settings import SETTINGS, include_path
+from retraining.core.errors import DataError, SpecError
 from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.source_files import SourceFiles
 from retraining.hooks import check_queries
 from retraining.hooks.artifacts import Artifacts
-from retraining.hooks.clock import Clock
 from retraining.hooks.objects import Objects
 from retraining.hooks.session import Session
-from retraining.hooks.shell import print_answer
 from retraining.hooks.source_files import list_files, look
 from retraining.hooks.warehouse import Warehouse
 
@@ -137,50 +130,3 @@ def _write_files(files: ModelFiles, yaml_path: Path, sql_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the files and print where they are, or what is wrong.
-
-    Returns:
-        0 when they are there and valid, 1 when not.
-    """
-    parser = argparse.ArgumentParser(prog="new_model", description=__doc__)
-    for name, meaning in (
-        ("name", "the model's name, and its files'"),
-        ("table", "dataset.table or project.dataset.table"),
-        ("files", "in place of a table: gs://… of CSV, JSON lines or Parquet files, with one * at most"),
-        ("dataset", "dataset that files are loaded into for the look"),
-        ("label", "column that is predicted"),
-        ("key", "column that is different in each row, or several with commas; left out: a hash of the row"),
-        ("time", "column with the time of a row's event; left out: examples without a time"),
-        ("project", "project that the statement is asked in"),
-        ("region", "location of the table"),
-    ):
-        parser.add_argument(f"--{name}", default="", help=meaning)
-    parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
-    given = parser.parse_args(arguments)
-    return print_answer(lambda: (_answer(given), True))
-
-
-def _answer(given: argparse.Namespace) -> list[str]:
-    for name in ("project", "region"):
-        _require_setting(name, getattr(given, name))
-    if given.files:
-        _require_setting("dataset", given.dataset)
-        if given.table:
-            raise SpecError("FILES", "TABLE beside it", "one of them", "Leave out the other")
-    table = f"{given.dataset}.new_model_{uuid.uuid4().hex}" if given.files else given.table
-    model = NewModel(name=given.name, table=table, label=given.label, key=given.key, time=given.time)
-    session = check_queries.own_session(given.project, given.region, MAX_BYTES)
-    return make_model(model, given.include or include_path(), session, Clock().now().date(), given.files)
-
-
-def _require_setting(name: str, value: str) -> None:
-    setting = SETTINGS[name]
-    if not value:
-        raise SettingsError(setting.variable, "not set", setting.description, f"For example {setting.example}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

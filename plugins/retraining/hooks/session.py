@@ -70,10 +70,29 @@ def connect_by_environment(settings: Settings) -> Session:
     Raises:
         google.auth.exceptions.DefaultCredentialsError: There are none; `explain` has the way out.
     """
+    return _session(settings, _own_credentials())
+
+
+def own_session(project: str, region: str, max_bytes_billed: int = 0) -> Session:
+    """Return a project and region without other settings, asked with this machine's own credentials.
+
+    Raises:
+        google.auth.exceptions.DefaultCredentialsError: There are none; `explain` has the way out.
+    """
+    return Session(
+        project=project,
+        region=region,
+        environment=Environment(label="check-models", bucket=""),
+        max_bytes_billed=max_bytes_billed,
+        credentials=_own_credentials(),
+    )
+
+
+def _own_credentials() -> object:
     import google.auth
 
     credentials, _ = google.auth.default(scopes=list(SCOPES))
-    return _session(settings, credentials)
+    return credentials
 
 
 def _session(settings: Settings, credentials: object) -> Session:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retraining.core.catalog import check_models
+from retraining.core.catalog import model_check
 from retraining.core.catalog.trainers import require_trainer
 from retraining.core.errors import SettingsError, SpecError
 from retraining.core.settings import include_path
@@ -112,6 +112,6 @@ def test_an_image_of_before_takes_no_weights(tmp_path):
 def test_an_image_that_is_not_described_is_said_to_be_unknown(capsys):
     """`make check-models` takes it, and names the file that would say more."""
     spec = spec_of()
-    (line,) = check_models.not_looked_at(spec, include_path())
+    (line,) = model_check.not_looked_at(spec, include_path())
     assert f"whether {IMAGE} can train it (no trainers/sklearn-trainer.json" in line
-    assert check_models.not_looked_at(spec, EXAMPLES / "sklearn") == []
+    assert model_check.not_looked_at(spec, EXAMPLES / "sklearn") == []

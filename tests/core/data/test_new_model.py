@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
-from retraining.core.catalog import check_models
+from retraining.core.catalog.model_check import check_model
 from retraining.core.data import new_model
 from retraining.core.data.column_roles import KEY_TYPES
 from retraining.core.data.first_recipe import guess_recipe
@@ -69,7 +69,7 @@ def valid_spec(tmp_path, files, name="late"):
     path = tmp_path / "models" / f"{name}.yaml"
     path.write_text(files.yaml, encoding="utf-8")
     (tmp_path / "sql" / name / "examples.sql").write_text(files.sql, encoding="utf-8")
-    assert check_models.check(path, tmp_path)
+    assert check_model(path, tmp_path)
     return load_spec(path)
 
 
@@ -185,7 +185,7 @@ def test_a_key_is_made_where_no_column_is_one(tmp_path, key, made):
     assert made.split(" AS ")[0] in render_profile_sql(model, "my-project.parcels.sent", schema(**COLUMNS)).sql
 
 
-def test_a_hash_of_the_row_says_what_it_does(tmp_path, capsys):
+def test_a_hash_of_the_row_says_what_it_does(tmp_path):
     """In the query, in the YAML, and whenever the models are checked; not of a key of columns."""
     model = NewModel(name="late", table="parcels.sent", label="late")
     files = write(profile(model=model, key_values=990), model)
@@ -193,10 +193,12 @@ def test_a_hash_of_the_row_says_what_it_does(tmp_path, capsys):
     assert "it may move between train, validation and test" in files.sql
     assert "key: example_key  # guess: a hash of the row, see the SQL; 10 rows repeat another" in files.yaml
     valid_spec(tmp_path, files)
-    assert "example_key is a hash of the whole row: equal rows are one example" in capsys.readouterr().err
+    _, warnings = check_model(tmp_path / "models" / "late.yaml", tmp_path)
+    assert "example_key is a hash of the whole row: equal rows are one example" in "".join(warnings)
     by_columns = NewModel(name="late", table="parcels.sent", label="late", key="id,carrier")
     valid_spec(tmp_path / "two", write(profile(model=by_columns), by_columns))
-    assert "hash of the whole row" not in capsys.readouterr().err
+    _, warnings = check_model(tmp_path / "two" / "models" / "late.yaml", tmp_path / "two")
+    assert "hash of the whole row" not in "".join(warnings)
 
 
 def test_names_that_no_spec_has_get_others(tmp_path):

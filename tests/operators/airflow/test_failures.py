@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, BaseOperator
 
-from retraining.commands import daily
-from retraining.commands.stored_runs import whole_run
+from retraining.__main__ import main
+from retraining.commands.runs import whole_run
+from retraining.commands.shell import Shell
 from retraining.core.documents import Failure
 from retraining.core.errors import ConflictError, DataError, JobError, SettingsError
 from retraining.core.report import terminal
@@ -240,5 +241,5 @@ def test_why_reads_it(make_run, capsys: pytest.CaptureFixture[str]) -> None:
     """By the command that a person types."""
     scene = stopped_at_snapshot()
     fail(scene, make_run(), "snapshot", SQL_ERROR)
-    assert daily.main(["why", "flight_delays"], scene.cloud.connect) == 0
+    assert main(["why", "flight_delays"], Shell(connect=scene.cloud.connect)) == 0
     assert CLEAN in capsys.readouterr().out

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retraining.commands.trial_message import order_trial, send_trial
+from retraining.commands.orders import order_trial, send_trial
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.notifiers import NotSentError

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from google.cloud import bigquery
 
+from retraining.__main__ import main
 from retraining.core.spec.files import load_spec
-from retraining.hooks import new_model
 from retraining.operators.planning import run_plan
 from tests.support.scenes.examples import copy_include
 from tests.support.scenes.whole_run import run_night
@@ -40,7 +40,7 @@ def test_a_small_table_is_learnt_by_any_seed(tmp_path: Path, local_cloud, make_r
     include = copy_include(tmp_path)
     given = {"name": f"birds_{seed}", "table": "newcomers.birds", "label": "species", "include": str(include)}
     given |= {"project": local_cloud.project, "region": "us-central1"}
-    assert new_model.main([word for name, value in given.items() for word in (f"--{name}", value)]) == 0
+    assert main(["new-model", *(word for name, value in given.items() for word in (f"--{name}", value))]) == 0
     path = include / "models" / f"birds_{seed}.yaml"
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     values["training"]["seed"] = seed

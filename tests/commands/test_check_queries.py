@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from retraining.hooks import check_queries
+from retraining.__main__ import main
 
 SPEC = """
 name: parcels
@@ -21,32 +21,34 @@ WHERE = "WHERE happened >= @window_start AND happened < LEAST(@window_end, @as_o
 
 
 @pytest.fixture(scope="module")
-def table(local_hooks):
+def table(own_cloud):
     """A table with columns of several types."""
     from retraining.core.data.sql import Query
 
-    name = f"{local_hooks.settings.project}.{local_hooks.settings.dataset}.check_queries"
+    name = f"{own_cloud.settings.project}.{own_cloud.settings.dataset}.check_queries"
     columns = (
         "'a' AS id, TIMESTAMP '2024-01-01' AS happened, 'AA' AS carrier, "
         "DATE '2024-01-01' AS day, 1.5 AS weight, 1 AS late"
     )
-    local_hooks.warehouse.run_query(
+    own_cloud.warehouse.run_query(
         Query(sql=f"CREATE OR REPLACE TABLE `{name}` AS SELECT {columns}"), "check_queries_table", "test"
     )
     return name
 
 
-def run(tmp_path, cloud, sql, spec=SPEC):
+def run(tmp_path, own_cloud, sql, spec=SPEC):
     (tmp_path / "models").mkdir(exist_ok=True)
     (tmp_path / "sql" / "parcels").mkdir(parents=True, exist_ok=True)
     (tmp_path / "models" / "parcels.yaml").write_text(spec, encoding="utf-8")
     (tmp_path / "sql" / "parcels" / "examples.sql").write_text(sql, encoding="utf-8")
-    settings = cloud.settings
-    return check_queries.main(["--project", settings.project, "--region", settings.region, "--include", str(tmp_path)])
+    settings = own_cloud.settings
+    return main(
+        ["check-queries", "--project", settings.project, "--region", settings.region, "--include", str(tmp_path)]
+    )
 
 
-def test_a_query_that_fits_is_taken(tmp_path, cloud, table, capsys):
-    assert run(tmp_path, cloud, f"SELECT id, happened, carrier, weight, late FROM `{table}` {WHERE}") == 0
+def test_a_query_that_fits_is_taken(tmp_path, own_cloud, table, capsys):
+    assert run(tmp_path, own_cloud, f"SELECT id, happened, carrier, weight, late FROM `{table}` {WHERE}") == 0
     assert capsys.readouterr().out == "parcels: BigQuery takes its queries, and their columns fit\n"
 
 
@@ -64,9 +66,9 @@ def test_a_query_that_fits_is_taken(tmp_path, cloud, table, capsys):
     ],
     ids=["unknown table", "unknown column", "missing column", "wrong type"],
 )
-def test_what_only_a_run_would_find_is_found(tmp_path, cloud, table, capsys, columns, source, words):
+def test_what_only_a_run_would_find_is_found(tmp_path, own_cloud, table, capsys, columns, source, words):
     sql = f"SELECT {columns} FROM `{source.format(table=table)}` {WHERE}"
-    assert run(tmp_path, cloud, sql) == 1
+    assert run(tmp_path, own_cloud, sql) == 1
     said = capsys.readouterr().err
     assert said.startswith("parcels/examples.sql: ")
 
@@ -82,13 +84,13 @@ def test_what_only_a_run_would_find_is_found(tmp_path, cloud, table, capsys, col
     ],
     ids=["fits", "unknown column", "no key"],
 )
-def test_the_query_of_labels_is_asked_too(tmp_path, cloud, table, capsys, labels, words):
+def test_the_query_of_labels_is_asked_too(tmp_path, own_cloud, table, capsys, labels, words):
     """Else the monitor is the first to find out, and judges nothing."""
     (tmp_path / "sql").mkdir()
     (tmp_path / "sql" / "labels.sql").write_text(labels.format(table=table), encoding="utf-8")
     sql = f"SELECT id, happened, carrier, weight, late FROM `{table}` {WHERE}"
     spec = f"{SPEC}monitoring: {{performance: {{labels_query: labels.sql}}}}\ndeployment: {{key_input: true}}\n"
-    assert run(tmp_path, cloud, sql, spec) == int(words is not None)
+    assert run(tmp_path, own_cloud, sql, spec) == int(words is not None)
     if words is not None:
         said = capsys.readouterr().err
         assert said.startswith("labels.sql: ")

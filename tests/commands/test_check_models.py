@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from retraining.core.catalog import check_models
+from retraining.__main__ import main
+from retraining.commands.check import REGION_HINT
+from retraining.core.catalog import model_check
 from retraining.core.spec import files
 from tests.support.small_model import SPEC_YAML, SQL
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def include(tmp_path, **files):
@@ -21,11 +23,11 @@ def include(tmp_path, **files):
     (tmp_path / "sql" / "late" / "examples.sql").write_text(SQL, encoding="utf-8")
     for name, text in files.items():
         (tmp_path / "models" / f"{name}.yaml").write_text(text, encoding="utf-8")
-    return ["--include", str(tmp_path)]
+    return ["check-models", "--include", str(tmp_path)]
 
 
 def test_the_repositorys_models_are_valid(capsys):
-    assert check_models.main([]) == 0
+    assert main(["check-models"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "flight_delays: ok (13 features, wide_deep, 0 3 * * *)" in lines
     assert "departures: ok (7 features, gru, no schedule)" in lines
@@ -34,7 +36,7 @@ def test_the_repositorys_models_are_valid(capsys):
 
 def test_each_broken_model_is_named_and_the_good_ones_too(tmp_path, capsys):
     arguments = include(tmp_path, late=SPEC_YAML, one=SPEC_YAML, two=SPEC_YAML.replace("data:", "date:"))
-    assert check_models.main(arguments) == 1
+    assert main(arguments) == 1
     captured = capsys.readouterr()
     assert captured.out == "late: ok (2 features, wide_deep, 0 3 * * *)\n"
     assert "one.yaml, line 2: name is 'late'" in captured.err
@@ -44,9 +46,9 @@ def test_each_broken_model_is_named_and_the_good_ones_too(tmp_path, capsys):
 def test_a_region_without_the_accelerator_is_an_error(tmp_path, capsys):
     gpu = "training: {model: wide_deep, cluster: {tier: BASIC_GPU}, runtime: {framework: '2.15'},"
     arguments = include(tmp_path, late=SPEC_YAML.replace("training: {model: wide_deep,", gpu))
-    assert check_models.main([*arguments, "--region", "us-central1"]) == 0
+    assert main([*arguments, "--region", "us-central1"]) == 0
     assert "region" not in capsys.readouterr().err
-    assert check_models.main([*arguments, "--region", "us-west3"]) == 1
+    assert main([*arguments, "--region", "us-west3"]) == 1
     assert "late.yaml, training.cluster: NVIDIA_TESLA_T4 in us-west3" in capsys.readouterr().err
 
 
@@ -59,8 +61,8 @@ def test_what_no_check_foresaw_does_not_hide_the_other_models(tmp_path, capsys, 
             raise RecursionError("too deep")
         return read(path)
 
-    monkeypatch.setattr(check_models, "load_spec", load_spec)
-    assert check_models.main(arguments) == 1
+    monkeypatch.setattr(model_check, "load_spec", load_spec)
+    assert main(arguments) == 1
     captured = capsys.readouterr()
     assert captured.out.startswith("late: ok")
     assert "one.yaml: RecursionError: too deep" in captured.err
@@ -69,42 +71,42 @@ def test_what_no_check_foresaw_does_not_hide_the_other_models(tmp_path, capsys, 
 @pytest.mark.parametrize("machine", ["n1-standard-3", "n7-standard-4", "cloud-tpu"])
 def test_an_endpoints_machine_that_does_not_exist_is_an_error(tmp_path, capsys, machine):
     text = SPEC_YAML + f"deployment: {{machine: {machine}}}\n"
-    assert check_models.main(include(tmp_path, late=text)) == 1
+    assert main(include(tmp_path, late=text)) == 1
     assert f"late.yaml, deployment.machine: '{machine}'. Expected a machine type" in capsys.readouterr().err
 
 
 def test_a_region_that_does_not_exist_is_an_error(tmp_path, capsys):
-    assert check_models.main([*include(tmp_path, late=SPEC_YAML), "--region", "us-central7"]) == 1
+    assert main([*include(tmp_path, late=SPEC_YAML), "--region", "us-central7"]) == 1
     assert "RETRAINING_REGION: no region 'us-central7'. Expected one of: africa-south1" in capsys.readouterr().err
 
 
 def test_without_a_region_it_says_that_it_did_not_look(tmp_path, capsys):
-    assert check_models.main(include(tmp_path, late=SPEC_YAML)) == 0
-    assert check_models.REGION_WORDS in capsys.readouterr().err
+    assert main(include(tmp_path, late=SPEC_YAML)) == 0
+    assert REGION_HINT in capsys.readouterr().err
 
 
 def test_what_it_says_of_the_region_is_a_command_that_gives_it():
     """Followed as it stands."""
-    command = check_models.REGION_WORDS.split(" looks")[0].split()
+    command = REGION_HINT.split(" looks")[0].split()
     done = subprocess.run([*command, "--dry-run"], cwd=ROOT, text=True, capture_output=True, check=True)
     assert "--region us-central1" in done.stdout
 
 
 def test_a_missing_query_is_an_error(tmp_path, capsys):
     arguments = include(tmp_path, late=SPEC_YAML.replace("late/examples", "late/other"))
-    assert check_models.main(arguments) == 1
+    assert main(arguments) == 1
     assert "no file 'late/other.sql'" in capsys.readouterr().err
 
 
 def test_no_model_and_no_folder_are_errors(tmp_path, capsys):
-    assert check_models.main(include(tmp_path)) == 1
-    assert check_models.main(["--include", str(tmp_path / "models")]) == 1
+    assert main(include(tmp_path)) == 1
+    assert main(["check-models", "--include", str(tmp_path / "models")]) == 1
     assert "no such folder" in capsys.readouterr().err
 
 
 def test_the_schema_for_editors_is_written(tmp_path):
     path = tmp_path / "model.schema.json"
-    assert check_models.main(["--json-schema", str(path)]) == 0
+    assert main(["check-models", "--json-schema", str(path)]) == 0
     assert json.loads(path.read_text(encoding="utf-8"))["properties"]["features"]
 
 
@@ -115,7 +117,7 @@ def test_a_query_that_ignores_as_of_is_taken_with_a_warning(tmp_path, capsys):
     query = tmp_path / "sql" / "late" / "examples.sql"
     for sql, warned in (("SELECT 1 FROM a", True), ("SELECT 1 FROM a WHERE b < @as_of", False)):
         query.write_text(sql, encoding="utf-8")
-        assert check_models.main(arguments) == 0
+        assert main(arguments) == 0
         assert (
             "warning: late.yaml, data.query, late/examples.sql: it ignores @as_of" in capsys.readouterr().err
         ) == warned
@@ -126,7 +128,7 @@ def test_what_only_the_cloud_knows_is_said(tmp_path, capsys):
     files = "  files: {uris: gs://a-bucket/*.csv, format: csv, columns: [{name: id, type: STRING}]}\n"
     text = SPEC_YAML.replace("  key: id\n", f"{files}  key: id\n")
     text = text.replace("{name: distance, kind: numeric}", "{names: 'dist*', kind: numeric}")
-    assert check_models.main(include(tmp_path, late=text)) == 0
+    assert main(include(tmp_path, late=text)) == 0
     out, err = capsys.readouterr()
     assert "late: ok (1 features and dist*, " in out
     assert "late.yaml: not looked at: which columns the features dist* are (make check-models RETR" in err
@@ -139,7 +141,7 @@ def test_a_runtime_that_ended_is_warned_of(tmp_path, capsys, day, warned):
     spec = SPEC_YAML.replace(
         "training: {model: wide_deep,", "training: {model: wide_deep, runtime: {framework: '2.15'},"
     )
-    assert check_models.main([*include(tmp_path, late=spec), "--day", day]) == 0
+    assert main([*include(tmp_path, late=spec), "--day", day]) == 0
     ended = "warning: late.yaml, training.runtime.framework: 2.15: its pre-built container ended on 2025-11-14"
     assert (ended in capsys.readouterr().err) == warned
 
@@ -148,7 +150,7 @@ def test_what_the_cloud_is_asked_next_is_not_called_unseen(tmp_path, capsys):
     """With a project the same command looks at it, so that the two do not contradict each other."""
     spec = SPEC_YAML.replace("{name: distance,", "{names: 'dist*',")
     arguments = include(tmp_path, late=spec)
-    assert check_models.main(arguments) == 0
+    assert main(arguments) == 0
     assert "not looked at: which columns" in capsys.readouterr().err
-    assert check_models.main([*arguments, "--cloud"]) == 0
+    assert main([*arguments, "--cloud"]) == 0
     assert "not looked at" not in capsys.readouterr().err

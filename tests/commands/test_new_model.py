@@ -8,20 +8,19 @@ import shutil
 import pytest
 from google.cloud import storage
 
-from retraining.commands import preview
-from retraining.core.catalog import check_models
+from retraining.__main__ import main
+from retraining.commands.preview import make_plan, preview
 from retraining.core.data.sql import Query
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
-from retraining.hooks import new_model
 
 
 @pytest.fixture(scope="module")
-def table(local_hooks):
+def table(own_cloud):
     """Parcels of 40 days: some late, some without a weight, one column of each kind."""
-    name = f"{local_hooks.settings.dataset}.new_model"
+    name = f"{own_cloud.settings.dataset}.new_model"
     sql = f"""
-CREATE OR REPLACE TABLE `{local_hooks.settings.project}.{name}` AS
+CREATE OR REPLACE TABLE `{own_cloud.settings.project}.{name}` AS
 SELECT
   CONCAT('p', CAST(number AS STRING)) AS id,
   TIMESTAMP_ADD(TIMESTAMP '2024-01-01 00:00:00', INTERVAL number HOUR) AS sent,
@@ -31,11 +30,11 @@ SELECT
   MOD(number, 4) = 0 AS late
 FROM UNNEST(GENERATE_ARRAY(0, 959)) AS number
 """
-    local_hooks.warehouse.run_query(Query(sql=sql), "new_model_table", "test")
+    own_cloud.warehouse.run_query(Query(sql=sql), "new_model_table", "test")
     return name
 
 
-def run(tmp_path, cloud, of, **changes):
+def run(tmp_path, own_cloud, of, **changes):
     (tmp_path / "models").mkdir(exist_ok=True)
     given = {
         "name": "parcels",
@@ -43,25 +42,25 @@ def run(tmp_path, cloud, of, **changes):
         "label": "late",
         "key": "id",
         "time": "sent",
-        "project": cloud.settings.project,
-        "region": cloud.settings.region,
+        "project": own_cloud.settings.project,
+        "region": own_cloud.settings.region,
         "include": str(tmp_path),
     } | changes
-    return new_model.main([word for name, value in given.items() for word in (f"--{name}", value)])
+    return main(["new-model", *(word for name, value in given.items() for word in (f"--{name}", value))])
 
 
-def test_a_look_at_the_table_makes_a_valid_model(tmp_path, cloud, table, capsys):
-    assert run(tmp_path, cloud, table) == 0
+def test_a_look_at_the_table_makes_a_valid_model(tmp_path, own_cloud, table, capsys):
+    assert run(tmp_path, own_cloud, table) == 0
     assert "parcels: BigQuery takes its queries, and their columns fit" in capsys.readouterr().out
-    assert check_models.main(["--include", str(tmp_path)]) == 0
+    assert main(["check-models", "--include", str(tmp_path)]) == 0
     yaml = (tmp_path / "models" / "parcels.yaml").read_text(encoding="utf-8")
     assert "- {name: carrier, kind: categorical}\n  - {name: weight, kind: numeric}\n  # left out: note" in yaml
     assert "label: {name: late, kind: binary}" in yaml
     assert "960 rows from 2024-01-01 to 2024-02-09" in yaml
 
 
-def test_a_table_without_a_time_makes_a_valid_model_too(tmp_path, cloud, table, capsys):
-    assert run(tmp_path, cloud, table, time="") == 0
+def test_a_table_without_a_time_makes_a_valid_model_too(tmp_path, own_cloud, table, capsys):
+    assert run(tmp_path, own_cloud, table, time="") == 0
     assert "parcels: BigQuery takes its queries, and their columns fit" in capsys.readouterr().out
     assert "split: hash" in (tmp_path / "models" / "parcels.yaml").read_text(encoding="utf-8")
 
@@ -102,32 +101,32 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_each_shape_of_table_can_be_looked_at_as_printed(tmp_path, cloud, unique, capsys, shape):
+def test_each_shape_of_table_can_be_looked_at_as_printed(tmp_path, own_cloud, unique, capsys, shape):
     """New-model, check-models, and then the preview that it prints: the data is fit to train on, and no split empty."""
     sql, given = SHAPES[shape]
-    table = f"{cloud.settings.dataset}.{unique}"
-    made = f"CREATE TABLE `{cloud.settings.project}.{table}` AS {sql}"
-    cloud.warehouse.run_query(Query(sql=made), unique, "test")
+    table = f"{own_cloud.settings.dataset}.{unique}"
+    made = f"CREATE TABLE `{own_cloud.settings.project}.{table}` AS {sql}"
+    own_cloud.warehouse.run_query(Query(sql=made), unique, "test")
     include = tmp_path / "include"
     shutil.copytree(include_path(), include, ignore=shutil.ignore_patterns("models", "sql"))
     (include / "models").mkdir()
-    assert run(include, cloud, table, **given) == 0
+    assert run(include, own_cloud, table, **given) == 0
     printed = re.search(r"^next: make preview MODEL=parcels(?: AS_OF=(\S+))?$", capsys.readouterr().out, re.MULTILINE)
     assert printed
-    assert check_models.main(["--include", str(include)]) == 0
-    planned = preview.make_plan("parcels", printed[1] or "", cloud, include)
-    lines, passed = preview.preview(planned, cloud, include)
+    assert main(["check-models", "--include", str(include)]) == 0
+    planned = make_plan(load_spec(include / "models" / "parcels.yaml"), printed[1] or "", own_cloud, include)
+    lines, passed = preview(planned, own_cloud, include)
     assert passed, lines
     rows = {line.split()[0]: int(line.split()[1].replace(",", "")) for line in lines if " rows" in line[:25]}
     assert sum(rows[split] for split in ("train", "validation", "test")) >= 195
     assert min(rows.values()) >= 10
 
 
-def test_nothing_is_written_over(tmp_path, cloud, table, capsys):
+def test_nothing_is_written_over(tmp_path, own_cloud, table, capsys):
     (tmp_path / "models").mkdir()
     path = tmp_path / "models" / "parcels.yaml"
     path.write_text("name: mine\n", encoding="utf-8")
-    assert run(tmp_path, cloud, table) == 1
+    assert run(tmp_path, own_cloud, table) == 1
     assert "it is not written over" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == "name: mine\n"
     assert not (tmp_path / "sql").exists()
@@ -147,8 +146,8 @@ def test_nothing_is_written_over(tmp_path, cloud, table, capsys):
     ],
     ids=["no table", "no column", "a label that is none", "no project", "no name"],
 )
-def test_what_cannot_be_is_refused_by_name(tmp_path, cloud, table, capsys, changes, message):
-    assert run(tmp_path, cloud, table, **changes) == 1
+def test_what_cannot_be_is_refused_by_name(tmp_path, own_cloud, table, capsys, changes, message):
+    assert run(tmp_path, own_cloud, table, **changes) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "sql").exists()
 
@@ -170,15 +169,15 @@ def lines(first: int, last: int) -> str:
     )
 
 
-def test_a_look_at_files_makes_a_valid_model(tmp_path, cloud, bucket, capsys):
+def test_a_look_at_files_makes_a_valid_model(tmp_path, own_cloud, bucket, capsys):
     """Their columns and types are pinned, and the table that they were loaded into is gone."""
     for name, (first, last) in {"a.csv": (0, 300), "b.csv": (300, 600)}.items():
         bucket.blob(f"visits/{name}").upload_from_string(HEADER + lines(first, last))
     uri = f"gs://{bucket.name}/visits/*.csv"
-    assert run(tmp_path, cloud, "", files=uri, dataset=cloud.settings.dataset) == 0
+    assert run(tmp_path, own_cloud, "", files=uri, dataset=own_cloud.settings.dataset) == 0
     said = capsys.readouterr().out
     assert "parcels: BigQuery takes its queries, and their columns fit; 2 files of" in said
-    assert check_models.main(["--include", str(tmp_path)]) == 0
+    assert main(["check-models", "--include", str(tmp_path)]) == 0
     spec = load_spec(tmp_path / "models" / "parcels.yaml")
     assert [(column.name, column.type) for column in spec.data.files.columns] == [
         ("id", "STRING"),
@@ -191,7 +190,9 @@ def test_a_look_at_files_makes_a_valid_model(tmp_path, cloud, bucket, capsys):
     yaml = (tmp_path / "models" / "parcels.yaml").read_text(encoding="utf-8")
     assert "columns:  # guess: the types that BigQuery found" in yaml
     assert f"from {uri}: 600 rows from 2024-01-01 to 2024-01-25" in yaml
-    assert not [table for table in cloud.warehouse.list_tables(cloud.settings.dataset) if ".new_model_" in table.name]
+    assert not [
+        table for table in own_cloud.warehouse.list_tables(own_cloud.settings.dataset) if ".new_model_" in table.name
+    ]
 
 
 @pytest.mark.parametrize(
@@ -208,12 +209,14 @@ def test_a_look_at_files_makes_a_valid_model(tmp_path, cloud, bucket, capsys):
     ],
     ids=["no file", "ending", "TFRecord", "table too", "no dataset", "empty", "no key", "not a time"],
 )
-def test_files_that_make_no_model_are_refused(tmp_path, cloud, bucket, capsys, content, changes, message):
+def test_files_that_make_no_model_are_refused(tmp_path, own_cloud, bucket, capsys, content, changes, message):
     """By name; no file is written, and no table left."""
-    given = {"files": "gs://BUCKET/*.csv", "dataset": cloud.settings.dataset} | changes
+    given = {"files": "gs://BUCKET/*.csv", "dataset": own_cloud.settings.dataset} | changes
     given["files"] = given["files"].replace("BUCKET", bucket.name)
     bucket.blob("a" + given["files"][given["files"].rindex(".") :]).upload_from_string(content)
-    assert run(tmp_path, cloud, given.pop("table", ""), **given) == 1
+    assert run(tmp_path, own_cloud, given.pop("table", ""), **given) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "sql").exists()
-    assert not [table for table in cloud.warehouse.list_tables(cloud.settings.dataset) if ".new_model_" in table.name]
+    assert not [
+        table for table in own_cloud.warehouse.list_tables(own_cloud.settings.dataset) if ".new_model_" in table.name
+    ]

@@ -1,11 +1,7 @@
-"""`python -m retraining.core.catalog.check_models`: validate every model; write the JSON Schema for editors."""
+"""Whether a model's files are such that a run takes them, and what is worth a word about them."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
@@ -19,10 +15,8 @@ from retraining.core.catalog.containers import (
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError
-from retraining.core.printable import printable
 from retraining.core.settings import include_path
 from retraining.core.spec.files import (
-    find_specs,
     load_frozen_set_query,
     load_labels_query,
     load_query,
@@ -34,18 +28,19 @@ from retraining.core.spec.sql_file import hashes_rows, used_parameters
 
 CLOUD_WORDS = "make check-models RETRAINING_PROJECT=… RETRAINING_REGION=… looks"
 TRAINER_WORDS = "what its command describe prints, docs/trainer-contract.md"
-REGION_WORDS = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
 
 
-def check(path: Path, include: Path, region: str | None = None, day: date | None = None, *, cloud: bool = False) -> str:
-    """Return one line about a model. With a region its accelerators must be there.
+def check_model(
+    path: Path, include: Path, region: str | None = None, day: date | None = None, *, cloud: bool = False
+) -> tuple[str, list[str]]:
+    """Return one line about a model, and its warnings. With a region its accelerators must be there.
 
     Args:
         path: Of its YAML file.
         include: The folder with its SQL.
         region: Where it runs.
         day: Containers that ended by then are warned of; None: by the day of their table.
-        cloud: Whether BigQuery and the bucket are asked next (`check_queries`): then nothing is said of what they know.
+        cloud: Whether BigQuery and the bucket are asked next (`check-queries`): then nothing is said of what they know.
 
     Raises:
         SpecError: Its YAML or SQL file is wrong.
@@ -64,12 +59,11 @@ def check(path: Path, include: Path, region: str | None = None, day: date | None
     require_serving_container(spec, "", containers)
     schedule = spec.schedule or "no schedule"
     warnings = [*warnings_of(spec, sql), *ended_containers(spec, containers, day or containers.effective)]
-    for line in [*(f"warning: {warning}" for warning in warnings), *not_looked_at(spec, include, cloud=cloud)]:
-        print(printable(line), file=sys.stderr)
     features = " and ".join(
         [*([f"{len(spec.features)} features"] if spec.features else []), *(pattern.names for pattern in spec.patterns)]
     )
-    return f"{spec.name}: ok ({features}, {spec.training.model}, {schedule})"
+    line = f"{spec.name}: ok ({features}, {spec.training.model}, {schedule})"
+    return line, [*(f"warning: {warning}" for warning in warnings), *not_looked_at(spec, include, cloud=cloud)]
 
 
 def warnings_of(spec: ModelSpec, sql: str) -> list[str]:
@@ -119,48 +113,3 @@ def not_looked_at(spec: ModelSpec, include: Path, *, cloud: bool = False) -> lis
             f"whether {spec.training.runtime.image} can train it (no trainers/{trainer.name}: {TRAINER_WORDS})"
         )
     return [f"{spec.name}.yaml: not looked at: {part}" for part in parts]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a line per model, or all errors.
-
-    Returns:
-        0 when every model is valid, 1 when not.
-    """
-    parser = argparse.ArgumentParser(prog="check_models", description=__doc__)
-    parser.add_argument("--json-schema", type=Path, help="write the JSON Schema of a model's YAML file here")
-    parser.add_argument("--include", type=Path, help="folder with models and sql (default: the one beside dags)")
-    parser.add_argument("--region", help="also check that the accelerators exist there")
-    parser.add_argument(
-        "--day", type=date.fromisoformat, help="warn of containers ended by then (default: their table's day)"
-    )
-    parser.add_argument("--cloud", action="store_true", help="BigQuery is asked next: do not name what only it knows")
-    options = parser.parse_args(arguments)
-    failed = False
-    try:
-        include = options.include or include_path()
-        paths = find_specs(include)
-        if options.json_schema:
-            schema = json.dumps(ModelSpec.model_json_schema(), indent=2, sort_keys=True)
-            options.json_schema.write_text(schema + "\n", encoding="utf-8")
-    except (RetrainingError, OSError) as error:
-        print(printable(str(error), keep_lines=True), file=sys.stderr)
-        return 1
-    for path in paths:
-        try:
-            print(printable(check(path, include, options.region, options.day, cloud=options.cloud)))
-        except RetrainingError as error:
-            failed = True
-            print(printable(str(error), keep_lines=True), file=sys.stderr)
-        except Exception as error:  # noqa: BLE001 - one file, whatever it does, does not hide what the others have
-            failed = True
-            print(printable(f"{path.name}: {type(error).__name__}: {error}", keep_lines=True), file=sys.stderr)
-    if options.region is None:
-        print(f"region not checked: {REGION_WORDS}", file=sys.stderr)
-    if not paths:
-        print(f"{include / 'models'}: no model. Copy one of the repository's and change it.", file=sys.stderr)
-    return int(failed or not paths)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,80 @@
+"""The commands `check-models` and `check-queries`: whether a run takes the models' files, and BigQuery their SQL."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from retraining.commands.shell import INCLUDE, Shell, check_each, end, print_warning
+from retraining.core.catalog.model_check import check_model
+from retraining.core.errors import SpecError
+from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.model import ModelSpec
+from retraining.hooks.check_queries import check
+from retraining.hooks.session import own_session
+
+REGION_HINT = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
+
+
+@click.command("check-models")
+@click.option("--json-schema", type=click.Path(path_type=Path), help="Write the JSON Schema of a model's file here.")
+@INCLUDE
+@click.option("--region", help="Also check that the accelerators exist there.")
+@click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="Warn of containers ended by then.")
+@click.option("--cloud", is_flag=True, help="BigQuery is asked next: do not name what only it knows.")
+@click.pass_obj
+def check_models(
+    shell: Shell,
+    json_schema: Path | None,
+    include: Path | None,
+    region: str | None,
+    day: datetime | None,
+    *,
+    cloud: bool,
+) -> None:
+    """Validate every model's files.
+
+    Prints a line per model, or its errors; one is enough for the status 1.
+    """
+    include = include or shell.find_include()
+    paths = find_specs(include)
+    if json_schema:
+        _write_schema(json_schema)
+
+    def check_file(path: Path) -> str:
+        line, warnings = check_model(path, include, region, day.date() if day else None, cloud=cloud)
+        for warning in warnings:
+            print_warning(warning)
+        return line
+
+    is_good = check_each(paths, check_file)
+    if region is None:
+        print_warning(f"region not checked: {REGION_HINT}")
+    if not paths:
+        print_warning(f"{include / 'models'}: no model. Copy one of the repository's and change it.")
+    end(is_good=is_good and bool(paths))
+
+
+@click.command("check-queries")
+@click.option("--project", required=True, help="Project that the dry runs are asked in.")
+@click.option("--region", required=True, help="Location of the tables.")
+@INCLUDE
+@click.pass_obj
+def check_queries(shell: Shell, project: str, region: str, include: Path | None) -> None:
+    """Ask BigQuery about every model's queries.
+
+    Dry runs, which cost nothing, and a look at the files of data.files. The status is 1 where one does not fit.
+    """
+    include, session = include or shell.find_include(), own_session(project, region)
+    end(is_good=check_each(find_specs(include), lambda path: check(load_spec(path), include, session)))
+
+
+def _write_schema(path: Path) -> None:
+    schema = json.dumps(ModelSpec.model_json_schema(), indent=2, sort_keys=True)
+    try:
+        path.write_text(schema + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SpecError("--json-schema", str(error), "a file that can be written", "Name another one") from error

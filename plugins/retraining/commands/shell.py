@@ -1,0 +1,150 @@
+"""What the commands share: what they work with, how they print, and what becomes of an error.
+
+A command reads its arguments, asks, prints and ends: with 0, with 1 where all is not well, with 2 where its arguments
+are wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from retraining.core.errors import PlanError, RetrainingError, SpecError
+from retraining.core.printable import printable
+from retraining.core.settings import include_path
+from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.model import ModelSpec
+from retraining.core.suggestions import suggest
+from retraining.hooks.cloud import OwnCloud
+from retraining.hooks.ports import CloudPort
+from retraining.hooks.session import explain
+
+INTERRUPTED = 130
+"""What a shell takes for a command that Ctrl-C ended."""
+
+
+INCLUDE = click.option(
+    "--include", type=click.Path(path_type=Path), help="Folder with models and sql; left out: the one beside dags."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shell:
+    """What a command works with: the cloud, as this machine's own credentials may use it, and the models' files."""
+
+    connect: Callable[[], CloudPort] = OwnCloud
+    find_include: Callable[[], Path] = include_path
+
+    def models(self) -> list[str]:
+        """Return the name of every model."""
+        return [path.stem for path in find_specs(self.find_include())]
+
+    def require_model(self, model: str) -> str:
+        """Return a name that a model has.
+
+        Raises:
+            SpecError: None has it.
+        """
+        known = self.models()
+        if model not in known:
+            raise SpecError("MODEL", f"no model {model!r}", f"one of: {', '.join(known)}", suggest(model, known))
+        return model
+
+    def spec(self, model: str) -> ModelSpec:
+        """Return what a model's file says.
+
+        Raises:
+            SpecError: There is none, or it is wrong.
+        """
+        return load_spec(self.find_include() / "models" / f"{self.require_model(model)}.yaml")
+
+
+def split_pair(option: str, text: str, expected: str, example: str, prefix: str = "") -> tuple[str, str]:
+    """Return name and value of what an option was given, `name=value`.
+
+    Raises:
+        PlanError: It is no such pair, or its name does not begin as it must.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith(prefix):
+        raise PlanError(option, repr(text), expected, f"For example {option} {example}")
+    return name, value
+
+
+def print_answer(lines: Iterable[str], *, is_good: bool = True) -> None:
+    """Print a command's lines, and end it with 1 where all is not well."""
+    print("\n".join(map(printable, lines)))
+    end(is_good=is_good)
+
+
+def print_warning(line: str) -> None:
+    """Print a line beside the answer."""
+    print(printable(line), file=sys.stderr)
+
+
+def print_error(error: object) -> None:
+    """Print an error's message, of one line or several."""
+    print(printable(str(error), keep_lines=True), file=sys.stderr)
+
+
+def end(*, is_good: bool) -> None:
+    """End the command with 1 where all is not well."""
+    if not is_good:
+        raise click.exceptions.Exit(1)
+
+
+def check_each(paths: Iterable[Path], check: Callable[[Path], str]) -> bool:
+    """Print a check's line on each file, or its error, which hides no other file's; return whether all are well."""
+    is_good = True
+    for path in paths:
+        try:
+            print(printable(check(path)))
+        except Exception as error:  # noqa: BLE001 - one file, whatever it does, does not hide what the others have
+            print_error(_known(error) or f"{path.name}: {type(error).__name__}: {error}")
+            is_good = False
+    return is_good
+
+
+def run_program(program: click.Group, arguments: Sequence[str] | None, shell: Shell) -> int:
+    """Run a command of the program.
+
+    Args:
+        program: All commands.
+        arguments: Words behind the program's name; None: this process's.
+        shell: What the command works with.
+
+    Returns:
+        The exit status.
+    """
+    try:
+        status = program.main(arguments, prog_name=program.name, obj=shell, standalone_mode=False)
+    except click.UsageError as error:
+        print_error(_explain_usage(error, error.ctx or click.Context(program, info_name=program.name)))
+        return 2
+    except click.Abort:
+        return INTERRUPTED
+    except Exception as error:  # of any class: `explain` knows those of Google's clients, and the rest is raised again
+        known = _known(error)
+        if known is None:
+            raise
+        print_error(known)
+        return 1
+    return int(status or 0)
+
+
+def _known(error: Exception) -> RetrainingError | None:
+    return error if isinstance(error, RetrainingError) else explain(error)
+
+
+def _explain_usage(error: click.UsageError, context: click.Context) -> RetrainingError:
+    if isinstance(context.command, click.Group):
+        expected = f"one of: {', '.join(context.command.commands)}"
+    else:
+        expected = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+    return RetrainingError(
+        context.command_path, error.format_message(), expected, f"{context.command_path} --help explains it"
+    )
