@@ -31,12 +31,12 @@ from bench.flights import LABEL, flights_by_day
 from bench.tables import REPOSITORY_PATH, flights_of_2013
 from retraining.core.documents.answers import Answers
 from retraining.core.documents.curves import CalibrationBin, Curves
-from retraining.core.documents.evaluation import Metrics, NumberMetrics, Scores
+from retraining.core.documents.evaluation import Scores
+from retraining.core.metrics import Metric, Metrics, NumberMetrics
 from retraining.core.monitoring.intervals import Interval, Sums
 from retraining.core.monitoring.performance import estimate, measure
 from retraining.core.monitoring.request_log import SCORE_BUCKETS, Counted, Cut, Histogram, answer_edges
 from retraining.core.spec.files import load_spec
-from retraining.core.spec.metrics import Metric
 from retraining.core.spec.model import ModelSpec
 from trainer.objective.curves import calibrate
 from trainer.objective.metrics import Floats, area, hits, log_losses, squared_errors

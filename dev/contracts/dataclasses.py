@@ -7,8 +7,6 @@ with a name and no model go to `scalars`. Methods and checks across fields are t
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 import textwrap
 import typing
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from pydantic_core import PydanticUndefined
 
 from contracts.docstrings import field_docstrings
 from contracts.models import Alias, Annotation, aliases, annotations_of, document_models_in, is_union, origin_of
+from contracts.python_text import formatted, heading
 from retraining.core.documents import (
     Document,
     EvaluateRequest,
@@ -101,7 +100,7 @@ class _Package:
         names = sorted(self._homes, key=lambda name: (self._homes[name], name))
         imports = [f"from {PACKAGE}.{self._homes[name]} import {name}" for name in names]
         listed = f"__all__ = [{', '.join(repr(name) for name in sorted(names))}]"
-        texts["__init__.py"] = _formatted("\n".join([_heading(_PACKAGE_SUMMARY), *imports, "", listed]))
+        texts["__init__.py"] = formatted("\n".join([heading(_PACKAGE_SUMMARY, NOTE), *imports, "", listed]), PACKAGE)
         return texts
 
     # --- what goes where -------------------------------------------------------------------------------------------
@@ -143,7 +142,8 @@ class _Package:
         for name, home in _IMPORTS.items():
             if any(f"{name}(" in text or f"{name}[" in text or f"@{name}" in text for text in body):
                 lines.append(f"from {home} import {name}")
-        return _formatted("\n".join([_heading(summary), "from __future__ import annotations", *lines, "", *body]))
+        parts = [heading(summary, NOTE), "from __future__ import annotations", *lines, "", *body]
+        return formatted("\n".join(parts), PACKAGE)
 
     def _render_alias(self, alias: Alias) -> str:
         text = f"{alias.name} = {self._render(alias.annotation, inside=True)}"
@@ -262,22 +262,5 @@ def _limit(rule: object) -> dict[str, Any]:
     return {ours: getattr(rule, name) for name, ours in _LIMITS.items() if hasattr(rule, name)}
 
 
-def _heading(summary: str) -> str:
-    return f'"""{summary}\n\n{NOTE}\n"""\n'
-
-
 def _quoted(text: str) -> str:
     return f'"""{text}\n"""' if "\n" in text else f'"""{text}"""'
-
-
-def _formatted(text: str) -> str:
-    for command in (["check", "--quiet", "--select", "I", "--fix"], ["format", "--quiet"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--stdin-filename", f"{PACKAGE.replace('.', '/')}/x.py", "-"],
-            input=text,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        text = done.stdout
-    return text

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from contracts.dataclasses import render_package
+from contracts.metrics import render_module, render_page_table
 from contracts.schemas import render_schema
 from retraining.core.documents import KINDS, json_text
 
@@ -15,18 +17,25 @@ JSON_PATHS = (
     REPOSITORY_PATH / "examples" / "trainer_kit" / "trainer_kit" / "json_text.py",
 )
 DOCUMENTS_PATH = REPOSITORY_PATH / "trainer" / "contract" / "documents"
+METRICS_PATH = REPOSITORY_PATH / "trainer" / "contract" / "metrics.py"
+TABLES: dict[Path, dict[str, Callable[[], str]]] = {
+    REPOSITORY_PATH / "docs" / "model-spec.md": {"metrics": render_page_table},
+}
+"""Tables in pages, by the name that stands in the comments around them."""
 
 
 def render_files() -> dict[Path, str]:
     """Return the text of every rendered file, by its path."""
     schemas = {SCHEMAS_PATH / f"{kind}.schema.json": render_schema(model) for kind, model in KINDS.items()}
     documents = {DOCUMENTS_PATH / name: text for name, text in render_package().items()}
-    return {**schemas, **documents, **dict.fromkeys(JSON_PATHS, _copied(Path(json_text.__file__)))}
+    copies = dict.fromkeys(JSON_PATHS, _copied(Path(json_text.__file__)))
+    pages = {path: _with_tables(path, tables) for path, tables in TABLES.items()}
+    return {**schemas, **documents, **copies, METRICS_PATH: render_module(), **pages}
 
 
 def generated_paths() -> set[Path]:
     """Return the files that stand where rendered ones belong."""
-    return {*JSON_PATHS, *SCHEMAS_PATH.glob("*.schema.json"), *DOCUMENTS_PATH.glob("*.py")}
+    return {*JSON_PATHS, METRICS_PATH, *TABLES, *SCHEMAS_PATH.glob("*.schema.json"), *DOCUMENTS_PATH.glob("*.py")}
 
 
 def _copied(path: Path) -> str:
@@ -34,3 +43,20 @@ def _copied(path: Path) -> str:
     summary, rest = path.read_text(encoding="utf-8").split('\n"""\n', 1)
     note = f"Copied by `make contracts` from `retraining.core.documents.{path.stem}`; do not edit."
     return f'{summary}\n\n{note}\n"""\n{rest}'
+
+
+def _with_tables(path: Path, tables: Mapping[str, Callable[[], str]]) -> str:
+    """Return the text of a page with its tables as they are now.
+
+    Raises:
+        ValueError: A table has no place in it.
+    """
+    text = path.read_text(encoding="utf-8")
+    for name, render in tables.items():
+        start, end = f"<!-- {name}: rendered by `make contracts` -->\n", f"<!-- end of {name} -->\n"
+        before, found, rest = text.partition(start)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"{path} has no place for the table {name}: expected {start}and {end}around it")
+        text = f"{before}{start}\n{render()}\n\n{end}{after}"
+    return text

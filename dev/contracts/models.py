@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BaseModel
 
 from contracts.docstrings import name_docstrings
+from retraining.core import metrics
 from retraining.core.documents import (
     checks,
     curves,
@@ -25,13 +26,12 @@ from retraining.core.documents import (
     training,
 )
 from retraining.core.spec import augmentation, cluster, features, packages
-from retraining.core.spec import metrics as spec_metrics
 from retraining.core.spec import section as spec_section
 from retraining.core.spec import training as spec_training
 
 SOURCES = (
-    document, splits, snapshot, export, training, curves, threshold, evaluation, plan, checks, multivariate,
-    augmentation, features, cluster, packages, spec_training, spec_metrics, spec_section,
+    document, metrics, splits, snapshot, export, training, curves, threshold, evaluation, plan, checks, multivariate,
+    augmentation, features, cluster, packages, spec_training, spec_section,
 )  # fmt: skip
 
 Annotation = Any

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
-from trainer.objective.class_metrics import TOPS, measure_scores, weigh_scores
+from trainer.contract.metrics import LIKELIEST
+from trainer.objective.class_metrics import measure_scores, weigh_scores
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 CLOSE = 1e-6
@@ -89,7 +90,7 @@ def test_more_classes(examples: tuple[Floats, Floats, Floats]) -> None:
     assert found.accuracy == pytest.approx(metrics.accuracy_score(labels, answers, sample_weight=weights))
     expected = metrics.log_loss(labels, scores, sample_weight=weights, labels=range(classes))
     assert found.log_loss == pytest.approx(expected, abs=CLOSE)
-    for name, most in TOPS.items():
+    for name, most in LIKELIEST.items():
         value = getattr(found, name)
         assert (value is None) is (classes <= most)
         if value is not None:

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.contract.documents import Difference, Estimate, Metric
+from trainer.contract.metrics import OF_KIND
 from trainer.objective.class_metrics import weigh_scores
 from trainer.objective.metrics import Floats, Weighing
-from trainer.objective.number_metrics import IN_NUMBERS, weighing
+from trainer.objective.number_metrics import weigh_numbers
 
 Rows = npt.NDArray[np.intp]
 """Indices of examples. [n_rows]"""
@@ -56,8 +57,8 @@ class Pair:
         return compare
 
     def _weigh(self, metric: Metric, scores: Floats) -> Weighing:
-        if metric in IN_NUMBERS:
-            return weighing(metric, self.labels, scores, self.quantiles)
+        if metric in OF_KIND["regression"]:
+            return weigh_numbers(metric, self.labels, scores, self.quantiles)
         return weigh_scores(metric, self.labels, scores)
 
 

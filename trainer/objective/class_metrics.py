@@ -17,7 +17,7 @@ With more, of the confusion of y and the most likely class:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.contract.documents import Metric, Metrics
+from trainer.contract.metrics import LIKELIEST, OF_KIND
 from trainer.objective.metrics import (
     Floats,
     Ranking,
@@ -37,13 +38,11 @@ from trainer.objective.metrics import (
 )
 
 _BINS = 15
-TOPS: Mapping[Metric, int] = {"top2_accuracy": 2, "top3_accuracy": 3, "top5_accuracy": 5, "top10_accuracy": 10}
-"""Of how many likeliest classes each is."""
 
 
-def tops_of(classes: int) -> list[Metric]:
-    """Return those of fewer classes than there are."""
-    return [name for name, most in TOPS.items() if most < classes]
+def defined(names: Sequence[Metric], classes: int) -> tuple[Metric, ...]:
+    """Return the metrics that a label of so many classes has."""
+    return tuple(name for name in names if LIKELIEST.get(name, 0) < classes)
 
 
 def measure_scores(labels: Floats, scores: Floats, weights: Floats | None = None) -> Metrics:
@@ -55,13 +54,14 @@ def measure_scores(labels: Floats, scores: Floats, weights: Floats | None = None
         weights: None: all count the same. [n]
     """
     weights = np.ones(len(labels)) if weights is None else weights
-    values: dict[str, Any] = {name: weigh(labels, scores)(weights) for name, weigh in _weighings(scores).items()}
+    names = OF_KIND["binary"] if scores.ndim == 1 else defined(OF_KIND["multiclass"], scores.shape[1])
+    values: dict[str, Any] = {name: weigh_scores(name, labels, scores)(weights) for name in names}
     return Metrics(**values)
 
 
-def weigh_scores(metric: str, labels: Floats, scores: Floats) -> Weighing:
+def weigh_scores(metric: Metric, labels: Floats, scores: Floats) -> Weighing:
     """Give the function from weights to a metric; what does not depend on weights is done once."""
-    return _weighings(scores)[metric](labels, scores)
+    return FUNCTIONS[metric](labels, scores)
 
 
 def weigh_precision(labels: Floats, scores: Floats) -> Weighing:
@@ -145,21 +145,15 @@ def _mean(values: Callable[[Floats, Floats], Floats]) -> Callable[[Floats, Float
     return weigh
 
 
-_EVERY: Mapping[str, Callable[[Floats, Floats], Weighing]] = {
+FUNCTIONS: Mapping[Metric, Callable[[Floats, Floats], Weighing]] = {
     "auc": weigh_area,
     "log_loss": _mean(log_losses),
     "accuracy": _mean(hits),
     "brier": _mean(squared_errors),
+    "pr_auc": weigh_precision,
+    "calibration_error": weigh_calibration,
+    "balanced_accuracy": weigh_balanced_accuracy,
+    "macro_f1": weigh_macro_f1,
+    **{name: _mean(partial(among_top, most=most)) for name, most in LIKELIEST.items()},
 }
-_BINARY = {**_EVERY, "pr_auc": weigh_precision, "calibration_error": weigh_calibration}
-_SEVERAL = {**_EVERY, "balanced_accuracy": weigh_balanced_accuracy, "macro_f1": weigh_macro_f1}
-
-
-def _weighings(scores: Floats) -> Mapping[str, Callable[[Floats, Floats], Weighing]]:
-    """Give the metrics that are defined for such scores. [n] or [n, K]."""
-    if scores.ndim == 1:
-        return _BINARY
-    tops: dict[str, Callable[[Floats, Floats], Weighing]] = {
-        name: _mean(partial(among_top, most=TOPS[name])) for name in tops_of(scores.shape[1])
-    }
-    return {**_SEVERAL, **tops}
+"""From labels and scores to the function from weights to a metric. [n], [n] or [n, K]."""

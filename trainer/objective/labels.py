@@ -15,9 +15,10 @@ import tf_keras
 
 from trainer.contract.column_types import ROLE_TYPES
 from trainer.contract.documents import Label, Manifest, Metric, Statistics
+from trainer.contract.metrics import IF_ASKED, OF_EPOCH
 from trainer.errors import DataError
 from trainer.objective.answers import SCORE, SCORES, Answers
-from trainer.objective.class_metrics import tops_of, weigh_scores
+from trainer.objective.class_metrics import defined, weigh_scores
 from trainer.objective.metrics import Floats, Mask, Values
 from trainer.objective.regression import Regression, Scale
 
@@ -86,8 +87,8 @@ class Binary:
     outputs: int = 1
     answers = Answers(output=SCORE)
     expected: str = "0 or 1"
-    of_epoch: tuple[Metric, ...] = ("auc",)
-    if_asked: tuple[Metric, ...] = ("accuracy", "brier", "pr_auc")
+    of_epoch: tuple[Metric, ...] = OF_EPOCH["binary"]
+    if_asked: tuple[Metric, ...] = IF_ASKED["binary"]
 
     def loss(self) -> tf_keras.losses.Loss:
         """Give binary cross-entropy."""
@@ -119,12 +120,12 @@ class Binary:
 class Multiclass:
     """A whole number from 0: a logit per class, whose softmax are the scores."""
 
-    of_epoch: tuple[Metric, ...] = ("accuracy", "auc")
+    of_epoch: tuple[Metric, ...] = OF_EPOCH["multiclass"]
 
     def __init__(self, classes: int) -> None:
         self.outputs: int = classes
         self.answers = Answers(output=SCORES, classes=classes)
-        self.if_asked: tuple[Metric, ...] = ("brier", "balanced_accuracy", "macro_f1", *tops_of(classes))
+        self.if_asked: tuple[Metric, ...] = defined(IF_ASKED["multiclass"], classes)
         self.expected: str = f"a whole number from 0 to {classes - 1}"
 
     def loss(self) -> tf_keras.losses.Loss:
@@ -158,7 +159,7 @@ class Multiclass:
 def _measure_classes(
     targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
 ) -> dict[str, float | None]:
-    names: dict[str, str] = {"loss": "log_loss", **{metric: metric for metric in metrics}}
+    names: dict[str, Metric] = {"loss": "log_loss", **{metric: metric for metric in metrics}}
     return {name: weigh_scores(metric, targets, scores)(weights) for name, metric in names.items()}
 
 

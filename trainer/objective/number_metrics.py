@@ -17,6 +17,7 @@ Of answers with quantiles all but `pinball` take the median; one number stands f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,10 +29,12 @@ from trainer.contract.documents import (
     NumberMetrics,
 )
 from trainer.contract.documents import Answers as AnswersDocument
+from trainer.contract.metrics import OF_KIND, OF_QUANTILES
 from trainer.objective.metrics import Floats, Weighing
 
+WeighNumbers = Callable[[Floats, Floats, Sequence[float]], Weighing]
+"""From labels, scores and quantiles to the function from weights to a metric. [n], [n] or [n, quantiles]."""
 MEDIAN = 0.5
-IN_NUMBERS = frozenset({"mae", "rmse", "r2", "medae", "smape", "pinball"})
 _STEPS = np.linspace(0, 1, 21)
 _RESIDUAL_BINS = 40
 _ANSWER_BINS = 20
@@ -67,28 +70,20 @@ def measure_numbers(
 ) -> NumberMetrics:
     """Give all metrics of one model. [n], [n] or [n, quantiles], at least one example; without weights all count 1."""
     every = np.ones(len(labels)) if weights is None else weights
-
-    def value(metric: Metric) -> float | None:
-        return weighing(metric, labels, scores, quantiles)(every)
-
-    mae, rmse, medae, smape = (value(metric) or 0.0 for metric in ("mae", "rmse", "medae", "smape"))
-    pinball = value("pinball") if quantiles else None
-    return NumberMetrics(mae=mae, rmse=rmse, r2=value("r2"), medae=medae, smape=min(smape, 2.0), pinball=pinball)
+    names = defined(OF_KIND["regression"], quantiles)
+    values: dict[str, Any] = dict.fromkeys(OF_QUANTILES)
+    values |= {name: weigh_numbers(name, labels, scores, quantiles)(every) for name in names}
+    return NumberMetrics(**{**values, "smape": min(values["smape"], 2.0)})
 
 
-def weighing(metric: Metric, labels: Floats, scores: Floats, quantiles: Sequence[float]) -> Weighing:
+def defined(names: Sequence[Metric], quantiles: Sequence[float]) -> tuple[Metric, ...]:
+    """Return the metrics that a label with such quantiles has."""
+    return tuple(name for name in names if quantiles or name not in OF_QUANTILES)
+
+
+def weigh_numbers(metric: Metric, labels: Floats, scores: Floats, quantiles: Sequence[float]) -> Weighing:
     """Give the function from weights to a metric; what does not depend on weights is done once."""
-    answers = point(scores, quantiles)
-    if metric == "pinball":
-        return _mean(pinball_losses(labels, scores, quantiles))
-    if metric == "smape":
-        return _mean(symmetric_errors(labels, answers))
-    if metric == "mae":
-        return _mean(absolute_errors(labels, answers))
-    if metric == "medae":
-        return _median(absolute_errors(labels, answers))
-    squares = np.square(labels - answers)
-    return _explained(labels, squares) if metric == "r2" else _root(squares)
+    return FUNCTIONS[metric](labels, scores, quantiles)
 
 
 def _mean(values: Floats) -> Callable[[Floats], float]:
@@ -126,6 +121,21 @@ def _median(values: Floats) -> Callable[[Floats], float]:
         return float((ordered[low] + ordered[high]) / 2)
 
     return middle
+
+
+def _of_point(weigh: Callable[[Floats, Floats], Weighing]) -> WeighNumbers:
+    """Give the function of scores for one of the answers that are judged."""
+    return lambda labels, scores, quantiles: weigh(labels, point(scores, quantiles))
+
+
+FUNCTIONS: Mapping[Metric, WeighNumbers] = {
+    "mae": _of_point(lambda labels, answers: _mean(absolute_errors(labels, answers))),
+    "rmse": _of_point(lambda labels, answers: _root(np.square(labels - answers))),
+    "r2": _of_point(lambda labels, answers: _explained(labels, np.square(labels - answers))),
+    "medae": _of_point(lambda labels, answers: _median(absolute_errors(labels, answers))),
+    "smape": _of_point(lambda labels, answers: _mean(symmetric_errors(labels, answers))),
+    "pinball": lambda labels, scores, quantiles: _mean(pinball_losses(labels, scores, quantiles)),
+}
 
 
 def measure_baselines(

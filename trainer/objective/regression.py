@@ -28,10 +28,11 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.contract.documents import Metric, RegressionLabel, Statistics
+from trainer.contract.metrics import IF_ASKED, OF_EPOCH
 from trainer.errors import DataError
 from trainer.objective.answers import PREDICTION, QUANTILES, Answers
 from trainer.objective.metrics import Floats, Mask, Values
-from trainer.objective.number_metrics import weighing
+from trainer.objective.number_metrics import defined, weigh_numbers
 
 _INT64_MISSING = np.iinfo(np.int64).min
 _MOST_EXPONENT = 60.0
@@ -90,13 +91,13 @@ class Regression:
         scale: Of the training split; only training and its model need it.
     """
 
-    of_epoch: tuple[Metric, ...] = ("mae", "rmse", "r2")
+    of_epoch: tuple[Metric, ...] = OF_EPOCH["regression"]
 
     def __init__(self, label: RegressionLabel, scale: Scale | None = None) -> None:
         self._label, self._scale = label, scale or Scale()
         self.outputs: int = len(label.quantiles) or 1
         self.answers = Answers(output=QUANTILES if label.quantiles else PREDICTION, quantiles=label.quantiles)
-        self.if_asked: tuple[Metric, ...] = ("medae", "smape", "pinball") if label.quantiles else ("medae", "smape")
+        self.if_asked: tuple[Metric, ...] = defined(IF_ASKED["regression"], label.quantiles)
         bounds = (("at least", self._low), ("at most", label.max), ("above", -1 if self._log1p else None))
         parts = [f"{word} {bound:g}" for word, bound in bounds if bound is not None]
         self.expected: str = ", ".join(["a finite number", *parts])
@@ -176,7 +177,7 @@ class Regression:
         answers = self._in_unit(tf.constant(scores)).numpy()
         measured: dict[str, float | None] = {"loss": float(loss)}
         for name in metrics:
-            measured[name] = weighing(name, labels, answers, self._label.quantiles)(weights)
+            measured[name] = weigh_numbers(name, labels, answers, self._label.quantiles)(weights)
         return measured
 
     @property

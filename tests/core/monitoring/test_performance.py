@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents.evaluation import Metrics
+from retraining.core.metrics import Metrics
 from retraining.core.monitoring.performance import (
     Reference,
     calibrated,

@@ -17,7 +17,8 @@ import pytest
 
 from retraining.core import documents as d
 from retraining.core.documents.curves import CalibrationBin, Curves
-from retraining.core.documents.evaluation import Metrics, Scores
+from retraining.core.documents.evaluation import Scores
+from retraining.core.metrics import Metrics
 from retraining.core.monitoring import distributions
 from retraining.core.monitoring.performance import estimate
 from retraining.core.monitoring.request_log import Counted

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
+import math
 from typing import Any
 
 import pytest
@@ -14,7 +13,8 @@ from retraining.core.spec.tuning import reported_metrics
 from retraining.core.tuning import decision, requests
 from tests.support.small_model import make_spec
 from tests.support.small_study import HYPERPARAMETERS, SECTION, plan_with
-from trainer.objective.class_metrics import tops_of
+from trainer.contract.metrics import IF_ASKED, OF_EPOCH
+from trainer.objective.class_metrics import defined
 
 
 @pytest.mark.parametrize(
@@ -88,21 +88,15 @@ def test_with_several_classes_trials_report_accuracy():
 
 
 def test_metrics_are_those_that_the_trainer_reports():
-    """The trainer cannot be imported here: what its labels name is read."""
-    folder = Path(__file__).resolve().parents[3] / "trainer" / "objective"
-    bodies = [node for name in ("labels", "regression") for node in ast.parse((folder / f"{name}.py").read_text()).body]
-    classes = {each.name: each for each in bodies if isinstance(each, ast.ClassDef)}
-    labels: dict[str, dict[str, Any]] = {
-        "Binary": {"name": "y", "kind": "binary"},
-        "Multiclass": {"name": "y", "kind": "multiclass", "classes": 6},
-        "Regression": {"name": "y", "kind": "regression", "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
-    }
-    for name, label in labels.items():
-        given = [node for node in ast.walk(classes[name]) if isinstance(node, ast.AnnAssign)]
-        lists = [node.value for node in given if ast.unparse(node.annotation) == "tuple[Metric, ...]"]
-        texts = {node.value for each in lists for node in ast.walk(each) if isinstance(node, ast.Constant)}
-        found = {f"val_{text}" for text in texts if isinstance(text, str)}
-        found |= {f"val_{top}" for top in tops_of(label.get("classes", 0))}
+    """Beside the loss what each epoch measures, and what it measures if a trial reports it."""
+    labels: tuple[dict[str, Any], ...] = (
+        {"name": "y", "kind": "binary"},
+        {"name": "y", "kind": "multiclass", "classes": 6},
+        {"name": "y", "kind": "regression", "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
+    )
+    for label in labels:
+        measured = (*OF_EPOCH[label["kind"]], *IF_ASKED[label["kind"]])
+        found = {f"val_{name}" for name in defined(measured, label.get("classes", math.inf))}
         assert {"loss", "val_loss", *found} == set(reported_metrics(TypeAdapter(Label).validate_python(label)))
 
 

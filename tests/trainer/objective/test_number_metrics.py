@@ -21,7 +21,7 @@ from trainer.objective.number_metrics import (
     measure_baselines,
     measure_numbers,
     symmetric_errors,
-    weighing,
+    weigh_numbers,
 )
 
 STORED = json.loads((Path(__file__).parent / "number_metrics.json").read_text())
@@ -39,14 +39,14 @@ def array(*values: float) -> np.ndarray:
 @pytest.mark.parametrize("metric", METRICS)
 def test_as_scikit_learn_says(metric: Metric) -> None:
     assert getattr(measure_numbers(LABELS, ANSWERS), metric) == pytest.approx(STORED["plain"][metric], abs=1e-9)
-    weighed = weighing(metric, LABELS, ANSWERS, ())(WEIGHTS)
+    weighed = weigh_numbers(metric, LABELS, ANSWERS, ())(WEIGHTS)
     assert weighed == pytest.approx(STORED["weighted"][metric], abs=1e-9)
 
 
 def test_pinball_as_scikit_learn_says() -> None:
     found = measure_numbers(LABELS, SCORES, QUANTILES)
     assert found.pinball == pytest.approx(STORED["plain"]["pinball"], abs=1e-9)
-    assert weighing("pinball", LABELS, SCORES, QUANTILES)(WEIGHTS) == pytest.approx(STORED["weighted"]["pinball"])
+    assert weigh_numbers("pinball", LABELS, SCORES, QUANTILES)(WEIGHTS) == pytest.approx(STORED["weighted"]["pinball"])
     assert found.mae == pytest.approx(np.abs(LABELS - SCORES[:, 1]).mean())
     assert measure_numbers(LABELS, ANSWERS).pinball is None
 
@@ -93,7 +93,7 @@ def test_a_resample_is_measured_as_the_rows_themselves() -> None:
     rows = np.repeat(np.arange(len(LABELS)), WEIGHTS.astype(int))
     for metric in (*METRICS, "smape", "pinball"):
         drawn = getattr(measure_numbers(LABELS[rows], SCORES[rows], QUANTILES), metric)
-        assert weighing(metric, LABELS, SCORES, QUANTILES)(WEIGHTS) == pytest.approx(drawn)
+        assert weigh_numbers(metric, LABELS, SCORES, QUANTILES)(WEIGHTS) == pytest.approx(drawn)
 
 
 def test_baselines_are_measured_where_they_have_a_value() -> None:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from retraining.core.checks.findings import finding
 from retraining.core.documents.checks import Finding, LabelStatistics, Statistics
-from retraining.core.spec import metrics
-from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
+from retraining.core.metrics import HIGHER_IS_BETTER, METRICS, LabelShape, Metric
 from retraining.core.spec.model import ModelSpec
 
 
@@ -32,11 +31,11 @@ def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findi
 
 def constant_score(metric: Metric, label: LabelStatistics) -> float | None:
     """Return what a model scores that always answers with the shares of the test labels; None: it is not known."""
-    if label.numbers is not None:
-        # The mean of the labels explains nothing of their variance; of the other metrics the quantiles say too little.
-        return {"r2": 0.0, "rmse": label.numbers.stddev}.get(metric)
-    shares = _shares(label)
-    return metrics.constant_score(metric, shares, binary=label.counts is None) if shares else None
+    shares, numbers = _shares(label), label.numbers
+    if not shares and numbers is None:
+        return None
+    shape = LabelShape(shares=shares, is_binary=label.counts is None, stddev=numbers.stddev if numbers else None)
+    return METRICS[metric].constant(shape)
 
 
 def _shares(label: LabelStatistics) -> list[float]:

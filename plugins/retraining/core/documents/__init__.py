@@ -47,9 +47,7 @@ from retraining.core.documents.evaluation import (
     Difference,
     EvaluateRequest,
     Evaluation,
-    Metrics,
     NumberBaseline,
-    NumberMetrics,
     Scores,
     Shard,
     Slice,
@@ -112,6 +110,7 @@ from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork, Le
 from retraining.core.documents.timings import TaskTiming, Timings
 from retraining.core.documents.training import Framework, Golden, Report, Signature, Training, TrainRequest
 from retraining.core.documents.tuning import Recalled, Trial, Tuning, TuningRequest
+from retraining.core.metrics import Metrics, NumberMetrics
 
 KINDS: dict[str, type[Document]] = {
     model.kind_name(): model

@@ -9,8 +9,6 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PlainSerializer,
     StringConstraints,
@@ -22,6 +20,10 @@ from retraining.core.documents.json_text import read_json
 from retraining.core.documents.messages import describe
 from retraining.core.errors import ContractError
 from retraining.core.untyped import JsonObject
+from retraining.core.values import Amount as Amount
+from retraining.core.values import Number as Number
+from retraining.core.values import Share as Share
+from retraining.core.values import Value as Value
 
 # A document is written once: clearing its task alone finds it again.
 DELETE_IT = "Delete this object, then clear the task that wrote it and what follows"
@@ -52,7 +54,6 @@ UtcTime = Annotated[
 ]
 Day = Annotated[date, WithJsonSchema({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"})]
 """UTC day."""
-Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 SchemaHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
@@ -70,19 +71,6 @@ TableName = Annotated[str, StringConstraints(pattern=r"^[^.`\s]+\.[^.`\s]+\.[^.`
 """project.dataset.table"""
 Text = Annotated[str, StringConstraints(min_length=1)]
 Positive = Annotated[int, Field(ge=1)]
-Amount = Annotated[float, Field(allow_inf_nan=False, ge=0)]
-Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1)]
-
-
-class Value(BaseModel):
-    """A frozen part of a document. Unknown keys are refused, and nothing is converted on the way in."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        protected_namespaces=(),
-    )
 
 
 class Document(Value):

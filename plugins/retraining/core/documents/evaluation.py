@@ -27,8 +27,8 @@ from retraining.core.documents.export import DistinctTexts, ManifestFile
 from retraining.core.documents.serving import Serving
 from retraining.core.documents.threshold import Confidence, ThresholdRule, ThresholdScores
 from retraining.core.documents.training import InstanceValue, Seed, Signature
+from retraining.core.metrics import Metric, NumberMetrics, Quality
 from retraining.core.spec.features import Feature, Label
-from retraining.core.spec.metrics import Metric
 from retraining.core.spec.packages import Package
 from retraining.core.spec.training import LiteForm
 
@@ -146,61 +146,6 @@ class Shard(Value):
     uri: Address
     sha256: Sha256
     rows: Count
-
-
-class Metrics(Value):
-    """Quality over some rows; of `log_loss`, `brier` and `calibration_error` lower is better.
-
-    Null is what the label's kind does not have, and what an earlier release did not measure.
-    """
-
-    auc: Share | None
-    """Area under the ROC curve, exact; null where only one class is present.
-
-    With several classes the mean over classes of one against the rest.
-    """
-    log_loss: Amount
-    accuracy: Share
-    """Of the most likely class; with two classes at threshold 0.5."""
-    brier: Annotated[float, Field(allow_inf_nan=False, ge=0, le=2)]
-    """Mean squared error of the score; with several classes summed over them, so up to 2."""
-    pr_auc: Share | None = None
-    """Of a binary label: area under the precision-recall curve (average precision); null: no positives."""
-    calibration_error: Share | None = None
-    """Of a binary label: expected difference of score and share of positives, over 15 equal bins of the score."""
-    balanced_accuracy: Share | None = None
-    """Of several classes: mean recall over the classes that are there."""
-    macro_f1: Share | None = None
-    """Of several classes: mean F1 over the classes that are there or answered."""
-    top2_accuracy: Share | None = None
-    """Of more than two classes: of the two likeliest."""
-    top3_accuracy: Share | None = None
-    """Of more than three classes: of the three likeliest."""
-    top5_accuracy: Share | None = None
-    """Of more than five classes: of the five likeliest."""
-    top10_accuracy: Share | None = None
-    """Of more than ten classes: of the ten likeliest."""
-
-
-class NumberMetrics(Value):
-    """Quality of a regression over some rows, in the label's unit. `r2`: higher is better; the others: lower is."""
-
-    mae: Amount
-    """Mean absolute error."""
-    rmse: Amount
-    """Root of the mean squared error."""
-    r2: Number | None
-    """Share of the label's variance that is explained, at most 1; null where all labels are equal."""
-    medae: Amount
-    """Median absolute error."""
-    smape: Annotated[float, Field(allow_inf_nan=False, ge=0, le=2)]
-    """Mean of 2 |answer - label| / (|answer| + |label|); 0 where both are 0."""
-    pinball: Amount | None
-    """Pinball loss, mean over the label's quantiles; null: it has none."""
-
-
-Quality = Metrics | NumberMetrics
-"""By the label's kind."""
 
 
 class Slice(Value):

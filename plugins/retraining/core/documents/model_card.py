@@ -19,10 +19,11 @@ from retraining.core.documents.document import (
     UtcTime,
     Value,
 )
-from retraining.core.documents.evaluation import Difference, Quality, Slice, SliceDifference
+from retraining.core.documents.evaluation import Difference, Slice, SliceDifference
 from retraining.core.documents.plan import Window
 from retraining.core.documents.splits import AllSplits
 from retraining.core.documents.training import Framework, Hyperparameters, Seed
+from retraining.core.metrics import Quality
 
 
 class CardData(Value):

@@ -23,7 +23,7 @@ from retraining.core.documents.document import (
     Value,
 )
 from retraining.core.documents.evaluation import Difference
-from retraining.core.spec.metrics import Metric
+from retraining.core.metrics import Metric
 
 Role = Literal["champion", "challenger", "previous", "other"]
 """Of a version on the endpoint: whose the traffic is, whose share grows, what served before, and what nobody named."""

@@ -25,9 +25,9 @@ from retraining.core.documents import (
 from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.ledger import ResultState
 from retraining.core.errors import DataError
+from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.monitoring.policy import ORDERS
 from retraining.core.naming.vertex import version_id_of
-from retraining.core.spec.metrics import HIGHER_IS_BETTER
 
 FINAL: tuple[ResultState, ...] = ("promoted", "rejected", "rolled_back")
 """A failed run may be cleared, and come to something after all."""

@@ -16,25 +16,19 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from retraining.core.documents.evaluation import Evaluation, Metrics, NumberMetrics, Scores
+from retraining.core.documents.evaluation import Evaluation, Scores
 from retraining.core.documents.monitoring import Signal, SignalState
+from retraining.core.metrics import HIGHER_IS_BETTER, IN_UNIT, LEADING, Kind, Metric, Quality, watched_metrics
 from retraining.core.monitoring import intervals
 from retraining.core.monitoring.intervals import Interval, ScoreBucket, Sums
 from retraining.core.monitoring.request_log import Counted, Cut, Histogram, VersionAnswers
 from retraining.core.monitoring.signals import not_judged
-from retraining.core.spec.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import PerformanceLimits
 
-SHOWN_METRICS: Mapping[str, tuple[Metric, ...]] = {
-    "binary": ("auc", "log_loss", "accuracy", "brier", "pr_auc"),
-    "multiclass": ("accuracy", "log_loss", "brier", "balanced_accuracy", "macro_f1"),
-    "regression": ("mae", "rmse", "r2", "smape"),
-}
-"""Measured by the kind of the label, beside `evaluation.metric`."""
 _NOT_BY_SLICE: frozenset[str] = frozenset({"r2", "medae"})
 """Not cut by slices: what they need is counted over all answers of a version."""
 WAY_OUT_WITHOUT_KEYS = (
@@ -52,7 +46,7 @@ class Reference:
         because: Why nothing is held against them; empty: it is.
     """
 
-    metrics: Metrics | NumberMetrics | None
+    metrics: Quality | None
     because: str = ""
 
     def value(self, metric: Metric) -> float | None:
@@ -68,27 +62,44 @@ def allowed_drop(spec: ModelSpec) -> float | None:
 
 
 def measure(cut: Cut, metric: Metric, confidence: float) -> Interval | None:
-    """Return a metric over labelled answers; None: it is not defined on them."""
-    match metric:
-        case "auc" if any(name for name in cut.histograms):
-            return intervals.mean_auc([cut.buckets(name) for name in sorted(cut.histograms) if name], confidence)
-        case "auc":
-            return intervals.auc(cut.buckets(), confidence)
-        case "pr_auc":
-            return intervals.average_precision(cut.buckets(), confidence)
-        case "balanced_accuracy":
-            return intervals.balanced_accuracy(cut.confusion, confidence)
-        case "macro_f1":
-            return intervals.macro_f1(cut.confusion, confidence)
-        case "medae":
-            return intervals.median([value for _, value in sorted(cut.quantiles.items())], cut.examples, confidence)
-        case "rmse" if "squared_error" in cut.means:
-            return intervals.root_mean(cut.means["squared_error"], confidence)
-        case "r2" if {"squared_error", "deviation", "error_deviation"} <= cut.means.keys():
-            product = cut.means["error_deviation"].squares
-            return intervals.explained(cut.means["squared_error"], cut.means["deviation"], product, confidence)
-    sums: Sums | None = cut.means.get(metric)
+    """Return a metric over labelled answers, by `MEASURES` or as a mean that the query has; None: it is not defined."""
+    if metric in MEASURES:
+        return MEASURES[metric](cut, confidence)
+    sums = cut.means.get(metric)
     return intervals.mean(sums, confidence) if sums is not None and sums.examples else None
+
+
+def _auc(cut: Cut, confidence: float) -> Interval | None:
+    if any(cut.histograms):
+        return intervals.mean_auc([cut.buckets(name) for name in sorted(cut.histograms) if name], confidence)
+    return intervals.auc(cut.buckets(), confidence)
+
+
+def _rmse(cut: Cut, confidence: float) -> Interval | None:
+    return intervals.root_mean(cut.means["squared_error"], confidence) if "squared_error" in cut.means else None
+
+
+def _r2(cut: Cut, confidence: float) -> Interval | None:
+    if not {"squared_error", "deviation", "error_deviation"} <= cut.means.keys():
+        return None
+    product = cut.means["error_deviation"].squares
+    return intervals.explained(cut.means["squared_error"], cut.means["deviation"], product, confidence)
+
+
+def _medae(cut: Cut, confidence: float) -> Interval | None:
+    return intervals.median([value for _, value in sorted(cut.quantiles.items())], cut.examples, confidence)
+
+
+MEASURES: Mapping[Metric, Callable[[Cut, float], Interval | None]] = {
+    "auc": _auc,
+    "pr_auc": lambda cut, confidence: intervals.average_precision(cut.buckets(), confidence),
+    "balanced_accuracy": lambda cut, confidence: intervals.balanced_accuracy(cut.confusion, confidence),
+    "macro_f1": lambda cut, confidence: intervals.macro_f1(cut.confusion, confidence),
+    "medae": _medae,
+    "rmse": _rmse,
+    "r2": _r2,
+}
+"""From labelled answers and a confidence; every other metric is the mean of what the query has by its name."""
 
 
 def judge_performance(
@@ -110,7 +121,7 @@ def judge_performance(
     own = found.get(champion, VersionAnswers())
     metric, cut = spec.evaluation.metric, own.cuts.get(("", ""), Cut())
     main = _explain_no_labels(spec, found, champion) or _judge_champion(spec, cut, reference)
-    others = [name for name in SHOWN_METRICS[spec.label.kind] if name != metric]
+    others = [name for name in watched_metrics(spec.label.kind) if name != metric]
     shown = [_show_metric(spec, "", name, cut) for name in others]
     shown += [
         _show_metric(spec, f"{column}={value}", metric, of_slice)
@@ -252,12 +263,10 @@ def _labels_source(spec: ModelSpec) -> str:
     return spec.monitoring.performance.labels_query or spec.data.source_name
 
 
-ESTIMATED: Mapping[str, tuple[Metric, ...]] = {
-    "binary": ("auc", "log_loss", "accuracy", "brier", "pr_auc"),
-    "multiclass": ("accuracy",),
-    "regression": ("mae",),
-}
-"""What can be estimated, by the kind of the label."""
+LossPair = Callable[[float], tuple[float, float]]
+"""Of a score: the loss where the answer is right, and where it is wrong."""
+Estimate = Callable[[Histogram, Scores, float], Interval | None]
+"""From answers by bucket, the evaluation's scores and a confidence."""
 _CLIP = 1e-7
 
 
@@ -269,8 +278,8 @@ def judge_estimate(spec: ModelSpec, own: VersionAnswers, evaluation: Evaluation 
         own: The champion's answers.
         evaluation: By which it became champion; None: it is not there.
     """
-    names = ESTIMATED[spec.label.kind]
-    metric = spec.evaluation.metric if spec.evaluation.metric in names else names[0]
+    kind, metric = spec.label.kind, spec.evaluation.metric
+    metric = metric if metric in ESTIMATES[kind] else LEADING[kind]
     scores = evaluation.challenger if evaluation else None
     answers = round(sum(each.examples for each in own.answers.values()))
     if scores is None or not _has_curve(spec, scores):
@@ -293,18 +302,11 @@ def estimate(spec: ModelSpec, metric: Metric, answers: Histogram, scores: Scores
 
     Args:
         spec: The model.
-        metric: One of `ESTIMATED`.
+        metric: One of `ESTIMATES` for the kind of its label.
         answers: By bucket.
         scores: Of the evaluation, with the curve that is gone by.
     """
-    confidence = spec.evaluation.promote.confidence
-    if spec.label.kind == "regression":
-        return intervals.mean(_expected_errors(answers, scores), confidence)
-    if metric == "auc":
-        return intervals.auc(_expected_buckets(answers, scores), confidence)
-    if metric == "pr_auc":
-        return intervals.average_precision(_expected_buckets(answers, scores), confidence)
-    return intervals.mean(_expected_sums(spec, metric, answers, scores), confidence)
+    return ESTIMATES[spec.label.kind][metric](answers, scores, spec.evaluation.promote.confidence)
 
 
 def calibrated(score: float, scores: Scores) -> float:
@@ -331,25 +333,20 @@ def _expected_buckets(answers: Histogram, scores: Scores) -> list[ScoreBucket]:
     return found
 
 
-def _expected_sums(spec: ModelSpec, metric: Metric, answers: Histogram, scores: Scores) -> Sums:
+def _expected_sums(losses: LossPair, answers: Histogram, scores: Scores) -> Sums:
     """Return sum and sum of squares of a loss over the labels that are expected."""
     total = squares = examples = 0.0
     for each in answers.values():
         score = each.total / each.examples
         share = calibrated(score, scores)
-        right, wrong = (1.0, 0.0) if spec.label.kind == "multiclass" else _losses(metric, score)
+        right, wrong = losses(score)
         examples += each.examples
         total += each.examples * (share * right + (1 - share) * wrong)
         squares += each.examples * (share * right**2 + (1 - share) * wrong**2)
     return Sums(examples=round(examples), total=total, squares=squares)
 
 
-def _losses(metric: Metric, score: float) -> tuple[float, float]:
-    """Return the loss of a score where the label is 1, and where it is 0."""
-    if metric == "accuracy":
-        return float(score >= 0.5), float(score < 0.5)
-    if metric == "brier":
-        return (1 - score) ** 2, score**2
+def _log_losses(score: float) -> tuple[float, float]:
     clipped = min(max(score, _CLIP), 1 - _CLIP)
     return -math.log(clipped), -math.log(1 - clipped)
 
@@ -364,6 +361,30 @@ def _expected_errors(answers: Histogram, scores: Scores) -> Sums:
         total += each.examples * (near.absolute_error or 0.0)
         squares += each.examples * (near.squared_error or 0.0)
     return Sums(examples=round(examples), total=total, squares=squares)
+
+
+def _by_buckets(measured: Callable[[Sequence[ScoreBucket], float], Interval | None]) -> Estimate:
+    return lambda answers, scores, confidence: measured(_expected_buckets(answers, scores), confidence)
+
+
+def _by_losses(losses: LossPair) -> Estimate:
+    return lambda answers, scores, confidence: intervals.mean(_expected_sums(losses, answers, scores), confidence)
+
+
+ESTIMATES: Mapping[Kind, Mapping[Metric, Estimate]] = {
+    "binary": {
+        "auc": _by_buckets(intervals.auc),
+        "log_loss": _by_losses(_log_losses),
+        "accuracy": _by_losses(lambda score: (float(score >= 0.5), float(score < 0.5))),
+        "brier": _by_losses(lambda score: ((1 - score) ** 2, score**2)),
+        "pr_auc": _by_buckets(intervals.average_precision),
+    },
+    "multiclass": {"accuracy": _by_losses(lambda _: (1.0, 0.0))},
+    "regression": {
+        "mae": lambda answers, scores, confidence: intervals.mean(_expected_errors(answers, scores), confidence)
+    },
+}
+"""What can be estimated, by the kind of the label: the leading metric, and others."""
 
 
 def _has_curve(spec: ModelSpec, scores: Scores) -> bool:

@@ -24,8 +24,8 @@ from retraining.core.documents.ledger import (
     Severity,
 )
 from retraining.core.documents.monitoring import NamedState, Signal, SignalKind, Signals
+from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.naming.run_keys import RunKey
-from retraining.core.spec.metrics import HIGHER_IS_BETTER
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import Action
 

@@ -11,8 +11,8 @@ from datetime import timedelta
 from statistics import fmean
 
 from retraining.core.documents import Ledger, LedgerPolicy, Signal, Signals
+from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.monitoring import policy
-from retraining.core.spec.metrics import HIGHER_IS_BETTER
 from retraining.core.spec.model import ModelSpec
 
 

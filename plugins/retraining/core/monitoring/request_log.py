@@ -20,10 +20,10 @@ from retraining.core.documents.checks import CategoricalStatistics, NumericStati
 from retraining.core.documents.deployment import SmokeRequest
 from retraining.core.documents.document import format_time
 from retraining.core.documents.json_text import read_json
+from retraining.core.metrics import tops_of
 from retraining.core.monitoring.distributions import UNSEEN, AnswerBaseline, Bucket, bin_edges
 from retraining.core.monitoring.intervals import ScoreBucket, Sums
 from retraining.core.spec.features import MEDIAN, OUTPUT_NAMES
-from retraining.core.spec.metrics import TOPS
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import Row, TemplateValues
 
@@ -381,7 +381,7 @@ def _label_columns(spec: ModelSpec, found: frozenset[str]) -> TemplateValues:
         "slices": [
             {"columns": cut, "places": [places[name] for name in cut]} for cut in cuts if set(cut) <= places.keys()
         ],
-        "tops": [(name, most) for name, most in TOPS.items() if most < classes],
+        "tops": list(tops_of(classes).items()),
         "each_class": classes > 0 and evaluation.metric == "auc",
         "quantiles_of_error": evaluation.metric == "medae",
     }

@@ -12,13 +12,13 @@ from retraining.core.documents.evaluation import Baseline, Champion, EvaluateReq
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import Report, Signature
 from retraining.core.errors import ContractError
+from retraining.core.metrics import HIGHER_IS_BETTER, Metric
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
 from retraining.core.promotion.serving import serving_gate
 from retraining.core.promotion.signatures import changes_digest, signature_changes
 from retraining.core.promotion.slices import slice_losses, surely_worse, value_of
 from retraining.core.promotion.thresholds import threshold_sentence
-from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 
 InputName = Literal["plan", "evaluation", "evaluate_request"]
 

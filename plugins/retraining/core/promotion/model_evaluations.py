@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from retraining.core.documents.evaluation import Evaluation, NumberMetrics, Quality, Slice
+from retraining.core.documents.evaluation import Evaluation, Slice
 from retraining.core.documents.threshold import AtThreshold
+from retraining.core.metrics import METRICS, NumberMetrics, Quality
 from retraining.core.untyped import JsonObject, ProtoJson
 
 SCHEMATA = "gs://google-cloud-aiplatform/schema/modelevaluation"
 MOST_SLICES = 50
 """That BatchImportModelEvaluationSlices takes at once."""
-
-_CLASSIFICATION = {"auRoc": "auc", "auPrc": "pr_auc", "logLoss": "log_loss"}
-_REGRESSION = {"rootMeanSquaredError": "rmse", "meanAbsoluteError": "mae", "rSquared": "r2"}
 
 
 def model_evaluation(evaluation: Evaluation, evaluation_uri: str) -> ProtoJson:
@@ -79,9 +77,9 @@ def _schema_uri(metrics: Quality) -> str:
 
 
 def _metrics(metrics: Quality) -> JsonObject:
-    names = _REGRESSION if isinstance(metrics, NumberMetrics) else _CLASSIFICATION
-    values = {name: getattr(metrics, ours) for name, ours in names.items()}
-    return {name: value for name, value in values.items() if value is not None}
+    fields = {name: row.vertex_field for name, row in METRICS.items() if hasattr(metrics, name)}
+    values = {field: getattr(metrics, name) for name, field in fields.items() if field}
+    return {field: value for field, value in values.items() if value is not None}
 
 
 def _confusion(rows: Sequence[Sequence[int]]) -> JsonObject:

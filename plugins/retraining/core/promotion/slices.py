@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from retraining.core.documents.evaluation import Evaluation, Quality
-from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
+from retraining.core.documents.evaluation import Evaluation
+from retraining.core.metrics import HIGHER_IS_BETTER, Metric, Quality
 
 
 @dataclass(frozen=True, kw_only=True)

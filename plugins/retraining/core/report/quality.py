@@ -6,42 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from retraining.core.documents import Evaluation, Report, Slice
-from retraining.core.documents.evaluation import Difference, NumberMetrics, Quality, SliceDifference
+from retraining.core.documents.evaluation import Difference, SliceDifference
+from retraining.core.metrics import (
+    HIGHER_IS_BETTER,
+    METRICS,
+    Kind,
+    LabelShape,
+    Metric,
+    NumberMetrics,
+    Quality,
+    metrics_of,
+)
 from retraining.core.promotion.slices import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
-from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric, constant_score
 
-METRIC_WORDS: dict[Metric, str] = {
-    "auc": "area under the ROC curve",
-    "log_loss": "mean negative log likelihood",
-    "accuracy": "share of right answers at 0.5",
-    "brier": "mean squared error of the probability",
-    "pr_auc": "area under the precision-recall curve",
-    "calibration_error": "expected difference of probability and share of positives, over 15 bins",
-}
-CLASSES_WORDS: dict[Metric, str] = {
-    "auc": "area under the ROC curve, each class against the rest, mean over classes",
-    "log_loss": "mean negative log likelihood of the right class",
-    "accuracy": "share of examples whose likeliest class is right",
-    "brier": "squared error of the probabilities, summed over classes",
-    "balanced_accuracy": "recall of each class, mean over classes",
-    "macro_f1": "harmonic mean of precision and recall of each class, mean over classes",
-    "top2_accuracy": "share of examples whose right class is among the two likeliest",
-    "top3_accuracy": "share of examples whose right class is among the three likeliest",
-    "top5_accuracy": "share of examples whose right class is among the five likeliest",
-    "top10_accuracy": "share of examples whose right class is among the ten likeliest",
-}
-NUMBER_WORDS: dict[Metric, str] = {
-    "mae": "mean absolute error",
-    "rmse": "root of the mean squared error",
-    "r2": "share of the label's variance that is explained",
-    "medae": "median absolute error",
-    "smape": "mean of 2 |answer - label| / (|answer| + |label|)",
-    "pinball": "pinball loss, mean over the quantiles",
-}
-MAIN: tuple[Metric, ...] = ("auc", "r2")
-"""Shown even where they are not defined."""
 SLICES_SHOWN = 12
 INTERVAL_WIDTH = 480.0
 BOUND_IN_SIGHT = 4.0  # times the interval's farthest end from 0
@@ -105,10 +84,11 @@ class SliceRow:
 def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
     """Return the rows of the metrics table, the metric that decides first."""
     decides = run.plan.spec.evaluation.metric
-    message = CLASSES_WORDS if evaluation.label_counts else METRIC_WORDS
+    kind: Kind = "multiclass" if evaluation.label_counts else "binary"
     if isinstance(evaluation.challenger.metrics, NumberMetrics):
-        message = NUMBER_WORDS
-    known = [name for name in message if name in MAIN or value_of(evaluation.challenger.metrics, name) is not None]
+        kind = "regression"
+    measured = evaluation.challenger.metrics
+    known = [name for name in metrics_of(kind) if METRICS[name].always_shown or value_of(measured, name) is not None]
     theirs = evaluation.champion.metrics if evaluation.champion else None
     differences = {item.metric: item for item in evaluation.differences}
     rows = []
@@ -118,7 +98,7 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
         rows.append(
             MetricRow(
                 metric=metric,
-                words=message[metric],
+                words=METRICS[metric].words[kind],
                 decides=metric == decides,
                 higher_is_better=metric in HIGHER_IS_BETTER,
                 challenger=ours,
@@ -143,7 +123,7 @@ def base_rate_value(metric: Metric, evaluation: Evaluation) -> float | None:
         return stored
     rate, counts = evaluation.label_rate or 0.0, evaluation.label_weights or evaluation.label_counts
     shares = [count / sum(counts) for count in counts] if counts else [1 - rate, rate]
-    return constant_score(metric, shares, binary=not counts)
+    return METRICS[metric].constant(LabelShape(shares=shares, is_binary=not counts))
 
 
 def interval(run: Run, evaluation: Evaluation) -> Interval | None:

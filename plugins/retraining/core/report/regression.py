@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from retraining.core.documents import Evaluation
 from retraining.core.documents.answers import AnsweredBin, Answers, Histogram
+from retraining.core.metrics import HIGHER_IS_BETTER, Metric
 from retraining.core.promotion.slices import value_of
 from retraining.core.report import charts
 from retraining.core.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Tick
-from retraining.core.spec.metrics import HIGHER_IS_BETTER, Metric
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from retraining.core.documents import Evaluation, Failure, Ledger
-from retraining.core.documents.evaluation import Quality
+from retraining.core.metrics import Quality
 from retraining.core.promotion import ramp
 from retraining.core.report.changes import differences
 from retraining.core.report.failures import heading, parts_of

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from retraining.core.spec.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
+from retraining.core.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
 from retraining.core.spec.section import ColumnName, Count, Section
 from retraining.core.spec.threshold import Threshold, require_rule
 

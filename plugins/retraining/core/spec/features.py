@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from retraining.core.spec.metrics import METRICS, ONLY_SHOWN, TOPS
+from retraining.core.metrics import METRICS, Metric, metrics_of
 from retraining.core.spec.section import ColumnName, Section
 
 MAX_FEATURES = 2000
@@ -210,12 +210,17 @@ OUTPUT_NAMES = ("score", "scores", "prediction", "quantiles")
 """What the label's own output is called; each auxiliary label is an output by its name."""
 
 
-def deciding_metrics(label: Label | AuxiliaryLabel) -> list[str]:
+def deciding_metrics(label: Label | AuxiliaryLabel) -> list[Metric]:
     """Return the metrics by which models of a label can be compared: those of its kind that it has."""
-    quantiles = label.kind == "regression" and bool(label.quantiles)
+    has_quantiles = label.kind == "regression" and bool(label.quantiles)
     classes = label.classes if label.kind == "multiclass" else 0
-    undefined = {name for name, most in TOPS.items() if most >= classes} | (set() if quantiles else {"pinball"})
-    return [name for name in METRICS[label.kind] if name not in undefined | ONLY_SHOWN]
+    return [
+        name
+        for name in metrics_of(label.kind)
+        if METRICS[name].decides
+        and not 0 < classes <= METRICS[name].likeliest
+        and (has_quantiles or not METRICS[name].of_quantiles)
+    ]
 
 
 def plain_label(label: AuxiliaryLabel) -> Label:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core.errors import PlanError
+from retraining.core.metrics import IN_UNIT
 from retraining.core.settings import EMAIL_PATTERN
 from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.cron import Cron
@@ -21,7 +22,6 @@ from retraining.core.spec.evaluation import Evaluation
 from retraining.core.spec.feature_patterns import FeatureEntry, FeaturePattern, resolve_entries
 from retraining.core.spec.features import MAX_FEATURES, OUTPUT_NAMES, AuxiliaryLabel, Feature, Label, deciding_metrics
 from retraining.core.spec.messages import explain
-from retraining.core.spec.metrics import IN_UNIT
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.notify import Notify
 from retraining.core.spec.run_page import RunPage
@@ -383,7 +383,7 @@ _FREE_KEYS = (
 )
 
 
-def _unknown(where: str, name: str, known: list[str]) -> str:
+def _unknown(where: str, name: str, known: Sequence[str]) -> str:
     return " ".join(
         part for part in (f"{where} names {name!r}; expected one of: {', '.join(known)}.", suggest(name, known)) if part
     )

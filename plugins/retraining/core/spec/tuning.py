@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from retraining.core.metrics import HIGHER_IS_BETTER, METRICS
 from retraining.core.spec.features import AuxiliaryLabel, Label, deciding_metrics
-from retraining.core.spec.metrics import HIGHER_IS_BETTER, METRICS
 from retraining.core.spec.section import Section
 
 HyperparameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
@@ -17,7 +17,7 @@ Trials = Annotated[int, Field(ge=1, le=1000)]
 Search = Literal["auto", "always", "never"]
 Goal = Literal["maximize", "minimize"]
 
-_METRICS = ("loss", *(metric for metrics in METRICS.values() for metric in metrics))
+_METRICS = ("loss", *METRICS)
 
 
 def reported_metrics(label: Label, auxiliary: Sequence[AuxiliaryLabel] = ()) -> list[str]:
@@ -30,7 +30,7 @@ def reported_metrics(label: Label, auxiliary: Sequence[AuxiliaryLabel] = ()) -> 
 
 
 def _metrics_of(label: Label | AuxiliaryLabel) -> list[str]:
-    return ["loss", *(metric for metric in deciding_metrics(label) if metric != "log_loss")]
+    return ["loss", *(metric for metric in deciding_metrics(label) if not METRICS[metric].is_loss)]
 
 
 def goal_of(metric: str) -> Goal | None:

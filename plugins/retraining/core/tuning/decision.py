@@ -15,8 +15,8 @@ from retraining.core.documents.evaluation import EvaluateRequest, Evaluation
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import Report
 from retraining.core.documents.tuning import Because, Hyperparameters, LastStudy, Tuning, TuningRequest
+from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.naming.run_keys import RunKey
-from retraining.core.spec.metrics import HIGHER_IS_BETTER
 from retraining.core.tuning.warm_start import range_shares, repeated_trials
 
 

@@ -18,6 +18,7 @@ from retraining.core.documents.overview import (
     ShownVersion,
     WatchRow,
 )
+from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.naming import storage
 from retraining.core.report import charts
 from retraining.core.report.models_page import drawing
@@ -25,7 +26,6 @@ from retraining.core.report.models_page.all_models import OUTCOMES, ModelRow
 from retraining.core.report.models_page.drawing import Measured, SmallChart, TimeChart
 from retraining.core.report.models_page.places import Places
 from retraining.core.report.page import duration
-from retraining.core.spec.metrics import HIGHER_IS_BETTER
 
 SHOWN_AT_ONCE = 12
 MULTIPLES_AT_ONCE = 24

@@ -1,0 +1,22 @@
+"""Parts that documents are made of: a frozen value, and the numbers in it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Amount = Annotated[float, Field(allow_inf_nan=False, ge=0)]
+Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1)]
+
+
+class Value(BaseModel):
+    """A frozen part of a document. Unknown keys are refused, and nothing is converted on the way in."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        protected_namespaces=(),
+    )

@@ -1,0 +1,47 @@
+"""The table of metrics: the values that documents store, and the trainer's functions, are those of its rows."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from retraining.core.metrics import LEADING, METRICS, Kind, LabelShape, Metric, Metrics, NumberMetrics, metrics_of
+from retraining.core.monitoring.performance import ESTIMATES, MEASURES
+from trainer.objective import class_metrics, number_metrics
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def test_each_metric_has_one_row_and_one_value_in_documents() -> None:
+    assert set(METRICS) == set(get_args(Metric)) == {*Metrics.model_fields, *NumberMetrics.model_fields}
+    assert set(metrics_of("regression")) == set(NumberMetrics.model_fields)
+    assert {*metrics_of("binary"), *metrics_of("multiclass")} == set(Metrics.model_fields)
+
+
+def test_each_metric_has_a_function_in_the_trainer() -> None:
+    assert set(class_metrics.FUNCTIONS) == set(Metrics.model_fields)
+    assert set(number_metrics.FUNCTIONS) == set(NumberMetrics.model_fields)
+
+
+def test_what_the_monitor_has_ways_for_is_in_the_table() -> None:
+    """And the leading metric of each kind can be estimated: it stands in for one that cannot."""
+    assert set(MEASURES) <= set(METRICS)
+    for kind in KINDS:
+        assert set(ESTIMATES[kind]) <= set(metrics_of(kind))
+        assert LEADING[kind] in ESTIMATES[kind]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_row_speaks_of_kinds_that_have_the_metric(name: Metric) -> None:
+    row = METRICS[name]
+    assert row.words
+    assert {*row.of_epoch, *row.watched} <= set(row.words)
+
+
+@pytest.mark.parametrize("name", Metrics.model_fields)
+def test_what_constant_answers_reach_is_a_value_that_documents_take(name: Metric) -> None:
+    constant = METRICS[name].constant(LabelShape(shares=[0.25, 0.75], is_binary=True))
+    assert constant is not None
+    values = {"auc": 0.5, "log_loss": 0.5, "accuracy": 0.5, "brier": 0.5}
+    assert getattr(Metrics.model_validate({**values, name: constant}), name) == constant
