@@ -16,7 +16,7 @@ import pytest
 
 from demo.airflow import USERNAME
 from demo.dag_run import DAG_ID, read_documents, wait_for_dag
-from demo.progress import FINISHED_RUN, follow_run
+from demo.progress import follow_run
 from demo.system import LaptopSystem
 
 from .conftest import make_bundle, running_laptop
@@ -60,25 +60,14 @@ def task(api: Any, run_id: str, task_id: str) -> dict[str, Any]:
 
 
 def answered(api: Any, run_id: str, option: str | None) -> dict[str, Any]:
-    """Wait until the run asks, answer it or not; give its `deployment.json` once the run has ended, green.
-
-    A busy scheduler takes a task that goes on before it was seen to wait for one that was killed, and tries it again
-    (`ti_requeued` in Airflow's scheduler_job_runner.py): it asks again then, and is answered again.
-    """
+    """Wait until the run asks, answer it at once or not; give its `deployment.json` once the run has ended, green."""
     details = f"/dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
-
-    def asks() -> bool:
-        return task(api, run_id, "approve")["state"] in ("awaiting_input", "deferred")
-
-    def is_over() -> bool:
-        if option and asks() and not api.call("GET", details)["response_received"]:
-            api.call("PATCH", details, json={"chosen_options": [option], "params_input": {}})
-        return api.read_run(DAG_ID, run_id)["state"] in FINISHED_RUN
-
-    wait_for("the question", asks)
-    assert api.call("GET", "/pools/default_pool")["running_slots"] == 0
+    wait_for("the question", lambda: task(api, run_id, "approve")["state"] in ("awaiting_input", "deferred"))
+    if option:
+        api.call("PATCH", details, json={"chosen_options": [option], "params_input": {}})
+    else:
+        assert api.call("GET", "/pools/default_pool")["running_slots"] == 0
     assert api.call("GET", details)["options"] == ["Approve", "Reject"]
-    wait_for("the end", is_over)
     return ended(api, run_id)
 
 

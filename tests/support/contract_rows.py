@@ -64,6 +64,8 @@ ROWS = [
     Row("approval__by_a_person", "approval.approved", "yes", "true or false"),
     Row("approval__by_a_person", "approval.approved", 1, "true or false"),
     Row("approval__asking", "task_try", "", "at least 1 characters"),
+    Row("approval__asking", "question", "", "at least 1 characters"),
+    Row("approval__asking", "generation", -1, "at least 0"),
     Row("checks__passed", "passed", "yes", "true or false"),
     Row("checks__quarantined", "findings[0].words", "", "at least 1 characters"),
     Row("checks__quarantined", "findings[0].severity", "fatal", 'one of: "block", "warn", "quarantine"'),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import create_autospec
 
 import pytest
 from airflow.providers.standard.operators import hitl
+from airflow.providers.standard.triggers import hitl as hitl_trigger
 
 from retraining.core.errors import ConflictError
 from retraining.operators.deployment.approval import RequestApprovalOperator
@@ -21,10 +22,48 @@ from tests.support.scenes.deployment import FOLDER, Scene, deploy, example, regi
 ADA = {"id": "1", "name": "ada"}
 
 
+@dataclasses.dataclass
+class Airflow:
+    """What Airflow holds of the task's question, whatever the id of the try: one answer, which a question deletes."""
+
+    questions: int = 0
+    answer: Any = None
+
+    def ask(self, ti_id: Any, **question: Any) -> None:
+        """As `upsert_hitl_detail`."""
+        del ti_id, question
+        self.questions += 1
+        self.answer = None
+
+    def give(self, option: str, name: str) -> None:
+        """Let a person answer."""
+        self.answer = SimpleNamespace(
+            response_received=True,
+            chosen_options=[option],
+            params_input={},
+            responded_at=datetime(2013, 11, 20, 9, 30, tzinfo=UTC),
+            responded_by_user=SimpleNamespace(id="1", name=name),
+        )
+
+    def find(self, ti_id: Any) -> Any:
+        """As `get_hitl_detail_content_detail`, which only Airflow's triggerer is answered."""
+        del ti_id
+        return self.answer or SimpleNamespace(response_received=False, chosen_options=None)
+
+
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+def airflow(monkeypatch: pytest.MonkeyPatch) -> Airflow:
+    """Airflow's side of the question."""
+    airflow = Airflow()
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", airflow.ask)
+    monkeypatch.setattr(hitl_trigger, "get_hitl_detail_content_detail", airflow.find)
+    return airflow
+
+
+@pytest.fixture
+def scene(airflow: Airflow) -> Scene:
     """A promoted run whose data were faultless, and whose spec wants a person each time."""
-    monkeypatch.setattr(hitl, "upsert_hitl_detail", create_autospec(vars(hitl)["upsert_hitl_detail"]))
+    del airflow
     scene = Scene()
     plan = scene.read("plan")
     same = {"model": plan["model"], "run_key": scene.run_key}
@@ -203,6 +242,112 @@ def test_what_was_answered_before_it_was_asked_again_counts_no_more(
     assert scene.read("deployment")["words"] == "Nothing deployed: nobody approved."
 
 
+def go_on(run: Any, ask: RequestApprovalOperator, trigger: Any, **whose: int) -> None:
+    """Let Airflow's triggerer look once, and Airflow go on with what it finds."""
+    event = asyncio.run(anext(trigger.run())).payload
+    run.xcoms["approve", "return_value"] = ask.execute_complete(run.context(ask, **whose), event)
+
+
+def test_an_answer_counts_that_came_before_airflow_saw_the_task_wait(
+    make_run, scene: Scene, ask: RequestApprovalOperator, airflow: Airflow
+) -> None:
+    """Airflow takes the task for one that was killed and tries it again: the person is not asked again."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    airflow.give("Approve", "ada")
+    go_on(run, ask, wait(run, ask, try_number=2).trigger, try_number=2)
+    assert airflow.questions == 1
+    assert deploy(scene, run, approval_task_id="approve")["deployed"]
+    assert scene.read("deployment")["approval"]["words"] == "approved by ada"
+    assert scene.read("deployment")["approval"]["answered"] == "2013-11-20T09:30:00Z"
+
+
+def test_a_try_that_is_given_the_answer_to_an_earlier_ones_question_takes_it(
+    make_run, scene: Scene, ask: RequestApprovalOperator
+) -> None:
+    """Airflow may keep the answer for the try after the one that it took for killed."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    complete(run, ask, "Approve", ADA, try_number=2)
+    assert deploy(scene, run, approval_task_id="approve")["deployed"]
+
+
+def test_a_try_that_dies_after_its_answer_asks_nobody_again(
+    make_run, scene: Scene, ask: RequestApprovalOperator, airflow: Airflow
+) -> None:
+    """The answer stands in the record."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    complete(run, ask, "Approve", ADA)
+    assert ask.execute(run.context(ask, try_number=2))["person"] == "ada"
+    assert airflow.questions == 1
+    assert deploy(scene, run, approval_task_id="approve")["deployed"]
+
+
+def test_a_question_that_nobody_has_answered_stands(
+    make_run, scene: Scene, ask: RequestApprovalOperator, airflow: Airflow
+) -> None:
+    """Another try waits for its answer, as long as the first would have."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    again = wait(run, ask, try_number=2)
+    assert airflow.questions == 1
+    assert timedelta(hours=11, minutes=59) < waits_until(again) - scene.cloud.clock.now() <= timedelta(hours=12)
+
+
+def test_who_clears_the_task_is_asked_again_whatever_was_answered_meanwhile(
+    make_run, scene: Scene, ask: RequestApprovalOperator, airflow: Airflow
+) -> None:
+    """Between an answer and its being taken: the clear is the later word."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    airflow.give("Approve", "ada")
+    wait(run, ask, try_number=2, max_tries=4)
+    assert airflow.questions == 2
+    assert airflow.answer is None
+    assert not deploy(scene, run, approval_task_id="approve")["deployed"]
+
+
+def test_an_answer_to_a_question_about_another_decision_counts_not(
+    make_run, scene: Scene, ask: RequestApprovalOperator, airflow: Airflow
+) -> None:
+    """The run's decision was taken anew while the question stood: it is asked about the new one."""
+    run = make_run()
+    register(scene, run)
+    wait(run, ask)
+    airflow.give("Approve", "ada")
+    scene.change("decision", words="Promote: by other gates.")
+    with pytest.raises(ConflictError, match="about another decision"):
+        complete(run, ask, "Approve", ADA)
+    wait(run, ask, try_number=2)
+    assert airflow.questions == 2
+    assert ask.body.startswith("Promote: by other gates.")
+    assert not deploy(scene, run, approval_task_id="approve")["deployed"]
+
+
+def test_a_question_that_never_reached_airflow_is_asked(
+    make_run, scene: Scene, ask: RequestApprovalOperator, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try died before: nobody has seen it."""
+
+    def dies(**question: Any) -> None:
+        raise ConnectionError(question["subject"])
+
+    run = make_run()
+    register(scene, run)
+    with monkeypatch.context() as patch:
+        patch.setattr(hitl, "upsert_hitl_detail", dies)
+        with pytest.raises(ConnectionError):
+            ask.execute(run.context(ask) | {"task_instance": SimpleNamespace(id="1")})
+    wait(run, ask, try_number=2)
+    assert airflow.questions == 1
+
+
 @pytest.mark.parametrize("then", ["Reject", None], ids=["answered no", "asked"])
 def test_a_try_that_outlived_its_question_answers_nothing(
     make_run, scene: Scene, ask: RequestApprovalOperator, then: str | None
@@ -320,5 +465,5 @@ def test_people_are_told_that_one_of_them_is_wanted(make_run, scene: Scene, ask:
     assert "within 12 hours" in mail.text
     complete(run, ask, "Reject", ADA)
     assert "ada" not in mail.text
-    wait(run, ask)
+    wait(run, ask, max_tries=4)
     assert len(scene.cloud.notifiers.sent) == 2

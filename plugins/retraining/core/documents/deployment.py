@@ -104,7 +104,9 @@ class Approval(Value):
 class ApprovalAnswer(Document):
     """What Airflow's question to a person came to, or that nobody was wanted; `approval` is null while one is asked.
 
-    It counts for the run of the DAG that asked; `task_try`, Airflow's id of a try of the task, alone may answer.
+    It counts for the run of the DAG that asked; `task_try` is Airflow's id of the try that asks, and no earlier one may
+    answer. `question` is the SHA-256 of what the person decides on, null until Airflow holds the question: from then on
+    another try of the same `generation` (grows when the task is cleared; null in earlier releases) does not ask again.
     """
 
     kind: Literal["approval"] = "approval"
@@ -114,6 +116,8 @@ class ApprovalAnswer(Document):
     dag_run_id: Text
     task_try: Text
     approval: Approval | None
+    generation: Count | None = None
+    question: Text | None = None
 
 
 class Deployment(Document):

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from retraining.core.documents import Approval, ApprovalAnswer, Checks, Decision, Evaluation, Plan
+from retraining.core.documents import (
+    Approval,
+    ApprovalAnswer,
+    Checks,
+    Decision,
+    Evaluation,
+    Plan,
+    canonical_json,
+    digest,
+)
 from retraining.core.errors import ConflictError
 from retraining.core.promotion.gates import NOT_PROVEN
 from retraining.core.promotion.serving import NOT_CHECKED
@@ -64,6 +73,16 @@ def question(plan: Plan, decision: Decision, evaluation: Evaluation | None, warn
     return "\n\n".join(parts)
 
 
+def question_digest(decision: Decision, warned: list[str]) -> str:
+    """Return what tells a question from another: the SHA-256 of what a person decides on.
+
+    Args:
+        decision: Its verdict.
+        warned: What the run went on with.
+    """
+    return digest(canonical_json([decision.digest(), warned]))
+
+
 def not_asked(reason: str) -> Approval:
     """Return the approval that no person is wanted for."""
     return Approval(approved=True, asked=False, words=f"nobody was asked: {reason}")
@@ -89,36 +108,40 @@ def answer(*, approved: bool, person: str | None, time: datetime | None) -> Appr
     return Approval(approved=approved, person=person, answered=answered, words=f"{verb} by {person}")
 
 
-def stored_answer(plan: Plan, *, dag_run: tuple[str, str], task_try: str, approval: Approval | None) -> ApprovalAnswer:
-    """Return the document of an answer.
+def stands(stored: ApprovalAnswer | None, question: ApprovalAnswer) -> bool:
+    """Tell whether a question is asked, or answered, already: by an earlier try of this very task, not cleared since.
 
     Args:
-        plan: The run.
-        dag_run: Ids of the DAG and of its run, which asks.
-        task_try: Airflow's id of the try of the task that asks.
-        approval: None: a person is asked from now on, and what was answered before counts no more.
+        stored: What the run's record has.
+        question: As this try would ask it.
     """
-    dag_id, dag_run_id = dag_run
-    return ApprovalAnswer(
-        model=plan.model,
-        run_key=plan.run_key,
-        dag_id=dag_id,
-        dag_run_id=dag_run_id,
-        task_try=task_try,
-        approval=approval,
-    )
+    if stored is None or stored.question is None:
+        return False
+    return stored.model_copy(update={"approval": None, "task_try": question.task_try}) == question
 
 
-def require_asked(stored: ApprovalAnswer | None, answer: ApprovalAnswer, uri: str) -> None:
-    """Refuse an answer to a question that another try has asked again since.
+def require_asked(stored: ApprovalAnswer | None, question: ApprovalAnswer, uri: str) -> ApprovalAnswer:
+    """Return the question that is asked, if a try may answer it: it is the try's own, or an earlier try's that stands.
+
+    Args:
+        stored: What the run's record has.
+        question: As this try would ask it now.
+        uri: Of the document.
 
     Raises:
-        ConflictError: It did, or nobody asked.
+        ConflictError: A later try has asked since, about another decision, or nobody asked.
     """
-    if stored is None or stored.model_copy(update={"approval": answer.approval}) != answer:
-        raise ConflictError(
-            uri, "another try of the task asks", "the one that is answered", "Answer that one's question"
+    own = stored is not None and stored.task_try == question.task_try
+    if (
+        stored is None
+        or stored.task_try > question.task_try
+        or not (  # a later try's UUID (version 7) is greater
+            own if stored.question is None else stands(stored, question)
         )
+    ):
+        found = "another try of the task asks, or about another decision"
+        raise ConflictError(uri, found, "the question that is answered", "Answer the newest question")
+    return stored
 
 
 def approval_for(stored: ApprovalAnswer | None, dag_run: tuple[str, str]) -> Approval | None:

@@ -8,12 +8,13 @@ was asked.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, NoReturn, cast
 
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import Context
+from airflow.providers.standard.triggers.hitl import HITLTrigger
+from airflow.sdk import BaseNotifier, Context
 
 from retraining.core.documents import Approval, ApprovalAnswer, Checks, Decision, Evaluation, Plan
 from retraining.core.errors import ConflictError
@@ -74,13 +75,22 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         warned = approvals.warnings(decision, record.read_document(Checks))
         if reason := approvals.reason_not_to_ask(plan, champion, warned):
             return self._given(cloud, record, context, approvals.not_asked(reason))
-        # What an earlier try was answered counts no more from here on, also when this one is marked as a success.
-        _put(cloud, record, _stored(record, context, None))
+        asks = _question(record, context)
+        last, generation = _last(cloud, record)
+        if last is not None and approvals.stands(last, asks):
+            if last.approval is not None:
+                return self._taken(context, last.approval)
+            _put_over(cloud, record, asks, generation)
+            self._wait_on(context, cloud.clock.now() + self.answer_within)
+        # What was answered before counts no more from here on, also when this try is marked as a success.
+        generation = _put_over(cloud, record, _stored(record, context), generation)
         until = cloud.clock.now() + self.answer_within
         page = self._show(lambda: cloud, context, f"{APPROVE} or {REJECT}, until {until:%Y-%m-%d %H:%M} UTC")
         self.body = approvals.question(plan, decision, record.find_document(Evaluation), warned, page)
         notice = notices.of_approval(plan, warned, run_of(context), self.task_id, self.answer_within)
-        self.notifiers = [TellNotice(notice=notice, run_uri=self.run_uri, cloud=lambda: cloud)]
+        told = TellNotice(notice=notice, run_uri=self.run_uri, cloud=lambda: cloud)
+        # Airflow calls them when it holds the question, and no earlier answer.
+        self.notifiers = [_Held(lambda: _put_over(cloud, record, asks, generation)), told]
         return super().execute(context)
 
     @fail_for_good
@@ -97,12 +107,27 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         person = (user or {}).get("name") if isinstance(user, Mapping) else None
         approved = answer["chosen_options"] == [APPROVE]
         approval = approvals.answer(approved=approved, person=person, time=answer.get("responded_at"))
-        stored = _stored(record, context, approval)
-        uri = record.uri(ApprovalAnswer)
-        data, generation = cloud.artifacts.read_generation(uri)
-        approvals.require_asked(ApprovalAnswer.parse(data, uri) if generation else None, stored, uri)
-        if cloud.artifacts.write_if(uri, stored.to_bytes(), generation) is None:
-            raise ConflictError(uri, "written meanwhile", "this try's question", "Answer the newest question")
+        last, generation = _last(cloud, record)
+        asked = approvals.require_asked(last, _question(record, context), record.uri(ApprovalAnswer))
+        _put_over(cloud, record, asked.model_copy(update={"approval": approval}), generation)
+        return self._taken(context, approval)
+
+    def _wait_on(self, context: Context, until: datetime) -> NoReturn:
+        """Wait for the answer to an earlier try's question, or take it: to ask again would delete it in Airflow."""
+        self.log.info("An earlier try has asked; its question stands, and so does an answer to it")
+        trigger = HITLTrigger(
+            ti_id=context["ti"].id,
+            options=self.options,
+            defaults=self.defaults,
+            params=self.serialized_params,
+            multiple=self.multiple,
+            timeout_datetime=until,
+        )
+        # Airflow itself ends it where no triggerer runs.
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=self.answer_within + timedelta(minutes=5))
+
+    def _taken(self, context: Context, approval: Approval) -> XCom:
+        """Show an answer that is written down."""
         model = dags.find_model_of_dag(context["ti"].dag_id)
         self._show(self.cloud, context)
         settle(self.cloud, model, ObjectAddress.parse(self.run_uri).name, "approval")
@@ -116,17 +141,65 @@ class RequestApprovalOperator(RunTask, HITLOperator):
 
     def _given(self, cloud: CloudPort, record: Record, context: Context, approval: Approval) -> XCom:
         """Write down an answer that no person gives."""
-        _put(cloud, record, _stored(record, context, approval))
+        stored = _stored(record, context, approval)
+        cloud.artifacts.overwrite(record.uri(ApprovalAnswer), stored.to_bytes(), "application/json")
         self.log.info(approval.words)
         return approval.model_dump(mode="json")
 
 
-def _stored(record: Record, context: Context, approval: Approval | None) -> ApprovalAnswer:
-    ti: Any = context["ti"]
-    return approvals.stored_answer(
-        record.read_document(Plan), dag_run=(ti.dag_id, ti.run_id), task_try=str(ti.id), approval=approval
+class _Held(BaseNotifier):
+    """Writes down that Airflow holds the question.
+
+    Args:
+        write: Does it.
+    """
+
+    def __init__(self, write: Callable[[], object]) -> None:
+        super().__init__()
+        self._write = write
+
+    def notify(self, context: Context) -> None:
+        """Write."""
+        del context
+        self._write()
+
+
+def _stored(record: Record, context: Context, approval: Approval | None = None) -> ApprovalAnswer:
+    """Return what this try has to write down; no approval: nobody has answered."""
+    plan, ti = record.read_document(Plan), cast("Any", context["ti"])
+    return ApprovalAnswer(
+        model=plan.model,
+        run_key=plan.run_key,
+        dag_id=ti.dag_id,
+        dag_run_id=ti.run_id,
+        task_try=str(ti.id),
+        approval=approval,
+        generation=ti.max_tries,
     )
 
 
-def _put(cloud: CloudPort, record: Record, stored: ApprovalAnswer) -> None:
-    cloud.artifacts.overwrite(record.uri(ApprovalAnswer), stored.to_bytes(), "application/json")
+def _question(record: Record, context: Context) -> ApprovalAnswer:
+    """Return the same with the question as it is asked now."""
+    decision, checks = record.read_document(Decision), record.read_document(Checks)
+    question = approvals.question_digest(decision, approvals.warnings(decision, checks))
+    return _stored(record, context).model_copy(update={"question": question})
+
+
+def _last(cloud: CloudPort, record: Record) -> tuple[ApprovalAnswer | None, int]:
+    """Return the last question, or its answer, and the object's generation."""
+    uri = record.uri(ApprovalAnswer)
+    data, generation = cloud.artifacts.read_generation(uri)
+    return (ApprovalAnswer.parse(data, uri) if generation else None), generation
+
+
+def _put_over(cloud: CloudPort, record: Record, stored: ApprovalAnswer, generation: int) -> int:
+    """Write over what was read, of this generation; return the new one.
+
+    Raises:
+        ConflictError: It is there no more.
+    """
+    uri = record.uri(ApprovalAnswer)
+    written = cloud.artifacts.write_if(uri, stored.to_bytes(), generation)
+    if written is None:
+        raise ConflictError(uri, "written meanwhile", "this try's question", "Answer the newest question")
+    return written
