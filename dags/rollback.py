@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, get_parsing_context
+from airflow.sdk import DAG, chain, get_parsing_context
 
 from retraining.core.naming import dags as dag_names
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, plain_name
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import rollback_params
+from retraining.operators.deployment.rollback_end import EndRollbackOperator
 from retraining.operators.deployment.version_rollback import RollBackOperator
 from retraining.operators.report.models_page import RefreshModelsPageOperator
 
@@ -28,7 +29,7 @@ GIVEN_UP_AFTER = timedelta(hours=3)  # longer than a deployment is waited for, w
 
 
 def rollback_dag() -> DAG:
-    """Two tasks: the model's rollout says how far the first came; the second shows it."""
+    """Make the DAG: the model's rollout says how far `roll_back` came, `show` shows it, `end` settles what is left."""
     with DAG(
         dag_id=DAG_ID,
         description="Gives an earlier version of a model the traffic back",
@@ -41,7 +42,9 @@ def rollback_dag() -> DAG:
         tags=["rollback"],
     ) as dag:
         roll_back = RollBackOperator(task_id="roll_back", timeout=GIVEN_UP_AFTER.total_seconds())
-        roll_back >> RefreshModelsPageOperator(task_id="show", model="{{ params.model }}")
+        show = RefreshModelsPageOperator(task_id="show", model="{{ params.model }}")
+        # Also when a person ends the run: `roll_back` may live on. `show` stays the leaf that the run's state follows.
+        chain(roll_back, show, EndRollbackOperator(task_id="end").as_teardown())
     return dag
 
 

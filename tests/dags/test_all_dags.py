@@ -122,6 +122,7 @@ def test_waiting_tasks_hold_no_slot(dags) -> None:
         "multivariate",
         "deploy",
         "roll_back",
+        "end",
         "cancel_jobs",
     }
     assert all(task.mode == "reschedule" for task in waiting)

@@ -16,6 +16,7 @@ from retraining.core.lineage.steps import Documents
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.rollback_end import EndRollbackOperator
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.deployment.version_rollback import RollBackOperator
 from retraining.operators.retention.left_deployments import end_deployment, find_deployments
@@ -481,6 +482,76 @@ def test_two_people_at_once_go_back_once(nights) -> None:
             break
         it._wake(it.rollback("previous", 2), task, MOST_WAKES, lambda done: done["words"])
         it.require_served(f"call {at} ({cloud.calls[at - 1]}): {other}", "1", "2")
+
+
+def seen(it: Nights) -> Any:
+    """What there is outside: traffic, machines, aliases."""
+    scene = it.scenes[-1]
+    aliases = {alias: scene.holder(alias) for alias in ("champion", "previous", "default")}
+    return scene.endpoint.traffic, scene.endpoint.deployed, list(it.cloud.endpoints.running), aliases
+
+
+def serving(it: Nights) -> None:
+    """Version 2 is champion after version 1, by their rollouts."""
+
+
+def without_rollout(it: Nights) -> None:
+    """The same, and no document says how it came to it."""
+    del it.cloud.artifacts.objects[storage.rollout_uri(SETTINGS_BUCKET, "flight_delays")]
+
+
+def deploying(it: Nights) -> None:
+    """The machines of a third version are on their way."""
+    it.cloud.endpoints.ready = False
+    assert it.deploy(it.register(), wakes=2) == "under way"
+    it.cloud.endpoints.ready = True
+
+
+def taken_away(it: Nights) -> None:
+    """The version before is deployed no more: its machines have to come first."""
+    it.cloud.endpoints.undeploy(it.scenes[0].endpoint, deployed_model_id(RUN_KEYS[0]))
+
+
+def outlive(it: Nights, run: Any, at: int, look: Any, *, after: bool = False) -> DyingCloud:
+    """A poke of `roll_back`, at one call of which the run is ended, and looked at."""
+
+    def end() -> None:
+        task = EndRollbackOperator(task_id="end", cloud=it.cloud.connect)
+        assert it._wake(run, task, MOST_WAKES, lambda _: "ended") == "ended"
+        look()
+
+    cloud = DyingCloud(it.cloud, at, after=after, instead=end)
+    it._wake(run, RollBackOperator(task_id="roll_back", retries=3, cloud=cloud.connect), 1, lambda done: done["words"])
+    return cloud
+
+
+def test_a_rollback_that_outlived_its_run_pauses_nothing(nights) -> None:
+    """It had read how far the change of the champion was, and no more, when its run ended."""
+    it = nights()
+    run = it.rollback("previous", 1)
+    run.params["pause_until"] = "7 days"
+    outlive(it, run, 2, lambda: None)
+    assert not [uri for uri in it.cloud.artifacts.objects if uri == storage.pause_uri(SETTINGS_BUCKET, "flight_delays")]
+
+
+@pytest.mark.parametrize("state", [serving, without_rollout, deploying, taken_away], ids=lambda state: state.__name__)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_rollback_that_outlived_its_run_changes_nothing(nights, state: Any, after: bool) -> None:
+    """A person ends its run at each call of its process, which lives on: nothing outside changes any more."""
+    for at in range(1, 200):
+        it = nights()
+        state(it)
+        then: list[Any] = []
+        cloud = outlive(it, it.rollback("previous", 1), at, lambda it=it, then=then: then.append(seen(it)), after=after)
+        if not then:
+            assert at > 15
+            break
+        if at == 1 and not after:
+            continue  # it has not read a thing: Airflow begins no task of a run that has ended
+        where = f"call {at} ({cloud.calls[at - 1]})"
+        assert [seen(it)] == then, where
+        assert sum(it.scenes[-1].endpoint.traffic.values()) == 100, where
+        assert it.rollout().state == "ended" or state is deploying, where
 
 
 @pytest.mark.parametrize(

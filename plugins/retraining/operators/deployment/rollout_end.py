@@ -63,8 +63,20 @@ def fence_off(cloud: CloudPort, record: Record, dag_run: str) -> None:
     if rollout is not None:
         state.fence_off()
         return
-    # The model's first: there is no document yet that it could be fenced off by.
-    plan, champion = record.read_document(Plan), cloud.registry.find_by_alias(registration.model, vertex.CHAMPION)
+    write_unbegun(cloud, state, record.read_document(Plan), registration, dag_run)
+
+
+def write_unbegun(cloud: CloudPort, state: RolloutState, plan: Plan, registration: Registration, dag_run: str) -> None:
+    """Write a model's first rollout down as ended: there is no document yet that a process could be fenced off by.
+
+    Args:
+        cloud: The hooks.
+        state: As it was read: of none.
+        plan: Of the version's run.
+        registration: The version.
+        dag_run: Label of the DAG run that has ended.
+    """
+    champion = cloud.registry.find_by_alias(registration.model, vertex.CHAMPION)
     before = state_before(cloud, plan, cloud.endpoints.get(plan.model), champion)
     begun = rollouts.begun(plan, registration, None, before, dag_run, state.moment())
     with contextlib.suppress(OvertakenError):

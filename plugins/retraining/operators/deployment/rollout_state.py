@@ -32,6 +32,7 @@ class RolloutState:
     """
 
     def __init__(self, cloud: CloudPort, model: str) -> None:
+        self.model = model
         self._artifacts = cloud.artifacts
         self._clock = cloud.clock
         self._uri = storage.rollout_uri(cloud.settings.bucket, model)

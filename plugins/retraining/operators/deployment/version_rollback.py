@@ -34,8 +34,8 @@ from retraining.operators.record.run_record import Record
 if TYPE_CHECKING:
     from retraining.core.lineage.steps import Steps
 
-TRIES = 10
-"""Steps of one poke: each looks anew at what others have changed meanwhile."""
+AGAIN_S = 10.0
+"""Until the next poke, where somebody else changed the rollout meanwhile."""
 
 
 class RollBackOperator(TellsLineage, CloudSensor):
@@ -62,42 +62,50 @@ class RollBackOperator(TellsLineage, CloudSensor):
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Take the recorded rollback, or go on with it."""
-        asked = _asked(context)
-        if pause := _pause(asked, context["params"]["pause_until"]):
-            self._pause(cloud, pause)
-        if asked.to == rollbacks.STAY:
-            return PokeReturnValue(True, {"model": asked.model, "version_name": None, "words": "The champion stays."})
-        record = Record(cloud.artifacts, storage.rollback_uri(cloud.settings.bucket, asked.model, asked.name))
-        self.lineage_record = record
+        asked = asked_rollback(context)
         state = RolloutState(cloud, asked.model)
-        label = vertex.dag_run_label(context["ti"].dag_id, context["ti"].run_id)
-        done = record.find_document(Rollback)
-        for _ in range(TRIES):
-            if done is not None:
-                break
-            try:
-                found = _Change(cloud, asked, state, label).advance()
-            except OvertakenError as error:
-                self.log.warning("%s", error)
-                continue
-            if found is None:
-                return False
-            done = record.write_once(found)
+        # Before all else, and not again: once its run has been torn down, what this process read here allows nothing.
+        state.read_rollout()
+        self.lineage_record = rollback_record(cloud, asked)
+        try:
+            if pause := _pause(asked, context["params"]["pause_until"]):
+                self._pause(cloud, state, pause)
+            if asked.to == rollbacks.STAY:
+                return PokeReturnValue(
+                    True, {"model": asked.model, "version_name": None, "words": "The champion stays."}
+                )
+            done = self._go_on(cloud, context, asked, state)
+        except OvertakenError as error:
+            self.log.warning("%s", error)
+            self.poke_interval = min(self.poke_interval, AGAIN_S)
+            return False
         if done is None:
             return False
-        last = state.read_rollout()
-        if last is not None and last.rollback == asked.name:
-            close_rollout(state)
         if endpoint := cloud.endpoints.get(asked.model):
             push_link(self, context, EndpointLink, console.endpoint_address(endpoint.name))
         self.log.info(done.words)
-        tell(lambda: cloud, context, lambda: notices.of_rollback(done, run_of(context)), record.folder_uri)
+        folder = self.lineage_record.folder_uri
+        tell(lambda: cloud, context, lambda: notices.of_rollback(done, run_of(context)), folder)
         return PokeReturnValue(True, {"model": done.model, "version_name": done.version_name, "words": done.words})
 
-    def _pause(self, cloud: CloudPort, pause: Pause) -> None:
+    def _go_on(self, cloud: CloudPort, context: Context, asked: AskedRollback, state: RolloutState) -> Rollback | None:
+        """Return the recorded rollback, or bring it as far as it comes now; None: the next poke goes on."""
+        record = rollback_record(cloud, asked)
+        done = record.find_document(Rollback)
+        if done is None:
+            found = _Change(cloud, asked, state, dag_run_label(context)).advance()
+            if found is None:
+                return None
+            done = record.write_once(found)
+        if state.found is not None and state.found.rollback == asked.name:
+            close_rollout(state)
+        return done
+
+    def _pause(self, cloud: CloudPort, state: RolloutState, pause: Pause) -> None:
         require_own_bucket(cloud)
         if pause.model not in (known := _known()):
             rollbacks.require_versions(pause.model, cloud.registry.list_versions(pause.model), known)
+        state.require_unchanged()
         store_pause(cloud, pause)
         self.log.info(pauses.explain_pause(pause))
 
@@ -124,7 +132,7 @@ class _Change:
         Raises:
             OvertakenError: Somebody else changed the rollout: what follows from it is to be read.
         """
-        asked, last = self._asked, self._state.read_rollout()
+        asked, last = self._asked, self._state.found
         champion = self._cloud.registry.find_by_alias(asked.model, vertex.CHAMPION)
         if last is not None and last.rollback == asked.name:
             return self._go_back(last, champion)
@@ -173,7 +181,17 @@ def _known() -> list[str]:
     return [plain_name(path) for path in find_specs(include_path())]
 
 
-def _asked(context: Context) -> AskedRollback:
+def rollback_record(cloud: CloudPort, asked: AskedRollback) -> Record:
+    """Return the folder of a rollback's document."""
+    return Record(cloud.artifacts, storage.rollback_uri(cloud.settings.bucket, asked.model, asked.name))
+
+
+def dag_run_label(context: Context) -> str:
+    """Return the label of the DAG run, which its rollout has."""
+    return vertex.dag_run_label(context["ti"].dag_id, context["ti"].run_id)
+
+
+def asked_rollback(context: Context) -> AskedRollback:
     """Return what the form and Airflow say."""
     dag_run, params = context["dag_run"], context["params"]
     return AskedRollback(
