@@ -120,6 +120,7 @@ def test_waiting_tasks_hold_no_slot(dags) -> None:
         "evaluate",
         "predict",
         "multivariate",
+        "register",
         "deploy",
         "roll_back",
         "end",

@@ -84,7 +84,7 @@ def ask(scene: Scene) -> RequestApprovalOperator:
     )
 
 
-def wait(run: Any, ask: RequestApprovalOperator, **whose: int) -> BaseException:
+def wait(run: Any, ask: RequestApprovalOperator, **whose: int) -> Any:
     """What the task asks of Airflow in place of an answer of its own."""
     context = run.context(ask, **whose)
     context["task_instance"] = SimpleNamespace(id="1")

@@ -13,8 +13,10 @@ from google.api_core.exceptions import ServiceUnavailable
 from retraining.core.documents import Served
 from retraining.core.errors import JobError
 from retraining.core.promotion import rollouts
+from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from tests.support.airflow_release import AirflowRescheduleException
+from tests.support.scenes.deployment import Scene
 from tests.support.scenes.dying_night import Night, promoted_night, require_as_before, require_served
 
 SERVICES = ("artifacts", "registry", "endpoints", "serving_metrics", "warehouse")
@@ -28,10 +30,11 @@ class Away:
         clock: The time.
         at: Number of the call.
         lasts: From then on.
+        lost: Whether that call is done, and only its answer is lost.
     """
 
-    def __init__(self, service: Any, clock: Any, at: int, lasts: timedelta) -> None:
-        self._service, self._clock, self._at, self._lasts = service, clock, at, lasts
+    def __init__(self, service: Any, clock: Any, at: int, lasts: timedelta, *, lost: bool = False) -> None:
+        self._service, self._clock, self._at, self._lasts, self._lost = service, clock, at, lasts, lost
         self.calls = 0
         self.since: datetime | None = None
 
@@ -45,6 +48,8 @@ class Away:
             self.calls += 1
             if self.calls == self._at:
                 self.since = self._clock.now()
+                if self._lost:
+                    method(*args, **kwargs)
             if self.since is not None and self._clock.now() - self.since < self._lasts:
                 raise ServiceUnavailable(f"{name}: the service is away")
             return method(*args, **kwargs)
@@ -103,6 +108,37 @@ def test_ten_minutes_without_a_service_are_waited_for(night, service: str) -> No
         assert len(it.scene.cloud.endpoints.deploys) == 1, f"{service}, call {at}"
         (step,) = it.scene.read("deployment")["steps"]
         assert [gate["passed"] for gate in step["gates"]] == [True, True, True, None], f"{service}, call {at}"
+    else:
+        raise AssertionError("it never ends")
+
+
+def register(scene: Scene, run: Any, cloud: Any, wakes: int = 400) -> bool:
+    """Wake the task `register` each minute until it ends; any error is one of its tries, and fails this."""
+    task = RegisterModelOperator(task_id="register", run_uri=scene.folder, retries=0, cloud=cloud.connect)
+    for _ in range(wakes):
+        scene.cloud.clock.sleep(60)
+        try:
+            run.execute(task)
+        except AirflowRescheduleException:
+            continue
+        return True
+    return False
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["away", "answer lost"])
+@pytest.mark.parametrize("service", ["artifacts", "registry", "model_files"])
+def test_hours_without_the_registry_or_storage_are_waited_for(make_run, service: str, lost: bool) -> None:
+    """From each of the registration's calls on, as long as a deployment would wait: one upload, one version."""
+    for at in range(1, 100):
+        scene = Scene()
+        away = Away(getattr(scene.cloud, service), scene.cloud.clock, at, rollouts.OUTAGE_LASTS, lost=lost)
+        assert register(scene, make_run(), Disturbed(scene.cloud, **{service: away})), f"{service}, call {at}"
+        if away.since is None:
+            assert at > 1
+            break
+        assert len(scene.cloud.registry.uploads) == 1, f"{service}, call {at}"
+        assert list(scene.cloud.registry.versions) == ["1"], f"{service}, call {at}"
+        assert scene.read("registration")["aliases"] == ["challenger", "default"], f"{service}, call {at}"
     else:
         raise AssertionError("it never ends")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow.sdk import Context
+from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Decision, Evaluation, Plan, Registration, Report
 from retraining.core.naming import console, serving, storage, vertex
@@ -13,10 +13,11 @@ from retraining.core.promotion.deployments import require_reported_model
 from retraining.core.promotion.model_evaluations import model_evaluation, slice_batches
 from retraining.core.promotion.schemata import schema_files
 from retraining.core.promotion.versions import Version
-from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort, RegistryPort
 from retraining.hooks.registry import Upload
-from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
+from retraining.hooks.session import is_outage
+from retraining.operators.airflow.boundary import sleep_over
+from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import ModelVersionLink, push_link
 from retraining.operators.deployment.card import write_card
 from retraining.operators.deployment.version_upload import upload_once
@@ -24,10 +25,11 @@ from retraining.operators.record.ownership import require_own_model
 from retraining.operators.record.run_record import Record
 
 
-class RegisterModelOperator(RunTask, CloudOperator):
+class RegisterModelOperator(RunTask, CloudSensor):
     """Register the run's model as a version; a promoted one becomes `challenger`, a backfilled one `as-of-YYYYMMDD`.
 
-    Ours instead of the provider's `UploadModelOperator`: a retry of that one makes another version.
+    Ours instead of the provider's `UploadModelOperator`: a retry of that one makes another version. It sleeps over an
+    outage as `deploy` does, and finds its upload again.
 
     Returns:
         `{version_name, aliases}`.
@@ -35,7 +37,8 @@ class RegisterModelOperator(RunTask, CloudOperator):
 
     operator_extra_links = (ModelVersionLink(),)
 
-    def act(self, cloud: CloudPort, context: Context) -> XCom:
+    @sleep_over(is_outage)
+    def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue:
         """Upload the model once, give it its aliases, write it down."""
         record = self.record(cloud, context)
         registration = self._find_registration(cloud, record)
@@ -63,7 +66,8 @@ class RegisterModelOperator(RunTask, CloudOperator):
         write_card(cloud, record, registration)
         push_link(self, context, ModelVersionLink, console.version_address(registration.version_name))
         self.log.info("%s with aliases %s", registration.version_name, ", ".join(registration.aliases) or "none")
-        return {"version_name": registration.version_name, "aliases": list(registration.aliases)}
+        named = {"version_name": registration.version_name, "aliases": list(registration.aliases)}
+        return PokeReturnValue(True, named)
 
     def _find_registration(self, cloud: CloudPort, record: Record) -> Registration | None:
         """Find what an earlier try registered; nothing of a version that is gone, so that it is registered again."""
