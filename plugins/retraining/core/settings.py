@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 
 from retraining.core.errors import SettingsError
 from retraining.core.suggestions import suggest
+from retraining.core.untyped import Foreign
 
 PREFIX = "RETRAINING_"
 IMAGE_PATTERN = r"[^\s/@]+/[^\s@]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})"
@@ -25,6 +26,14 @@ SERVING_VERSION = "2.19.1"
 """Of TensorFlow Serving, the version that serves where no image is named."""
 
 
+def _listed(value: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in value.split(",") if each.strip())
+
+
+def _or_none(value: str) -> str | None:
+    return value or None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """One environment variable: its name, what it is, what it must look like, its default (None: required)."""
@@ -33,170 +42,144 @@ class Setting:
     description: str
     pattern: str
     example: str
-    default: str | None = None
+    default: str | None
+    read: Callable[[str], Foreign]
 
 
-SETTINGS: dict[str, Setting] = {
-    "project": Setting(
-        variable="RETRAINING_PROJECT",
-        description="Google Cloud project that everything lives in",
-        pattern=r"[a-z][a-z0-9.:-]{4,62}[a-z0-9]",
-        example="my-project",
-    ),
-    "region": Setting(
-        variable="RETRAINING_REGION",
-        description="Region of Vertex AI, the bucket and the dataset",
-        pattern=r"[a-z]+-[a-z]+\d+",
-        example="us-central1",
-    ),
-    "bucket": Setting(
-        variable="RETRAINING_BUCKET",
-        description="Bucket for the runs' documents, shards and models, without gs://",
-        pattern=r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]",
-        example="my-retraining",
-    ),
-    "results_bucket": Setting(
-        variable="RETRAINING_RESULTS_BUCKET",
-        description="Bucket below whose folder jobs/ the jobs write, without gs://; empty: RETRAINING_BUCKET",
-        pattern=r"([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])?",
-        example="my-retraining-results",
-        default="",
-    ),
-    "dataset": Setting(
-        variable="RETRAINING_DATASET",
-        description="BigQuery dataset for run tables and request logs",
-        pattern=r"[A-Za-z0-9_]{1,1024}",
-        example="retraining",
-    ),
-    "trainer_image": Setting(
-        variable="RETRAINING_TRAINER_IMAGE",
-        description="Container image of the trainer, by digest or tag",
-        pattern=IMAGE_PATTERN,
-        example="us-central1-docker.pkg.dev/my-project/retraining/trainer:0.2.0",
-    ),
-    "trainer_package": Setting(
-        variable="RETRAINING_TRAINER_PACKAGE",
-        description="Source distribution of the trainer (make sdist) for pre-built containers; empty: none",
-        pattern=r"(gs://[a-z0-9][a-z0-9._-]*/\S+\.tar\.gz)?",
-        example="gs://my-retraining/packages/trainer-0.2.0.tar.gz",
-        default="",
-    ),
-    "serving_image": Setting(
-        variable="RETRAINING_SERVING_IMAGE",
-        description="TensorFlow Serving's image or a pre-built container; empty: the mirror in the project's registry",
-        pattern=f"({IMAGE_PATTERN})?",
-        example="us-central1-docker.pkg.dev/my-project/retraining/tensorflow-serving:2.19.1",
-        default="",
-    ),
-    "environment": Setting(
-        variable="RETRAINING_ENVIRONMENT",
-        description="Name of this Airflow environment among those that share the project; empty: the bucket's name",
-        pattern=r"([a-z0-9][a-z0-9._-]{0,221})?",
-        example="production",
-        default="",
-    ),
-    "gcp_conn_id": Setting(
-        variable="RETRAINING_GCP_CONN_ID",
-        description="Airflow connection that says who calls Google Cloud",
-        pattern=r"\S+",
-        example="google_cloud_default",
-        default="google_cloud_default",
-    ),
-    "service_account": Setting(
-        variable="RETRAINING_SERVICE_ACCOUNT",
-        description="Service account the jobs run as; empty: Vertex AI's own",
-        pattern=r"([^@\s]+@[^@\s]+)?",
-        example="trainer@my-project.iam.gserviceaccount.com",
-        default="",
-    ),
-    "max_bytes_billed": Setting(
-        variable="RETRAINING_MAX_BYTES_BILLED",
-        description="Bytes that one statement on BigQuery may read; a larger one is refused before it costs anything",
-        pattern=r"[1-9]\d{6,17}",
-        example="1000000000000",
-        default="10000000000000",
-    ),
-    "wake_interval_s": Setting(
-        variable="RETRAINING_WAKE_INTERVAL_S",
-        description="Seconds a waiting task sleeps, without a worker slot, between two looks at its job",
-        pattern=r"[1-9]\d{0,4}",
-        example="60",
-        default="60",
-    ),
-    "watch_s": Setting(
-        variable="RETRAINING_WATCH_S",
-        description="Seconds a task watches its job in one wake before it gives its slot back",
-        pattern=r"\d{1,5}",
-        example="10",
-        default="10",
-    ),
-    "notify_owners": Setting(
-        variable="RETRAINING_NOTIFY_OWNERS",
-        description="E-mail addresses, with commas, of who is told of models that name no owners; empty: nobody",
-        pattern=f"({EMAIL_PATTERN}(\\s*,\\s*{EMAIL_PATTERN})*)?",
-        example="ml-team@example.com",
-        default="",
-    ),
-    "notify_channels": Setting(
-        variable="RETRAINING_NOTIFY_CHANNELS",
-        description="Airflow connections, with commas, of the webhooks that are told of models that name none",
-        pattern=f"({CONNECTION_PATTERN}(\\s*,\\s*{CONNECTION_PATTERN})*)?",
-        example="slack_retraining",
-        default="",
-    ),
-    "notify_smtp_conn_id": Setting(
-        variable="RETRAINING_NOTIFY_SMTP_CONN_ID",
-        description="Airflow connection of the mail server",
-        pattern=CONNECTION_PATTERN,
-        example="smtp_default",
-        default="smtp_default",
-    ),
-    "runbook_url": Setting(
-        variable="RETRAINING_RUNBOOK_URL",
-        description="Address of docs/operations.md as people read it, for messages to link to; empty: they name it",
-        pattern=r"(https?://\S+)?",
-        example="https://git.example.com/retraining/docs/operations.md",
-        default="",
-    ),
-    "data_days": Setting(
-        variable="RETRAINING_DATA_DAYS",
-        description="First and last day of a model's data that ended, for models without data.days; empty: none",
-        pattern=rf"({_DAYS_OF_MODEL}(,{_DAYS_OF_MODEL})*)?",
-        example="flight_delays=2013-01-01/2013-12-31",
-        default="",
-    ),
-}
+def _setting(
+    description: str, pattern: str, example: str, default: str | None = None, read: Callable[[str], Foreign] = str
+) -> Foreign:
+    """Return a field of `Settings`, which has any type, read from the environment variable of its name."""
+    about = {"description": description, "pattern": pattern, "example": example, "default": default, "read": read}
+    return field(metadata=about) if default is None else field(default=read(default), metadata=about)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Values of `SETTINGS`; times in seconds. `service_account` None: the job runs as Vertex AI's own account.
+    """Where things are; times in seconds. `service_account` None: the job runs as Vertex AI's own account.
 
-    `results_bucket` is `bucket` where none is named.
+    Where nothing names them, the environment is called as the bucket, results go there too, and the mirror serves.
     """
 
-    project: str
-    region: str
-    bucket: str
-    dataset: str
-    trainer_image: str
-    trainer_package: str | None
-    serving_image: str
-    environment: str
-    gcp_conn_id: str
-    service_account: str | None
-    max_bytes_billed: int
-    wake_interval_s: int
-    watch_s: int
-    results_bucket: str = ""
-    notify_owners: tuple[str, ...] = ()
-    notify_channels: tuple[str, ...] = ()
-    notify_smtp_conn_id: str = "smtp_default"
-    runbook_url: str | None = None
+    project: str = _setting(
+        "Google Cloud project that everything lives in", r"[a-z][a-z0-9.:-]{4,62}[a-z0-9]", "my-project"
+    )
+    region: str = _setting("Region of Vertex AI, the bucket and the dataset", r"[a-z]+-[a-z]+\d+", "us-central1")
+    bucket: str = _setting(
+        "Bucket for the runs' documents, shards and models, without gs://",
+        r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]",
+        "my-retraining",
+    )
+    results_bucket: str = _setting(
+        "Bucket below whose folder jobs/ the jobs write, without gs://; empty: RETRAINING_BUCKET",
+        r"([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])?",
+        "my-retraining-results",
+        default="",
+    )
+    dataset: str = _setting("BigQuery dataset for run tables and request logs", r"[A-Za-z0-9_]{1,1024}", "retraining")
+    trainer_image: str = _setting(
+        "Container image of the trainer, by digest or tag",
+        IMAGE_PATTERN,
+        "us-central1-docker.pkg.dev/my-project/retraining/trainer:0.2.0",
+    )
+    trainer_package: str | None = _setting(
+        "Source distribution of the trainer (make sdist) for pre-built containers; empty: none",
+        r"(gs://[a-z0-9][a-z0-9._-]*/\S+\.tar\.gz)?",
+        "gs://my-retraining/packages/trainer-0.2.0.tar.gz",
+        default="",
+        read=_or_none,
+    )
+    serving_image: str = _setting(
+        "TensorFlow Serving's image or a pre-built container; empty: the mirror in the project's registry",
+        f"({IMAGE_PATTERN})?",
+        "us-central1-docker.pkg.dev/my-project/retraining/tensorflow-serving:2.19.1",
+        default="",
+    )
+    environment: str = _setting(
+        "Name of this Airflow environment among those that share the project; empty: the bucket's name",
+        r"([a-z0-9][a-z0-9._-]{0,221})?",
+        "production",
+        default="",
+    )
+    gcp_conn_id: str = _setting(
+        "Airflow connection that says who calls Google Cloud",
+        r"\S+",
+        "google_cloud_default",
+        default="google_cloud_default",
+    )
+    service_account: str | None = _setting(
+        "Service account the jobs run as; empty: Vertex AI's own",
+        r"([^@\s]+@[^@\s]+)?",
+        "trainer@my-project.iam.gserviceaccount.com",
+        default="",
+        read=_or_none,
+    )
+    max_bytes_billed: int = _setting(
+        "Bytes that one statement on BigQuery may read; a larger one is refused before it costs anything",
+        r"[1-9]\d{6,17}",
+        "1000000000000",
+        default="10000000000000",
+        read=int,
+    )
+    wake_interval_s: int = _setting(
+        "Seconds a waiting task sleeps, without a worker slot, between two looks at its job",
+        r"[1-9]\d{0,4}",
+        "60",
+        default="60",
+        read=int,
+    )
+    watch_s: int = _setting(
+        "Seconds a task watches its job in one wake before it gives its slot back",
+        r"\d{1,5}",
+        "10",
+        default="10",
+        read=int,
+    )
+    notify_owners: tuple[str, ...] = _setting(
+        "E-mail addresses, with commas, of who is told of models that name no owners; empty: nobody",
+        f"({EMAIL_PATTERN}(\\s*,\\s*{EMAIL_PATTERN})*)?",
+        "ml-team@example.com",
+        default="",
+        read=_listed,
+    )
+    notify_channels: tuple[str, ...] = _setting(
+        "Airflow connections, with commas, of the webhooks that are told of models that name none",
+        f"({CONNECTION_PATTERN}(\\s*,\\s*{CONNECTION_PATTERN})*)?",
+        "slack_retraining",
+        default="",
+        read=_listed,
+    )
+    notify_smtp_conn_id: str = _setting(
+        "Airflow connection of the mail server", CONNECTION_PATTERN, "smtp_default", default="smtp_default"
+    )
+    runbook_url: str | None = _setting(
+        "Address of docs/operations.md as people read it, for messages to link to; empty: they name it",
+        r"(https?://\S+)?",
+        "https://git.example.com/retraining/docs/operations.md",
+        default="",
+        read=_or_none,
+    )
+    data_days: str = _setting(
+        "First and last day of a model's data that ended, for models without data.days; empty: none",
+        rf"({_DAYS_OF_MODEL}(,{_DAYS_OF_MODEL})*)?",
+        "flight_delays=2013-01-01/2013-12-31",
+        default="",
+    )
 
     def __post_init__(self) -> None:
-        if not self.results_bucket:
-            object.__setattr__(self, "results_bucket", self.bucket)
+        derived = {
+            "results_bucket": self.bucket,
+            "environment": self.bucket,
+            "serving_image": mirrored_image(self.project, self.region),
+        }
+        for name, value in derived.items():
+            if not getattr(self, name):
+                object.__setattr__(self, name, value)
+
+
+SETTINGS: dict[str, Setting] = {
+    each.name: Setting(variable=PREFIX + each.name.upper(), **each.metadata) for each in fields(Settings)
+}
 
 
 def load(environ: Mapping[str, str]) -> Settings:
@@ -216,30 +199,7 @@ def load(environ: Mapping[str, str]) -> Settings:
             "every variable with a fitting value",
             "Set them in Composer's environment variables, or locally with: python -m localcloud env",
         )
-    return Settings(
-        project=values["project"],
-        region=values["region"],
-        bucket=values["bucket"],
-        results_bucket=values["results_bucket"],
-        dataset=values["dataset"],
-        trainer_image=values["trainer_image"],
-        trainer_package=values["trainer_package"] or None,
-        serving_image=values["serving_image"] or mirrored_image(values["project"], values["region"]),
-        environment=values["environment"] or values["bucket"],
-        gcp_conn_id=values["gcp_conn_id"],
-        service_account=values["service_account"] or None,
-        max_bytes_billed=int(values["max_bytes_billed"]),
-        wake_interval_s=int(values["wake_interval_s"]),
-        watch_s=int(values["watch_s"]),
-        notify_owners=_listed(values["notify_owners"]),
-        notify_channels=_listed(values["notify_channels"]),
-        notify_smtp_conn_id=values["notify_smtp_conn_id"],
-        runbook_url=values["runbook_url"] or None,
-    )
-
-
-def _listed(value: str) -> tuple[str, ...]:
-    return tuple(each.strip() for each in value.split(",") if each.strip())
+    return Settings(**{name: SETTINGS[name].read(value) for name, value in values.items()})
 
 
 def mirrored_image(project: str, region: str) -> str:
