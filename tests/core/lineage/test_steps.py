@@ -15,10 +15,7 @@ from retraining.core.lineage import datasets
 from retraining.core.lineage.datasets import Dataset
 from retraining.core.lineage.record_facet import NAME, PRODUCER, SCHEMA_URL
 from retraining.core.lineage.steps import (
-    MONITOR_STEPS,
-    ROLLBACK_STEPS,
-    RUN_STEPS,
-    SCORING_STEPS,
+    STEPS,
     Documents,
     Lineage,
     Steps,
@@ -69,7 +66,7 @@ WHOLE = [
 SCORED = [*map(example, ["scoring_plan__query", "scoring_input__one_row", "predictions__timed", "scoring__day"])]
 
 
-def tell(task_id: str, found: list[Any], steps: Steps = RUN_STEPS) -> Lineage:
+def tell(task_id: str, found: list[Any], steps: Steps = STEPS["run"]) -> Lineage:
     """What a task tells, of those documents that it reads."""
     kinds = steps.kinds_read(task_id)
     lineage = steps.describe(task_id, Documents([each for each in found if type(each) in kinds]))
@@ -103,7 +100,7 @@ def test_each_task_of_a_run_tells_what_it_read_and_wrote(task_id: str, inputs: A
     assert (names(flow.inputs), names(flow.outputs)) == (inputs, outputs)
 
 
-@pytest.mark.parametrize("task_id", [*RUN_STEPS.by_task, "report"])
+@pytest.mark.parametrize("task_id", [*STEPS["run"].by_task, "report"])
 def test_a_task_that_came_to_nothing_tells_no_output(task_id: str) -> None:
     """Its run's plan is all that there is."""
     assert tell(task_id, [PLAN]).flow.outputs == ()
@@ -111,7 +108,7 @@ def test_a_task_that_came_to_nothing_tells_no_output(task_id: str) -> None:
 
 def test_a_run_without_a_plan_tells_nothing() -> None:
     """It is not known which run it is."""
-    assert RUN_STEPS.describe("train", Documents([])) is None
+    assert STEPS["run"].describe("train", Documents([])) is None
 
 
 def test_columns_and_counts_are_told() -> None:
@@ -163,7 +160,7 @@ def test_a_scoring_tells_its_source_version_and_destination() -> None:
     """From task to task without a gap."""
     plan, made, answered, done = SCORED
     version = (VERTEX, plan.version.version_name)
-    flows = {task_id: tell(task_id, SCORED, SCORING_STEPS).flow for task_id in ("snapshot", "predict", "write")}
+    flows = {task_id: tell(task_id, SCORED, STEPS["scoring"]).flow for task_id in ("snapshot", "predict", "write")}
     assert flows["snapshot"].sql == plan.source.query.sql
     assert {task_id: (names(flow.inputs), names(flow.outputs)) for task_id, flow in flows.items()} == {
         "snapshot": ([], [("bigquery", made.table)]),
@@ -176,34 +173,34 @@ def test_a_scoring_tells_its_source_version_and_destination() -> None:
 def test_a_rollback_tells_the_version_and_the_endpoint() -> None:
     """Of no run: it made no model. Where a first version was stopped nothing serves."""
     done = example("rollback__previous")
-    told = tell("roll_back", [done], ROLLBACK_STEPS)
+    told = tell("roll_back", [done], STEPS["rollback"])
     place = done.version_name.partition("/models/")[0]
     endpoint = (VERTEX, f"{place}/endpoints/{done.model.replace('_', '-')}")
     assert (names(told.flow.inputs), names(told.flow.outputs)) == ([(VERTEX, done.version_name)], [endpoint])
     assert told.record is None
     stopped = done.model_copy(update={"version_name": None})
-    assert tell("roll_back", [stopped], ROLLBACK_STEPS).flow == type(told.flow)()
+    assert tell("roll_back", [stopped], STEPS["rollback"]).flow == type(told.flow)()
 
 
 def test_the_monitor_tells_the_request_log_that_it_read() -> None:
     """Without an endpoint there is none."""
     watched = example("signals__skew")
-    flow = tell("measure", [watched], MONITOR_STEPS).flow
+    flow = tell("measure", [watched], STEPS["monitor"]).flow
     assert (names(flow.inputs), flow.outputs) == ([("bigquery", watched.log_table)], ())
-    assert tell("measure", [example("signals__no_endpoint")], MONITOR_STEPS).flow.inputs == ()
+    assert tell("measure", [example("signals__no_endpoint")], STEPS["monitor"]).flow.inputs == ()
 
 
 def test_the_decision_reads_signals_and_writes_the_ledger() -> None:
     """The row's document, and its table in the dataset of the request log."""
     watched, row = example("signals__skew"), example("ledger__retrain")
     folder = "late/monitor/20131120t030000z-01234567"
-    flow = tell("decide", [watched, row], MONITOR_STEPS).flow
+    flow = tell("decide", [watched, row], STEPS["monitor"]).flow
     assert names(flow.inputs) == [(BUCKET, f"{folder}/signals.json")]
     table = f"{watched.log_table.rpartition('.')[0]}.retraining_ledger"
     assert names(flow.outputs) == [(BUCKET, f"{folder}/ledger.json"), ("bigquery", table)]
-    unlogged = tell("decide", [example("signals__no_endpoint"), row], MONITOR_STEPS).flow
+    unlogged = tell("decide", [example("signals__no_endpoint"), row], STEPS["monitor"]).flow
     assert names(unlogged.outputs) == [(BUCKET, f"{folder}/ledger.json")]
-    assert tell("decide", [watched], MONITOR_STEPS).flow == type(flow)()
+    assert tell("decide", [watched], STEPS["monitor"]).flow == type(flow)()
 
 
 def test_the_classifier_reads_the_request_log_and_writes_its_sample() -> None:
@@ -211,18 +208,18 @@ def test_the_classifier_reads_the_request_log_and_writes_its_sample() -> None:
     watched, asked, found = (
         example(name) for name in ("signals__skew", "multivariate_request__two_features", "multivariate__drifted")
     )
-    flow = tell("multivariate", [watched, asked, found], MONITOR_STEPS).flow
+    flow = tell("multivariate", [watched, asked, found], STEPS["monitor"]).flow
     assert names(flow.inputs) == [("bigquery", watched.log_table)]
     assert names(flow.outputs)[0] == ("bigquery", asked.table)
     assert flow.outputs[0].rows == found.requests + found.examples
     assert flow.outputs[1].name.endswith("/multivariate.json")
-    failed = tell("multivariate", [watched, asked], MONITOR_STEPS).flow
+    failed = tell("multivariate", [watched, asked], STEPS["monitor"]).flow
     assert names(failed.outputs) == [("bigquery", asked.table)]
     assert failed.outputs[0].rows is None
-    assert tell("multivariate", [watched], MONITOR_STEPS).flow == type(flow)()
+    assert tell("multivariate", [watched], STEPS["monitor"]).flow == type(flow)()
 
 
-@pytest.mark.parametrize(("steps", "found"), [(RUN_STEPS, WHOLE), (SCORING_STEPS, SCORED)])
+@pytest.mark.parametrize(("steps", "found"), [(STEPS["run"], WHOLE), (STEPS["scoring"], SCORED)])
 def test_the_facet_is_as_its_schema_says(steps: Steps, found: list[Any]) -> None:
     """Of every task; and every field of the schema is one that some task tells."""
     validator = Draft202012Validator({**SCHEMA, "$ref": f"#/$defs/{NAME}"})
@@ -231,7 +228,7 @@ def test_the_facet_is_as_its_schema_says(steps: Steps, found: list[Any]) -> None
         facet = tell(task_id, found, steps).record | {"_producer": PRODUCER, "_schemaURL": SCHEMA_URL}
         validator.validate(facet)
         told |= set(facet)
-    expected = SCHEMA["$defs"][NAME]["properties" if steps is RUN_STEPS else "required"]
+    expected = SCHEMA["$defs"][NAME]["properties" if steps is STEPS["run"] else "required"]
     assert told == set(expected)
     assert f"{SCHEMA['$id']}#/$defs/{NAME}" == SCHEMA_URL
 

@@ -11,10 +11,11 @@ from typing import Any
 import attr
 import pytest
 
+from retraining.core.documents import ScoringPlan
 from retraining.core.lineage.record_facet import PRODUCER, SCHEMA_URL
-from retraining.core.lineage.steps import SCORING_STEPS
+from retraining.core.lineage.steps import STEPS
 from retraining.core.naming import bigquery
-from retraining.operators.airflow.lineage import TellsLineage
+from retraining.operators.airflow.lineage import LineageMixin
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.scoring.instances import SnapshotInstancesOperator
 from tests.support.fakes.cloud import FakeCloud
@@ -105,7 +106,7 @@ def test_a_task_that_did_nothing_tells_nothing(provider) -> None:
 
 def test_a_scoring_tells_by_its_own_plan() -> None:
     """Its tasks have the names of a run's."""
-    assert SnapshotInstancesOperator(task_id="snapshot").lineage_steps() is SCORING_STEPS
+    assert STEPS[SnapshotInstancesOperator(task_id="snapshot").lineage_steps].plan is ScoringPlan
 
 
 def test_what_goes_wrong_is_a_warning(snapshot, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
@@ -133,6 +134,6 @@ def test_nothing_of_lineage_is_imported_without_being_asked() -> None:
 
 def test_the_methods_are_those_that_the_provider_looks_for() -> None:
     """By name; that of a start is not among them, that of a failure is the provider's own way to the same method."""
-    assert [name for name in vars(TellsLineage) if name.startswith("get_openlineage")] == [
+    assert [name for name in vars(LineageMixin) if name.startswith("get_openlineage")] == [
         "get_openlineage_facets_on_complete"
     ]

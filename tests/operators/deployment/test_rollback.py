@@ -12,7 +12,7 @@ import pytest
 
 from retraining.core.documents import Rollback, Rollout
 from retraining.core.errors import ConflictError, JobError
-from retraining.core.lineage.steps import Documents
+from retraining.core.lineage.steps import STEPS, Documents
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.registration import RegisterModelOperator
@@ -595,6 +595,6 @@ def test_a_rollback_can_tell_its_lineage(nights) -> None:
     it._wake(it.rollback("previous", 1), task, MOST_WAKES, lambda done: done["words"])
     assert task.lineage_record is not None
     found = task.lineage_record.find_document(Rollback)
-    told = task.lineage_steps().describe("roll_back", Documents([found]))
+    told = STEPS[task.lineage_steps].describe("roll_back", Documents([found]))
     assert [each.name for each in told.flow.inputs] == [found.version_name]
     assert [each.name for each in told.flow.outputs] == [it.scenes[-1].endpoint.name]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from retraining.core.documents import Ledger, Signals
-from retraining.core.lineage.steps import Documents
+from retraining.core.lineage.steps import STEPS, Documents
 from retraining.operators.monitoring.decision import DecideRetrainingOperator
 from retraining.operators.monitoring.measurement import MeasureSignalsOperator
 from tests.support.fakes.cloud import FakeCloud
@@ -25,7 +25,7 @@ def test_a_look_without_an_endpoint_read_no_log(make_run: Any) -> None:
     assert task.lineage_record is not None
     watched = task.lineage_record.find_document(Signals)
     assert watched is not None
-    told = task.lineage_steps().describe("measure", Documents([watched]))
+    told = STEPS[task.lineage_steps].describe("measure", Documents([watched]))
     assert told is not None
     assert (told.flow.inputs, told.flow.outputs, told.record) == ((), (), None)
 
@@ -37,8 +37,8 @@ def test_a_decision_tells_its_row(make_run: Any) -> None:
     assert task.get_openlineage_facets_on_complete(None) is None
     ledger_uri = monitor.measured(0).execute(task)["ledger_uri"]
     assert task.lineage_record is not None
-    documents = [task.lineage_record.find_document(kind) for kind in task.lineage_steps().kinds_read("decide")]
-    told = task.lineage_steps().describe("decide", Documents(document for document in documents if document))
+    documents = [task.lineage_record.find_document(kind) for kind in STEPS[task.lineage_steps].kinds_read("decide")]
+    told = STEPS[task.lineage_steps].describe("decide", Documents(document for document in documents if document))
     assert told is not None
     assert ledger_uri.endswith(told.flow.outputs[0].name)
     assert Ledger in {type(document) for document in documents}

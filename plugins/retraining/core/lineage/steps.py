@@ -259,7 +259,7 @@ def _request_log(watched: Signals) -> tuple[Dataset, ...]:
     return (datasets.table(watched.log_table),) if watched.log_table else ()
 
 
-RUN_STEPS = Steps(
+_RUN_STEPS = Steps(
     plan=Plan,
     by_task={
         "snapshot": Step(reads=(Snapshot,), flow=_snapshot),
@@ -273,7 +273,7 @@ RUN_STEPS = Steps(
         "deploy": Step(reads=(Evaluation, Decision, Registration, Deployment), flow=_deploy),
     },
 )
-SCORING_STEPS = Steps(
+_SCORING_STEPS = Steps(
     plan=ScoringPlan,
     by_task={
         "snapshot": Step(reads=(ScoringInput,), flow=_snapshot_instances),
@@ -281,8 +281,8 @@ SCORING_STEPS = Steps(
         "write": Step(reads=(Predictions, ScoringResult), flow=_write),
     },
 )
-ROLLBACK_STEPS = Steps(plan=Rollback, by_task={"roll_back": Step(reads=(), flow=_roll_back)})
-MONITOR_STEPS = Steps(
+_ROLLBACK_STEPS = Steps(plan=Rollback, by_task={"roll_back": Step(reads=(), flow=_roll_back)})
+_MONITOR_STEPS = Steps(
     plan=Signals,
     by_task={
         "measure": Step(reads=(), flow=_measure),
@@ -290,3 +290,10 @@ MONITOR_STEPS = Steps(
         "decide": Step(reads=(Ledger,), flow=_decide_retraining),
     },
 )
+STEPS: Mapping[str, Steps] = {
+    "run": _RUN_STEPS,
+    "scoring": _SCORING_STEPS,
+    "rollback": _ROLLBACK_STEPS,
+    "monitor": _MONITOR_STEPS,
+}
+"""What the tasks of a DAG read and write, by what it does: the tasks' attribute `lineage_steps`."""

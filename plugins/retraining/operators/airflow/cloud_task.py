@@ -18,7 +18,7 @@ from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnVal
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import fail_for_good
-from retraining.operators.airflow.lineage import TellsLineage
+from retraining.operators.airflow.lineage import LineageMixin
 from retraining.operators.record.ownership import own_run
 from retraining.operators.record.run_record import RUN_URI, Record
 
@@ -85,7 +85,7 @@ class CloudSensor(CloudTask, BaseSensorOperator):
         raise NotImplementedError
 
 
-class RunTask(TellsLineage, CloudTask):
+class RunTask(LineageMixin, CloudTask):
     """A task that works in a run's folder of documents.
 
     Args:

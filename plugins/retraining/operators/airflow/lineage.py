@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Literal
 
 from retraining.operators.record.run_record import Record
 
-if TYPE_CHECKING:
-    from retraining.core.lineage.steps import Steps
-
+DagSteps = Literal["run", "scoring", "rollback", "monitor"]
 LOGGER = logging.getLogger(__name__)
 
 
-class TellsLineage:
+class LineageMixin:
     """A task that can say what it read and wrote, from the documents of its run.
 
+    `lineage_steps` names the steps of its DAG, which are imported when they are asked for, not with the DAGs.
     `lineage_record` is set once the task has opened its run's folder. There is no method for a task's start, which
     knows no more than its end: the provider would call it in a process of its own before the task has read anything.
-    A failed task is asked by the same method, and tells what it came to.
+    A failed task is asked by the same method, and reports what it came to.
     """
 
     task_id: str
+    lineage_steps: ClassVar[DagSteps] = "run"
     lineage_record: Record | None = None
-
-    def lineage_steps(self) -> Steps:
-        """Return what the tasks of its DAG read and write; imported when it is asked for, not with the DAGs."""
-        from retraining.core.lineage.steps import RUN_STEPS
-
-        return RUN_STEPS
 
     def get_openlineage_facets_on_complete(self, task_instance: object) -> Any:
         """Return the task's `OperatorLineage`; None, and a warning in its log, when there is none: no task fails here.
@@ -39,9 +33,9 @@ class TellsLineage:
         if self.lineage_record is None:
             return None
         try:
-            from retraining.core.lineage.steps import Documents
+            from retraining.core.lineage.steps import STEPS, Documents
 
-            steps, record = self.lineage_steps(), self.lineage_record
+            steps, record = STEPS[self.lineage_steps], self.lineage_record
             found = [document for kind in steps.kinds_read(self.task_id) if (document := record.find_document(kind))]
             lineage = steps.describe(self.task_id, Documents(found))
             if lineage is None:

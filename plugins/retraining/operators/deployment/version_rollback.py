@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Pause, Plan, Report, Rollback, Rollout
@@ -20,7 +18,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor
 from retraining.operators.airflow.dag_run import trigger
-from retraining.operators.airflow.lineage import TellsLineage
+from retraining.operators.airflow.lineage import LineageMixin
 from retraining.operators.airflow.links import EndpointLink, push_link
 from retraining.operators.airflow.notification import run_of, tell
 from retraining.operators.deployment.rollout import RolloutSteps
@@ -31,14 +29,11 @@ from retraining.operators.record.ownership import require_own_bucket, require_ow
 from retraining.operators.record.pauses import store_pause
 from retraining.operators.record.run_record import Record
 
-if TYPE_CHECKING:
-    from retraining.core.lineage.steps import Steps
-
 AGAIN_S = 10.0
 """Until the next poke, where somebody else changed the rollout meanwhile."""
 
 
-class RollBackOperator(TellsLineage, CloudSensor):
+class RollBackOperator(LineageMixin, CloudSensor):
     """Give an earlier version the traffic, then the alias `champion`; end a deployment that is under way first.
 
     A pause of retraining is written before anything else, so that no run begins meanwhile; it holds whether the way
@@ -51,13 +46,8 @@ class RollBackOperator(TellsLineage, CloudSensor):
         `{model, version_name, words}`.
     """
 
+    lineage_steps = "rollback"
     operator_extra_links = (EndpointLink(),)
-
-    def lineage_steps(self) -> Steps:
-        """Return what a rollback reads and writes."""
-        from retraining.core.lineage.steps import ROLLBACK_STEPS
-
-        return ROLLBACK_STEPS
 
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, BaseNotifier, Context
 from pydantic import JsonValue
@@ -34,7 +34,7 @@ from retraining.core.untyped import XCom
 from retraining.hooks.limits import limited
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
-from retraining.operators.airflow.lineage import TellsLineage
+from retraining.operators.airflow.lineage import LineageMixin
 from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.monitoring.ledger import find_lost, find_results, last_by_hand, store_rows
@@ -43,15 +43,12 @@ from retraining.operators.record.ownership import own_monitor
 from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record
 
-if TYPE_CHECKING:
-    from retraining.core.lineage.steps import Steps
-
 TABLE_WITHIN_S = 600.0
 """For the ledger's table, of which nothing waits."""
 MONITOR_URI = "{{ (ti.xcom_pull(task_ids='measure') or {}).get('monitor_uri', '') }}"
 
 
-class DecideRetrainingOperator(TellsLineage, CloudOperator):
+class DecideRetrainingOperator(LineageMixin, CloudOperator):
     """Decide whether a retraining is due, write the ledger row, and order it by an asset event.
 
     The event goes through an `AssetAlias`: an asset among the outlets would fire with every success. People are told
@@ -65,6 +62,7 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
         `{outcome, because, cause, words, champion, ledger_uri, ledger_id}`.
     """
 
+    lineage_steps = "monitor"
     template_fields = ("monitor_uri",)
 
     def __init__(self, *, model: str, monitor_uri: str = MONITOR_URI, **kwargs: Any) -> None:
@@ -73,12 +71,6 @@ class DecideRetrainingOperator(TellsLineage, CloudOperator):
         super().__init__(**{"outlets": outlets, **kwargs, "on_success_callback": afterwards})
         self.model = model
         self.monitor_uri = monitor_uri
-
-    def lineage_steps(self) -> Steps:
-        """Return what the monitor reads and writes."""
-        from retraining.core.lineage.steps import MONITOR_STEPS
-
-        return MONITOR_STEPS
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Read earlier rows and the signals, write one row, to the table too; give the event if it orders one."""

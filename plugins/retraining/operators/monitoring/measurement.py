@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import Context
 
@@ -57,15 +57,12 @@ from retraining.hooks import session
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
-from retraining.operators.airflow.lineage import TellsLineage
+from retraining.operators.airflow.lineage import LineageMixin
 from retraining.operators.airflow.params import monitor_params
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.monitoring.watch import Baseline, ByteLimit, Seen, Watch, begin_watch, load_spec
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
-
-if TYPE_CHECKING:
-    from retraining.core.lineage.steps import Steps
 
 
 def watch_requests(watch: Watch) -> Seen:
@@ -292,7 +289,7 @@ WATCHERS: tuple[Callable[[Watch], Seen], ...] = (watch_requests, watch_labels, w
 """Each adds its signals; their order is that of the document."""
 
 
-class MeasureSignalsOperator(TellsLineage, CloudOperator):
+class MeasureSignalsOperator(LineageMixin, CloudOperator):
     """Measure all signals of a model: what it was asked, what it answered, what it lives on.
 
     Args:
@@ -303,15 +300,11 @@ class MeasureSignalsOperator(TellsLineage, CloudOperator):
         subjects whose signal is exceeded.
     """
 
+    lineage_steps = "monitor"
+
     def __init__(self, *, model: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.model = model
-
-    def lineage_steps(self) -> Steps:
-        """Return what the monitor reads."""
-        from retraining.core.lineage.steps import MONITOR_STEPS
-
-        return MONITOR_STEPS
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Resolve the time, let every watcher look, write `signals.json`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import Context, PokeReturnValue
 
@@ -27,9 +27,6 @@ from retraining.operators.monitoring.watch import ByteLimit, load_spec
 from retraining.operators.record.ownership import own_monitor
 from retraining.operators.record.run_record import Record
 
-if TYPE_CHECKING:
-    from retraining.core.lineage.steps import Steps
-
 LOGGER = logging.getLogger(__name__)
 
 
@@ -43,15 +40,11 @@ class MeasureMultivariateOperator(VertexJobOperator):
         `{uri, sha256, job, seconds, spot_seconds}` of the document `multivariate`.
     """
 
+    lineage_steps = "monitor"
+
     def __init__(self, *, model: str, **kwargs: Any) -> None:
         super().__init__(**{"job_request": request_multivariate, "run_uri": MONITOR_URI, **kwargs})
         self.model = model
-
-    def lineage_steps(self) -> Steps:
-        """Return what the monitor reads and writes."""
-        from retraining.core.lineage.steps import MONITOR_STEPS
-
-        return MONITOR_STEPS
 
     def open_record(self, cloud: CloudPort, context: Context) -> Record:
         """Look whose monitor run it is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import Context
 
@@ -18,18 +18,11 @@ from retraining.operators.airflow.cloud_task import RunTask
 from retraining.operators.record.ownership import own_scoring
 from retraining.operators.record.run_record import Record
 
-if TYPE_CHECKING:
-    from retraining.core.lineage.steps import Steps
-
 
 class ScoringTask(RunTask):
     """A task that works in a scoring's folder of documents."""
 
-    def lineage_steps(self) -> Steps:
-        """Return what the tasks of a scoring read and write."""
-        from retraining.core.lineage.steps import SCORING_STEPS
-
-        return SCORING_STEPS
+    lineage_steps = "scoring"
 
     def open_record(self, cloud: CloudPort, context: Context) -> Record:
         """Look whose scoring it is."""
