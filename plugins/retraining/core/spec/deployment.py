@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StringConstraints, model_validator
@@ -74,26 +73,17 @@ class Canary(Section):
 
     @model_validator(mode="after")
     def _rises_to_all(self) -> Self:
-        require_steps("canary.percent", self.percent)
+        steps = list(self.percent)
+        if not steps or steps[-1] != 100 or steps != sorted(set(steps)):
+            raise ValueError(f"canary.percent must rise and end with 100, got {steps}")
         return self
-
-
-def require_steps(name: str, percent: Sequence[int]) -> None:
-    """Refuse steps of traffic that do not rise to 100.
-
-    Raises:
-        ValueError: They do not.
-    """
-    steps = list(percent)
-    if not steps or steps[-1] != 100 or steps != sorted(set(steps)):
-        raise ValueError(f"{name} must rise and end with 100, got {steps}")
 
 
 class Deployment(Section):
     """Where the champion serves, and in what; without `container` in that of RETRAINING_SERVING_IMAGE.
 
-    Without `canary` a version has all traffic once its smoke test has passed. `canary_percent` is an earlier release's:
-    other than [100] it is refused in a file; of `approval` true was `always`, false `never`.
+    Without `canary` a version has all traffic once its smoke test has passed. Of `approval` in earlier releases true
+    was `always`, false `never`.
     """
 
     machine: MachineType = "n1-standard-2"
@@ -110,6 +100,7 @@ class Deployment(Section):
     key_input: bool = False
     """Whether the model takes the example's key with a request, and gives it back: labels find their answers by it."""
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
+    """Of plans of earlier releases; a file that has it is refused (`files.REMOVED`)."""
     keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
     canary: Canary | None = None
     staging: bool = False
@@ -127,8 +118,7 @@ class Deployment(Section):
         return self.approval
 
     @model_validator(mode="after")
-    def _ends_with_all(self) -> Self:
-        require_steps("canary_percent", self.canary_percent)
+    def _fits_its_replicas(self) -> Self:
         if self.max_replicas < self.min_replicas:
             raise ValueError(f"max_replicas {self.max_replicas} is below min_replicas {self.min_replicas}")
         if self.autoscale_cpu_percent is not None and self.max_replicas == self.min_replicas:

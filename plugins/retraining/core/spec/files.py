@@ -15,11 +15,18 @@ from retraining.core.bucket_folders import RESERVED_MODELS
 from retraining.core.errors import SpecError
 from retraining.core.spec.messages import explain
 from retraining.core.spec.model import ModelSpec
-from retraining.core.spec.pending import refuse_pending
 from retraining.core.spec.source_files import EVERY_ROW
 from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select, require_time_travel
-from retraining.core.spec.yaml_file import read_spec_file
+from retraining.core.spec.yaml_file import SpecText, read_spec_file
 from retraining.core.suggestions import suggest
+
+REMOVED = {
+    ("deployment", "canary_percent"): (
+        "deployment.canary, which has the steps and what must hold at each",
+        "Write deployment.canary: {percent: [10, 50, 100]}, or no canary: a version has all traffic at once",
+    ),
+}
+"""Keys of earlier releases, by section and name: what is expected in their place, and the way out."""
 
 
 def load_spec(path: Path) -> ModelSpec:
@@ -29,6 +36,7 @@ def load_spec(path: Path) -> ModelSpec:
         SpecError: Anything is wrong with it; the message has all findings, with lines.
     """
     text = read_spec_file(path)
+    _refuse_removed(text)
     twin = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
     if twin.is_file():
         raise SpecError(path.name, f"{twin.name} beside it", "one file per model", "Remove one of them")
@@ -46,8 +54,20 @@ def load_spec(path: Path) -> ModelSpec:
             f"{path.stem!r}, as the file is called",
             "Rename one of them",
         )
-    refuse_pending(spec, text)
     return spec
+
+
+def _refuse_removed(text: SpecText) -> None:
+    """Refuse a key of an earlier release by its name.
+
+    Raises:
+        SpecError: The file has one.
+    """
+    for (section, key), (expected, way_out) in REMOVED.items():
+        values = text.values.get(section)
+        if isinstance(values, dict) and key in values:
+            where = f"{text.where}, line {text.line((section, key))}"
+            raise SpecError(where, f"{section}.{key} is {values[key]}", expected, way_out)
 
 
 def name_problem(name: str) -> tuple[str, str] | None:
