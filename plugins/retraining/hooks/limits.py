@@ -1,16 +1,17 @@
 """How long a call of a hook may take, and how much it may read: one limit around each, whatever the server does.
 
-In: seconds and bytes, by `session.call`. Out: what is left of them, for the transports (`transports.py`), which ask at
-each send and at each piece that they read: so a server that says nothing and one that drips a byte a second end alike,
-and a call without a limit is refused before it is sent.
+In: seconds and bytes, by `session.call` and by `notifiers.py`. Out: what is left of them, for the transports
+(`transports.py`, `mail.py`), which ask at each send and at each piece that they read: so a server that says nothing and
+one that drips a byte a second end alike, and a call without a limit is refused before it is sent.
 """
 
 from __future__ import annotations
 
 import contextvars
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -71,6 +72,13 @@ class Limit:
         self.read += size
         self.require(self.read, what)
 
+    @property
+    def exceeded(self) -> str | None:
+        """What was too much, with nothing of either side in it; None: the call is within its limit."""
+        if time.monotonic() >= self.end:
+            return f"not done within {self.seconds:g} seconds"
+        return f"its answer has more than {self.max_bytes:,} bytes" if self.read > self.max_bytes else None
+
     def require(self, size: int, what: str) -> None:
         """Refuse an answer of more bytes than the call may read."""
         if size > self.max_bytes:
@@ -110,6 +118,32 @@ def current(what: str) -> Limit:
     if limit is None:
         raise RuntimeError(f"{what} is asked without a limit of time: ask it within retraining.hooks.session.call")
     return limit
+
+
+def call_in_thread(function: Callable[[], _T]) -> _T:
+    """Call a function within the limit that is under way, and wait no longer than that, in a thread of its own.
+
+    So the caller goes on whatever a name server, a proxy or a TLS handshake does.
+
+    Raises:
+        OutOfTimeError: It was not done in time. Its thread ends with its next read or wait.
+    """
+    done: Future[_T] = Future()
+
+    def work() -> None:
+        try:
+            done.set_result(function())
+        except Exception as error:  # noqa: BLE001 - it is raised again, where it is waited for
+            done.set_exception(error)
+
+    left = current("A call").left("A call")
+    threading.Thread(target=contextvars.copy_context().run, args=(work,), name="limited-call", daemon=True).start()
+    try:
+        return done.result(left)
+    except TimeoutError:
+        if done.done():  # the function's own
+            raise
+        raise OutOfTimeError(f"no whole answer within {left:g} seconds") from None
 
 
 def ask_all(function: Callable[[_S], _T], items: Iterable[_S], at_once: int, seconds: float = TRANSFER_S) -> list[_T]:

@@ -12,19 +12,21 @@ from email.errors import MessageError
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from retraining.core.errors import ContractError
 from retraining.core.untyped import ApiJson
-from retraining.hooks.bounded_calls import Limits, OverLimitError, post_json
-from retraining.hooks.session import call, is_transient
+from retraining.hooks import limits
+from retraining.hooks.session import is_transient, retry
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-TIMEOUT_S = 10.0
+CONNECT_S = 10.0
+"""For a webhook's connection."""
 PATIENCE_S = 20.0
 """How long what passes by itself is tried again."""
 DEADLINE_S = 25.0
 """Of one message as a whole, with all its tries: a task waits no longer for it."""
-MOST_BYTES = 256_000
+MAX_BYTES = 256_000
 """That are read of a server for one message: of a webhook the heads of its answers, of a mail server its lines."""
 WEBHOOK_TYPES = ("http", "https", "slackwebhook")
 MAIL_TYPES = ("smtp",)
@@ -60,10 +62,10 @@ class Notifiers:
             NotSentError: The connection is missing or of another type, or the server did not take it in time.
         """
 
-        def send(connection: Connection, limits: Limits) -> None:
+        def send(connection: Connection) -> None:
             from retraining.hooks.mail import send_mail
 
-            send_mail(connection, limits, to=to, subject=subject, html=html, headers={MESSAGE_ID: message_id})
+            send_mail(connection, to=to, subject=subject, html=html, headers={MESSAGE_ID: message_id})
 
         self._send(connection_id, MAIL_TYPES, send)
 
@@ -79,8 +81,8 @@ class Notifiers:
                 time.
         """
 
-        def send(connection: Connection, limits: Limits) -> None:
-            status = post_json(webhook_address(connection), body, limits, TIMEOUT_S)
+        def send(connection: Connection) -> None:
+            status = _post_json(webhook_address(connection), body)
             if status in (429, 500, 502, 503, 504):
                 raise _PassingError(f"connection {connection_id}: HTTP {status}")
             if not 200 <= status < 300:
@@ -88,20 +90,33 @@ class Notifiers:
 
         self._send(connection_id, WEBHOOK_TYPES, send)
 
-    def _send(self, connection_id: str, types: Collection[str], send: Callable[[Connection, Limits], None]) -> None:
+    def _send(self, connection_id: str, types: Collection[str], send: Callable[[Connection], None]) -> None:
         """Send within the limits of one message; of an error no more than its class and status goes on from here."""
         where = f"connection {connection_id}"
         if connection_id in self._too_slow:
             raise NotSentError(f"{where}: {self._too_slow[connection_id]} a moment ago, not tried again")
         connection = _connection(connection_id, types)
-        limits = Limits(DEADLINE_S, MOST_BYTES)
-        try:
-            limits.run(lambda: _patiently(lambda: send(connection, limits), where))
-        except OverLimitError as error:
-            self._too_slow[connection_id] = str(error)
-            raise NotSentError(f"{where}: {error}") from None
-        except _PassingError as error:
-            raise NotSentError(str(error)) from None
+        with limits.limited(DEADLINE_S, MAX_BYTES) as limit:
+            try:
+                limits.call_in_thread(lambda: retry(lambda: _attempt(lambda: send(connection), where), PATIENCE_S))
+            except (NotSentError, _PassingError, limits.OutOfTimeError) as error:
+                if limit.exceeded is None:
+                    raise NotSentError(str(error)) from None
+                self._too_slow[connection_id] = limit.exceeded
+                raise NotSentError(f"{where}: {limit.exceeded}") from None
+
+
+def _post_json(address: str, body: ApiJson) -> int:
+    """Post JSON, and return the status of the answer, of whose body nothing is read. Redirects are not followed."""
+    import requests
+
+    from retraining.hooks.transports import limit_requests
+
+    with (
+        limit_requests(requests.Session()) as session,
+        session.post(address, json=body, timeout=CONNECT_S, allow_redirects=False, stream=True) as answer,
+    ):
+        return int(answer.status_code)
 
 
 def webhook_address(connection: Connection) -> str:
@@ -144,20 +159,25 @@ def _connection(connection_id: str, types: Collection[str]) -> Connection:
     return found[0]
 
 
-def _patiently(send: Callable[[], None], where: str) -> None:
-    """Send, again where that may help."""
-    call(lambda: _attempt(send, where), timeout_s=PATIENCE_S)
-
-
 def _attempt(send: Callable[[], None], where: str, *, final: bool = False) -> None:
     """Do it once; what goes wrong is told by its class and status, as final or as what passes."""
     from retraining.hooks.airflow_exceptions import AirflowException
 
     try:
         send()
-    except (NotSentError, _PassingError, OverLimitError):
+    except (NotSentError, _PassingError):
         raise
-    except (AirflowException, MessageError, OSError, RuntimeError, TypeError, ValueError, LookupError) as error:
+    except (
+        AirflowException,
+        ContractError,  # of a server that says too much
+        MessageError,
+        OSError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        LookupError,
+    ) as error:
         code = getattr(error, "smtp_code", None)
         shown = f"{where}: {type(error).__name__}" + (f" {code}" if code else "")
-        raise (_PassingError if is_transient(error) and not final else NotSentError)(shown) from None
+        passes = not final and is_transient(error) and limits.current(where).exceeded is None
+        raise (_PassingError if passes else NotSentError)(shown) from None

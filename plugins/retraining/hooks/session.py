@@ -168,20 +168,29 @@ def call(function: Callable[[], _T], *, timeout_s: float | None = None, max_byte
         timeout_s: Of all of it, by the clock, however slowly the answer comes; None: `limits.CALL_S`.
         max_bytes: Of all that it reads; None: `limits.MAX_BYTES`.
     """
+    seconds = limits.CALL_S if timeout_s is None else timeout_s
+    with limits.limited(seconds, limits.MAX_BYTES if max_bytes is None else max_bytes) as limit:
+        return retry(function, limit.end - time.monotonic())  # a limit around this one may end earlier
+
+
+def retry(function: Callable[[], _T], patience_s: float) -> _T:
+    """Call until it passes, within a limit that is under way: transient errors are retried with growing waits.
+
+    Args:
+        function: May be repeated.
+        patience_s: So long it is tried again.
+    """
     from google.api_core.exceptions import RetryError
     from google.api_core.retry import Retry
 
     def warn(error: Exception) -> None:
         LOGGER.warning("%s: %s; it may pass", type(error).__name__, error)
 
-    seconds = limits.CALL_S if timeout_s is None else timeout_s
-    with limits.limited(seconds, limits.MAX_BYTES if max_bytes is None else max_bytes) as limit:
-        patience = limit.end - time.monotonic()  # a limit around this one may end earlier
-        patiently = Retry(predicate=is_transient, initial=0.5, maximum=15.0, timeout=patience, on_error=warn)
-        try:
-            answer: _T = patiently(function)()
-        except RetryError as error:
-            raise error.cause or error from None
+    patiently = Retry(predicate=is_transient, initial=0.5, maximum=15.0, timeout=patience_s, on_error=warn)
+    try:
+        answer: _T = patiently(function)()
+    except RetryError as error:
+        raise error.cause or error from None
     return answer
 
 

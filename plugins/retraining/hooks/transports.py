@@ -44,7 +44,7 @@ class _Reader(socket.SocketIO):
         return count
 
 
-class _Socket:
+class LimitedSocket:
     """A connected socket, of TLS or not, that waits no longer than the call that uses it may take."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -70,7 +70,7 @@ class _HttpConnection(HTTPConnection):
     def connect(self) -> None:
         """Connect, and watch over the socket."""
         super().connect()
-        self.sock = _Socket(self.sock)
+        self.sock = LimitedSocket(self.sock)
 
 
 class _HttpsConnection(HTTPSConnection):
@@ -78,12 +78,12 @@ class _HttpsConnection(HTTPSConnection):
         """Connect, and watch over the socket."""
         super().connect()
         if isinstance(self.sock, socket.socket):  # not TLS within TLS, to a proxy of https
-            self.sock = _Socket(self.sock)
+            self.sock = LimitedSocket(self.sock)
 
     def _tunnel(self) -> None:
         """Ask a proxy for the connection, and watch over its answer."""
         plain = self.sock
-        self.sock = _Socket(plain)
+        self.sock = LimitedSocket(plain)
         super()._tunnel()
         self.sock = plain
 
@@ -122,12 +122,12 @@ class _LimitedAdapter(HTTPAdapter):
         cert: Foreign = None,
         proxies: Foreign = None,
     ) -> requests.Response:
-        """Send a request, with what is left of the call's time."""
-        del timeout  # the call's own holds
+        """Send a request, with what is left of the call's time; one number as `timeout` is of its connection alone."""
         what = f"{request.method} {str(request.url).partition('?')[0]}"
         limit = limits.current(what)
         left = limit.left(what)
-        answer = super().send(request, stream=stream, timeout=left, verify=verify, cert=cert, proxies=proxies)
+        wait = min(timeout, left) if isinstance(timeout, int | float) else left
+        answer = super().send(request, stream=stream, timeout=wait, verify=verify, cert=cert, proxies=proxies)
         raw: Foreign = answer.raw
         raw.stream = functools.partial(_unpacked, raw.stream, limit, what)
         return answer
