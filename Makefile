@@ -42,6 +42,8 @@ unexport PYTHONDONTWRITEBYTECODE
 comma := ,
 space := $(subst ,, )
 VENV := .venv
+# Where the programs beside Airflow are found: the demonstration and its kind, the local cloud, the benchmarks.
+DEV := dev:packages/localcloud/src:packages/bench/src
 UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)
 AIRFLOW_PY := $(VENV)/airflow/bin/python
 FLOOR_WARNINGS := -W default  # the floor's old libraries warn of what nobody mends there
@@ -51,7 +53,7 @@ LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
 OTHER := $(VENV)/trainer-$(notdir $(PYTHON))
 INSTALL := $(UV) pip sync --quiet --require-hashes --python
 FLOOR_DATE := 2026-03-20
-UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/web tests/commands tests/dev/bench tests/dev/contracts tests/ci tests/dev/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
+UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/web tests/commands packages/bench/tests tests/dev/contracts tests/ci tests/dev/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
 FLOOR_TESTS := tests/core tests/hooks tests/operators tests/web tests/commands tests/dags
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
@@ -83,14 +85,14 @@ $(VENV)/tfjs/.ready: trainer/requirements-tfjs.txt
 $(VENV)/sklearn/.ready: examples/sklearn/image/requirements.txt
 $(VENV)/xgboost/.ready: examples/xgboost/image/requirements.txt
 $(VENV)/localcloud/.ready: dev/requirements.txt
-$(VENV)/tuning/.ready: dev/localcloud/tuning-requirements.txt
-$(VENV)/bench-tfx/.ready: dev/bench/requirements-tfx.txt
+$(VENV)/tuning/.ready: packages/localcloud/src/localcloud/tuning-requirements.txt
+$(VENV)/bench-tfx/.ready: packages/bench/requirements-tfx.txt
 $(VENV)/tfdv/.ready: dev/tfdv/requirements.txt
 $(VENV)/floor/.ready: requirements-floor.txt
 $(VENV)/containers/.ready: dev/containers/requirements.txt
 $(VENV)/lineage/.ready: requirements.txt requirements-lineage.txt
-$(VENV)/clients/.ready: dev/clients/requirements.txt
-$(VENV)/gsutil/.ready: dev/clients/gsutil.txt
+$(VENV)/clients/.ready: packages/localcloud/clients/requirements.txt
+$(VENV)/gsutil/.ready: packages/localcloud/clients/gsutil.txt
 $(VENV)/audit/.ready: requirements-audit.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
@@ -125,16 +127,16 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade --overrides trainer/overrides.txt trainer/requirements-tfio.in -o trainer/requirements-tfio.txt
 	$(COMPILE) --upgrade trainer/requirements-tfjs.in -o trainer/requirements-tfjs.txt
 	$(COMPILE) --upgrade trainer/requirements-dev.in -o trainer/requirements-dev.txt
-	$(COMPILE) --upgrade dev/localcloud/pyproject.toml dev/demo/requirements.in -o dev/requirements.txt
-	$(COMPILE) --upgrade dev/localcloud/tuning-requirements.in -o dev/localcloud/tuning-requirements.txt
+	$(COMPILE) --upgrade packages/localcloud/pyproject.toml dev/demo/requirements.in -o dev/requirements.txt
+	$(COMPILE) --upgrade packages/localcloud/src/localcloud/tuning-requirements.in -o packages/localcloud/src/localcloud/tuning-requirements.txt
 	$(COMPILE) --upgrade dev/containers/requirements.in -o dev/containers/requirements.txt
 	$(COMPILE) --upgrade --no-deps dev/containers/airflow-requirements.in -o dev/containers/airflow-requirements.txt
 	$(COMPILE) --upgrade examples/sklearn/image/requirements.in -o examples/sklearn/image/requirements.txt
 	$(COMPILE) --upgrade examples/xgboost/image/requirements.in -o examples/xgboost/image/requirements.txt
-	$(COMPILE) --upgrade dev/bench/requirements-tfx.in -o dev/bench/requirements-tfx.txt
+	$(COMPILE) --upgrade packages/bench/requirements-tfx.in -o packages/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade dev/tfdv/requirements.in -o dev/tfdv/requirements.txt
-	$(COMPILE) --upgrade dev/clients/requirements.in -o dev/clients/requirements.txt
-	$(COMPILE) --upgrade dev/clients/gsutil.in -o dev/clients/gsutil.txt
+	$(COMPILE) --upgrade packages/localcloud/clients/requirements.in -o packages/localcloud/clients/requirements.txt
+	$(COMPILE) --upgrade packages/localcloud/clients/gsutil.in -o packages/localcloud/clients/gsutil.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade --no-deps requirements-lineage.in -o requirements-lineage.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
@@ -144,28 +146,28 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 
 .PHONY: demo
 demo: setup tuning-env ## Retrain the flights model for one night, whole, on this machine (KEEP=0 ends by itself, V=1 shows job logs, PORT=8080, AS_OF=2013-11-20T03:00:00Z)
-	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
+	@PYTHONPATH=$(DEV) exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
 
 .PHONY: demo-ramp
 demo-ramp: setup ## Replace one night's model by the next one's in steps of the traffic, while customers ask; takes ten minutes (KEEP=0, PORT=8080)
-	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --ramp --home build/ramp --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
+	@PYTHONPATH=$(DEV) exec $(LOCALCLOUD_PY) -m demo --ramp --home build/ramp --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
 
 .PHONY: demo-year
 demo-year: setup ## Replay months of 2013 in fast motion: customers, late labels, an outage, a drift; the monitor orders a retraining; ends with a picture, build/year/year.html (MONTHS=3, KEEP=0, PORT=8080; half an hour)
 	@rm -rf build/year
-	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m demo --months $(MONTHS) --home build/year --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
+	@PYTHONPATH=$(DEV) exec $(LOCALCLOUD_PY) -m demo --months $(MONTHS) --home build/year --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
 
 .PHONY: demo-env
 demo-env: $(VENV)/localcloud/.ready ## Print the environment of a shell beside the demonstration: airflow, and Google's clients
-	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m demo.shell
+	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m demo.shell
 
 .PHONY: localcloud-up localcloud-env localcloud-down
 localcloud-up: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Start the local cloud alone, in the foreground (STATE=build/localcloud)
-	@PYTHONPATH=dev exec $(LOCALCLOUD_PY) -m localcloud up --state $(STATE) --config dev/demo/localcloud.json
+	@PYTHONPATH=$(DEV) exec $(LOCALCLOUD_PY) -m localcloud up --state $(STATE) --config dev/demo/localcloud.json
 localcloud-env: $(VENV)/localcloud/.ready ## Print the environment that points Google's clients at the local cloud
-	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m localcloud env --state $(STATE)
+	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m localcloud env --state $(STATE)
 localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
-	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m localcloud down --state $(STATE)
+	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m localcloud down --state $(STATE)
 
 # --- models ---------------------------------------------------------------------------------------------------------
 
@@ -196,7 +198,7 @@ tfjs: $(VENV)/tfjs/.ready ## Convert a run's model for TensorFlow.js, into its f
 	@TF_CPP_MIN_LOG_LEVEL=3 TF_USE_LEGACY_KERAS=1 $(VENV)/tfjs/bin/python -m trainer.tools.tfjs gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(RUN)
 tfdv: $(VENV)/tfdv/.ready ## TensorFlow Data Validation looks at a run's schema, statistics and shards (MODEL=, RUN=, RETRAINING_BUCKET; Python 3.11)
 	@test -n '$(MODEL)' -a -n '$(RUN)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUN=… and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
-	@PYTHONPATH=dev TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/tfdv/bin/python -m tfdv gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(RUN)
+	@PYTHONPATH=$(DEV) TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/tfdv/bin/python -m tfdv gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(RUN)
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 
@@ -217,6 +219,12 @@ test-nights: setup tuning-env $(VENV)/$(AIRFLOW_ENV)/.ready ## Run whole nights 
 test-python: $(OTHER)/.ready $(VENV)/localcloud/.ready $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the trainer's tests on another Python, in an environment of its own from the same locks (PYTHON=python3.12)
 	@$(OTHER)/bin/python -m pytest -m "not long" tests/trainer
 
+.PHONY: test-localcloud test-bench
+test-localcloud: setup tuning-env ## Run the local cloud's own tests
+	@$(AIRFLOW_PY) -m pytest -m "not long" packages/localcloud/tests
+test-bench: setup ## Run the benchmarks' tests
+	@$(AIRFLOW_PY) -m pytest -m "not long" packages/bench/tests
+
 .PHONY: test-unit test-one test-floor
 test-unit: $(VENV)/airflow/.ready ## Run what needs no server: core, DAGs, operators, docs (under a minute)
 	@$(AIRFLOW_PY) -m pytest -q -m "not long and not cloud and not e2e" $(UNIT_TESTS)
@@ -232,7 +240,7 @@ test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLinea
 
 .PHONY: test-clients
 test-clients: setup $(VENV)/clients/.ready $(VENV)/gsutil/.ready ## The daily calls of the clients that people use (gcsfs, smart_open, pyarrow, gsutil, Cloud Logging) against the local cloud (3 min)
-	@$(AIRFLOW_PY) -m pytest -m long tests/dev/localcloud/clients
+	@$(AIRFLOW_PY) -m pytest -m long packages/localcloud/tests/clients
 
 .PHONY: test-browser
 test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models page in Chromium, with a real Airflow: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw; AIRFLOW_ENV=floor: in Airflow 3.1.7)
@@ -271,7 +279,7 @@ lint: $(VENV)/airflow/.ready ## ruff over everything
 
 .PHONY: typecheck
 typecheck: $(VENV)/airflow/.ready ## mypy, strict
-	@$(AIRFLOW_PY) -m mypy plugins dags dev trainer tests conftest.py
+	@$(AIRFLOW_PY) -m mypy plugins dags dev packages trainer tests conftest.py
 
 .PHONY: check-models
 check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json (RETRAINING_PROJECT and RETRAINING_REGION: ask BigQuery too)
@@ -281,7 +289,7 @@ check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; wr
 
 .PHONY: contracts
 contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Render what follows from the code: the documents' schemas, the trainer's dataclasses, its capabilities
-	@PYTHONPATH=plugins:dev $(AIRFLOW_PY) -m contracts
+	@PYTHONPATH=plugins:$(DEV) $(AIRFLOW_PY) -m contracts
 	@TF_CPP_MIN_LOG_LEVEL=3 $(TRAINER_PY) -m trainer.tools.capabilities include/contracts/capabilities.json
 
 .PHONY: audit
@@ -294,64 +302,64 @@ bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 g
 
 .PHONY: bench-input
 bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## How fast a training reads its shards, against the tutorial: build/bench/input.json (10 min; ROUNDS=5)
-	@PYTHONPATH=dev:. $(TRAINER_PY) -m bench.input --rounds $(ROUNDS)
+	@PYTHONPATH=$(DEV):. $(TRAINER_PY) -m bench.input --rounds $(ROUNDS)
 
 .PHONY: bench-readers
 bench-readers: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Files, the run table by the Storage Read API, and by tensorflow-io: build/bench/readers.json (4 min; ROUNDS=5)
-	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.readers --rounds $(ROUNDS)
+	@PYTHONPATH=$(DEV):. exec $(LOCALCLOUD_PY) -m bench.readers --rounds $(ROUNDS)
 
 .PHONY: bench-images
 bench-images: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Images that are objects, fetched many at a time against one by one: build/bench/images.json (4 min; ROUNDS=5)
-	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.images --rounds $(ROUNDS)
+	@PYTHONPATH=$(DEV):. exec $(LOCALCLOUD_PY) -m bench.images --rounds $(ROUNDS)
 
 .PHONY: bench-scoring
 bench-scoring: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Rows a second and core of a batch prediction, beside the endpoint and the bare model: build/bench/scoring.json (6 min; ROUNDS=5)
-	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.scoring --rounds $(ROUNDS)
+	@PYTHONPATH=$(DEV):. exec $(LOCALCLOUD_PY) -m bench.scoring --rounds $(ROUNDS)
 
 .PHONY: bench-export
 bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx/.ready ## How fast the export is against TensorFlow's, TFX's and Beam's: build/bench/export.json (12 min; ROUNDS=5, SCALE=0.01)
-	@PYTHONPATH=dev:. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)
+	@PYTHONPATH=$(DEV):. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)
 
 .PHONY: bench-train
 bench-train: $(VENV)/$(TRAINER_ENV)/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5; TRAINER_ENV=tfio: on TensorFlow 2.16)
-	@PYTHONPATH=dev:. $(VENV)/$(TRAINER_ENV)/bin/python -m bench.train --rounds $(ROUNDS)
+	@PYTHONPATH=$(DEV):. $(VENV)/$(TRAINER_ENV)/bin/python -m bench.train --rounds $(ROUNDS)
 
 .PHONY: bench-environments
 bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## The way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (6 min; ROUNDS=5)
-	@PYTHONPATH=dev:. $(TRAINER_PY) -m bench.environments --rounds $(ROUNDS) $(abspath $(VENV))/trainer/bin/python $(abspath $(VENV))/tfio/bin/python
+	@PYTHONPATH=$(DEV):. $(TRAINER_PY) -m bench.environments --rounds $(ROUNDS) $(abspath $(VENV))/trainer/bin/python $(abspath $(VENV))/tfio/bin/python
 
 .PHONY: bench-tuning bench-tuning-grid
 bench-tuning: $(VENV)/airflow/.ready tuning-env ## Trials that a search needs when it remembers earlier ones: build/bench/tuning.json (over two hours; goes on where it was stopped; SEEDS=5)
-	@PYTHONPATH=dev:plugins exec $(AIRFLOW_PY) -m bench.tuning --seeds $(or $(SEEDS),5)
-bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning searches: dev/bench/tuning_grid.json (6 min)
-	@PYTHONPATH=dev:. exec $(TRAINER_PY) -m bench.tuning_grid
+	@PYTHONPATH=$(DEV):plugins exec $(AIRFLOW_PY) -m bench.tuning --seeds $(or $(SEEDS),5)
+bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning searches: tuning_grid.json (6 min)
+	@PYTHONPATH=$(DEV):. exec $(TRAINER_PY) -m bench.tuning_grid
 
 .PHONY: bench-gates
-bench-gates: $(VENV)/airflow/.ready ## How often the judge errs, in simulated comparisons: dev/bench/gates.json and the pictures of docs/evaluation.md (20 min)
-	@PYTHONPATH=dev:plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates
+bench-gates: $(VENV)/airflow/.ready ## How often the judge errs, in simulated comparisons: gates.json and the pictures of docs/evaluation.md (20 min)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates
 
 .PHONY: bench-monitor
-bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## How often the monitor sees what is not there, and how soon what is: dev/bench/monitor.json and the picture of docs/monitoring.md (5 min)
-	@PYTHONPATH=dev:plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor
+bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## How often the monitor sees what is not there, and how soon what is: monitor.json and the picture of docs/monitoring.md (5 min)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor
 
 .PHONY: bench-estimate
-bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## How far the monitor's estimate is from what labels say later, over a year of flights: dev/bench/estimate.json (1 min)
-	@PYTHONPATH=dev:plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_estimate $(VENV)/sklearn/bin/python
+bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## How far the monitor's estimate is from what labels say later, over a year of flights: estimate.json (1 min)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_estimate $(VENV)/sklearn/bin/python
 
 .PHONY: monitor-references
 monitor-references: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready $(UV) ## Ask NannyML, Evidently and TensorFlow Data Validation again what the monitor's numbers are held to, in a throw-away environment (Python 3.11; 2 min)
 	@$(UV) venv --quiet --clear --no-project --python $(PYTHON) build/references
 	@$(UV) pip install --quiet --python build/references/bin/python nannyml==0.13.1 evidently==0.7.23 pandas==2.3.3
-	@PYTHONPATH=dev $(AIRFLOW_PY) -m bench.monitor_references build/references/bin/python $(VENV)/tfdv/bin/python
+	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.monitor_references build/references/bin/python $(VENV)/tfdv/bin/python
 	@rm -rf build/references
 
 .PHONY: bench-rates scaling-tables simulate-export
-bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what docs/scaling.md counts with: build/bench/rates.json (5 min)
-	@PYTHONPATH=dev $(LOCALCLOUD_PY) -m bench.scaling_rates
-scaling-tables: $(VENV)/airflow/.ready ## Make the tables of docs/scaling.md again from dev/bench/scaling_rates.json and include/prices
-	@PYTHONPATH=dev $(AIRFLOW_PY) -m bench.scaling write docs/scaling.md
+bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what the benchmarks' docs/scaling.md counts with: build/bench/rates.json (5 min)
+	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m bench.scaling_rates
+scaling-tables: $(VENV)/airflow/.ready ## Make the tables of the benchmarks' docs/scaling.md again from scaling_rates.json and include/prices
+	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.scaling write packages/bench/docs/scaling.md
 simulate-export: $(VENV)/airflow/.ready ## Play the export's assignment of units out: skewed days, lost and preempted replicas
-	@PYTHONPATH=dev $(AIRFLOW_PY) -m bench.scaling simulate
+	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.scaling simulate
 
 # --- ship -----------------------------------------------------------------------------------------------------------
 
@@ -365,7 +373,7 @@ bundle: ## Build build/bundle/{dags,plugins}: what Composer's bucket gets
 .PHONY: deploy
 deploy: bundle check-models ## Bring the bundle to a Composer environment's bucket: plugins, then DAGs, then what is gone is removed (ENV=, BUCKET=; DRY=1 says what would change, FORCE=1 replaces what somebody changed there)
 	@test -n '$(ENV)' -a -n '$(BUCKET)' || { echo "make: expected ENV=…, the environment's name, and BUCKET=…, its bucket without gs://" >&2; exit 2; }
-	@PYTHONPATH=dev $(AIRFLOW_PY) -m composer --environment '$(ENV)' --bucket '$(BUCKET)' $(if $(filter 1,$(DRY)),--dry-run) $(if $(filter 1,$(FORCE)),--force)
+	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m composer --environment '$(ENV)' --bucket '$(BUCKET)' $(if $(filter 1,$(DRY)),--dry-run) $(if $(filter 1,$(FORCE)),--force)
 
 .PHONY: sdist
 sdist: $(VENV)/trainer/.ready ## Build dist/trainer-*.tar.gz for Vertex AI's pre-built containers of a TensorFlow (FRAMEWORK=2.15)

@@ -9,6 +9,7 @@ import pytest
 from tests.support.environment import require_environment
 from tests.support.session_guardian import watch_session
 
+pytest_plugins = ["tests.support.local_cloud"]  # its fixtures, for the tests of the packages too
 SERVERS = frozenset({"local_cloud", "localcloud_commands"})
 
 

@@ -19,7 +19,7 @@ from tests.support.product import MODULES, PRODUCT, REPOSITORY, begins_with, in_
 CORE_THIRD_PARTY = {"pydantic", "pydantic_core", "yaml", "jinja2", "croniter"}
 TENSORFLOW = {"tensorflow", "tf_keras", "keras", "tensorflow_io"}
 # Serves a SavedModel as the serving container would: it runs in the trainer's environment, as a process of its own.
-SERVING_PROCESS = "dev/localcloud/vertex/endpoints/serving_process.py"
+SERVING_PROCESS = "packages/localcloud/src/localcloud/vertex/endpoints/serving_process.py"
 HEAVY = {"google", "tensorflow", "tf_keras", "pandas", "pyarrow", "airflow.providers.google", "vertexai"}
 CLOCK_CALLS = {"now", "utcnow", "today", "time", "time_ns", "localtime", "gmtime"}
 CLOCK_OWNERS = {"datetime", "date", "time", "pendulum", "timezone"}

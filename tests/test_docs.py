@@ -30,11 +30,13 @@ COMPOSER = REPOSITORY / "docs" / "composer.md"
 MODEL_SPEC = REPOSITORY / "docs" / "model-spec.md"
 TRAINING = REPOSITORY / "docs" / "training.md"
 CONTRIBUTING = REPOSITORY / "CONTRIBUTING.md"
+TEST_PATHS = [path for folder in ("tests", "packages") for path in (REPOSITORY / folder).rglob("test_*.py")]
+LOCALCLOUD = REPOSITORY / "packages" / "localcloud"
 
 
 def markdown_paths() -> list[Path]:
     """Return every page that people read."""
-    folders = ("docs", "dags", "dev", "infra", "examples")
+    folders = ("docs", "dags", "dev", "infra", "examples", "packages")
     return sorted([*REPOSITORY.glob("*.md"), *(path for name in folders for path in (REPOSITORY / name).rglob("*.md"))])
 
 
@@ -198,7 +200,10 @@ def _flags(source: Path | click.Group) -> set[str]:
 
 
 COMMANDS: dict[str, tuple[Path | click.Group, Path]] = {
-    "localcloud": (REPOSITORY / "dev" / "localcloud" / "command" / "cli.py", REPOSITORY / "docs" / "localcloud.md"),
+    "localcloud": (
+        LOCALCLOUD / "src" / "localcloud" / "command" / "cli.py",
+        LOCALCLOUD / "docs" / "localcloud.md",
+    ),
     "retraining": (PROGRAM, REPOSITORY / "docs" / "operations.md"),
     "trainer.task": (REPOSITORY / "trainer" / "task.py", REPOSITORY / "docs" / "documents.md"),
 }
@@ -235,7 +240,8 @@ class TestCommandLine:
     def test_named_modules_exist(self) -> None:
         """`python -m x.y` leads to a file."""
         images = REPOSITORY.glob("examples/*/image")
-        roots = [REPOSITORY, REPOSITORY / "dev", REPOSITORY / "plugins", *images]
+        packages = REPOSITORY.glob("packages/*/src")
+        roots = [REPOSITORY, REPOSITORY / "dev", *packages, REPOSITORY / "plugins", *images]
         named = found_in_code(r"python -m ([a-z_.]+[a-z_])")
         assert named
         missing = {
@@ -290,7 +296,7 @@ class TestLinksAndPaths:
 
     def test_named_files_exist(self) -> None:
         """A path in code that begins with one of the top-level folders is there."""
-        named = found_in_code(r"^((?:dags|plugins|trainer|include|dev|tests|docs)/[\w./*-]+)$")
+        named = found_in_code(r"^((?:dags|plugins|trainer|include|dev|packages|tests|docs)/[\w./*-]+)$")
         assert named
         # `trainer/checkpoints` and its like stand for folders in the bucket; none of those begins with a folder's name.
         missing = {name: where for name, where in named.items() if not any(REPOSITORY.glob(name.rstrip("/")))}
@@ -301,7 +307,7 @@ class TestLinksAndPaths:
 
     def test_named_tests_exist(self) -> None:
         """`tests/folder/test_file.py::test_name`: the function is there."""
-        named = found_in_code(r"(tests/[\w/]+\.py::\w+)")
+        named = found_in_code(r"((?:packages/\w+/)?tests/[\w/]+\.py::\w+)")
         assert named
         gone = {}
         for name, where in named.items():
@@ -338,7 +344,7 @@ class TestLinksAndPaths:
 
     def test_the_evidence_of_every_decision_is_there(self) -> None:
         """The tests that a record names exist; a record that another one replaced needs none."""
-        tests = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "tests").rglob("test_*.py"))
+        tests = "\n".join(path.read_text(encoding="utf-8") for path in TEST_PATHS)
         for path in sorted((REPOSITORY / "docs" / "decisions").glob("[0-9]*.md")):
             text = path.read_text(encoding="utf-8")
             if "Superseded by" in text:

@@ -60,7 +60,7 @@ def test_each_way_to_take_a_name_apart_is_seen(code: str) -> None:
 
 
 def _python_files() -> list[Path]:
-    folders = ("dags", "plugins", "trainer", "dev", "tests")
+    folders = ("dags", "plugins", "trainer", "dev", "packages", "tests")
     found = (path for folder in folders for path in (REPOSITORY / folder).rglob("*.py"))
     return sorted(path for path in found if "__pycache__" not in path.parts)
 

@@ -1,7 +1,7 @@
 # The local cloud with the trainer's environment beside it, in which its jobs run. Build context: the repository.
 FROM docker.io/library/python:3.11.15-slim-bookworm
 
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app/dev PATH=/app/.venv/localcloud/bin:$PATH
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app/dev:/app/packages/localcloud/src PATH=/app/.venv/localcloud/bin:$PATH
 
 RUN useradd --create-home --uid 50000 --gid 0 localcloud && mkdir /state && chown 50000:0 /state
 WORKDIR /app
@@ -14,7 +14,7 @@ RUN python -m venv .venv/localcloud && python -m venv .venv/trainer \
     && .venv/trainer/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/trainer.txt \
     && rm /tmp/localcloud.txt /tmp/trainer.txt
 
-COPY dev/localcloud /app/dev/localcloud
+COPY packages/localcloud/src /app/packages/localcloud/src
 COPY dev/demo /app/dev/demo
 COPY trainer /app/trainer
 

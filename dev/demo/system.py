@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from demo.airflow import ENVIRONMENT_PATH, USERNAME, Airflow
-from demo.checkout import CLOUD_CONFIG_PATH, REPOSITORY_PATH
+from demo.checkout import CLOUD_CONFIG_PATH, PACKAGES_PATH, REPOSITORY_PATH
 from localcloud.environment.variables import client_environment, merged_environment
 from localcloud.errors import LocalCloudError
 from localcloud.supervision.processes import adopt_orphans, is_port_free, kill_descendants, spawn, stop, tail
@@ -130,7 +130,7 @@ class LaptopSystem:
         self._cloud = spawn(
             [LOCALCLOUD_PYTHON, "-m", "localcloud", "up", "--state", self.state_path, "--config", CLOUD_CONFIG_PATH],
             log_path=self._cloud_log_path,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev"), "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONPATH": PACKAGES_PATH, "PYTHONUNBUFFERED": "1"},
         )
 
     def _wait_for_cloud(self, timeout_s: float = 120) -> None:
@@ -144,7 +144,7 @@ class LaptopSystem:
     def _start_seeding(self) -> subprocess.Popen[bytes]:
         command = [str(LOCALCLOUD_PYTHON), "-m", "demo.seed", "--state", str(self.state_path)]
         self._seed_log_path.unlink(missing_ok=True)
-        env = {**os.environ, "PYTHONPATH": str(REPOSITORY_PATH / "dev")}
+        env = {**os.environ, "PYTHONPATH": PACKAGES_PATH}
         return spawn(command, log_path=self._seed_log_path, env=env)
 
     def _finish_seeding(self, seeding: subprocess.Popen[bytes]) -> None:

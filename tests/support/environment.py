@@ -9,7 +9,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # By the first folder that matches: the environment, and a package that only it has.
-NEEDED = (("tests/trainer", "trainer", "tensorflow"), ("tests", "airflow", "airflow"))
+NEEDED = (
+    ("tests/trainer", "trainer", "tensorflow"),
+    ("tests", "airflow", "airflow"),
+    ("packages", "airflow", "airflow"),
+)
 
 
 def require_environment(path: Path) -> None:

@@ -285,8 +285,8 @@ AREAS = {
     "plugins/retraining/operators": OPERATORS,
     "plugins/retraining/core": CORE,
     "trainer": TRAINER,
-    "dev/localcloud": LOCALCLOUD,
-    "dev/localcloud/vertex": VERTEX,
+    "packages/localcloud/src/localcloud": LOCALCLOUD,
+    "packages/localcloud/src/localcloud/vertex": VERTEX,
 }
 ROOMS = {name: room for area in AREAS.values() for name, room in area.items()}
 # Area: at most so many rooms, on so many levels.
@@ -295,8 +295,8 @@ LIMITS: dict[str, tuple[int, int]] = {
     "plugins/retraining/operators": (14, 6),
     "plugins/retraining/core": (17, 7),
     "trainer": (18, 9),
-    "dev/localcloud": (16, 6),
-    "dev/localcloud/vertex": (11, 5),
+    "packages/localcloud/src/localcloud": (16, 6),
+    "packages/localcloud/src/localcloud/vertex": (11, 5),
 }
 
 

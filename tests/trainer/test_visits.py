@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from demo.checkout import PACKAGES_PATH
 from tests.support.flights import place_rows
 from tests.support.trainer_documents import make_label
 from trainer.contract.documents import Evaluation, Report
@@ -158,7 +159,7 @@ def test_smoke_requests_are_lists_that_the_local_endpoint_answers_alike(trained:
     answered = subprocess.run(
         [sys.executable, "-c", code, trained.model_uri],
         input=json.dumps({"instances": instances}),
-        env={"PYTHONPATH": str(REPOSITORY / "dev"), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={"PYTHONPATH": PACKAGES_PATH, "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
         check=True,

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from containers.images import STAND_INS
+from demo.checkout import PACKAGES_PATH
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE = ROOT / "dev" / "compose"
@@ -121,7 +122,7 @@ def test_localcloud_commands_exist():
     python = ROOT / ".venv" / "localcloud" / "bin" / "python"
     for words in found:
         done = subprocess.run(
-            [python, *words[1:], "--help"], env={"PYTHONPATH": str(ROOT / "dev")}, capture_output=True, check=False
+            [python, *words[1:], "--help"], env={"PYTHONPATH": PACKAGES_PATH}, capture_output=True, check=False
         )
         assert done.returncode == 0, done.stderr
         for option in (word for word in words if word.startswith("--")):
@@ -133,7 +134,13 @@ def test_the_entry_point_needs_only_the_standard_library():
     script = (COMPOSE / "with-localcloud.sh").read_text()
     assert "python -m localcloud env" in script
     python = ROOT / ".venv" / "airflow" / "bin" / "python"
-    command = [python, "-I", "-S", "-c", "import sys; sys.path.insert(0, 'dev'); import localcloud.command.cli"]
+    command = [
+        python,
+        "-I",
+        "-S",
+        "-c",
+        "import sys; sys.path.insert(0, 'packages/localcloud/src'); import localcloud.command.cli",
+    ]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 

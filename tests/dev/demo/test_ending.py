@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.checkout import PACKAGES_PATH
 from demo.system import LOCALCLOUD_PYTHON
 from tests.dev.demo.demonstrations import family_of, processes_of, read_until, survivors
 from tests.support.ports import free_port
@@ -32,7 +33,7 @@ def start_demo(
 def environment() -> dict[str, str]:
     """A newcomer's: without the local cloud of the other tests, and without a `make` around it."""
     left_out = ("LOCALCLOUD_STATE", "MAKELEVEL")
-    return {**{k: v for k, v in os.environ.items() if k not in left_out}, "PYTHONPATH": str(ROOT / "dev")}
+    return {**{k: v for k, v in os.environ.items() if k not in left_out}, "PYTHONPATH": PACKAGES_PATH}
 
 
 @pytest.mark.parametrize(

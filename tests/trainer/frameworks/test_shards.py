@@ -137,7 +137,7 @@ def test_every_layout_gives_the_rows_of_the_table(tmp_path: Path, layout: dict[s
 
 @pytest.mark.long
 def test_its_speed_is_printed(tmp_path: Path, capsys) -> None:
-    """Rows per second and core, of rows like the flights'; TensorFlow's are in docs/performance.md."""
+    """Rows per second and core, of rows like the flights'; TensorFlow's are in packages/bench/docs/performance.md."""
     random.seed(1)
     path, count = tmp_path / "shard", 50_000
     with tf.io.TFRecordWriter(str(path), "GZIP") as writer:

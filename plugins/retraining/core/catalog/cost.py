@@ -48,7 +48,7 @@ class RegionPrices(Value):
     `Prices.surcharge` comes. `listed` are the names for which Vertex AI's own price was seen to be that sum; for all
     others it is derived.
 
-    The prices of tables and storage are for plans on paper (docs/scaling.md), that of queries for the report too.
+    The prices of tables and storage are for plans on paper (scaling.md), that of queries for the report too.
     """
 
     listed: tuple[str, ...] = ()

@@ -1,0 +1,79 @@
+"""The simulation of comparisons: what it says is known is true, and its document is drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import gates
+from bench.checkout import REPOSITORY_PATH
+from bench.gates_plots import write_plots
+from trainer.objective.metrics import area
+
+
+@pytest.fixture(autouse=True)
+def _few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "SAMPLES", 100)
+
+
+@pytest.mark.parametrize("gain", [-0.01, 0.0, 0.02])
+def test_a_shift_gives_the_gain_that_was_asked_for(gain: float) -> None:
+    flights = gates.population()
+    noise = gates.NOISE * np.random.default_rng(0).normal(size=len(flights.logits))
+    before, after = (
+        area(flights.labels, flights.logits + noise + shift * flights.labels) for shift in (0.0, gates.shift_for(gain))
+    )
+    assert after - before == pytest.approx(gain, abs=1e-4)
+
+
+def test_a_comparison_is_decided_by_its_seed() -> None:
+    first, again, another = (gates.compare(seed, 0.0, slices=True) for seed in (1, 1, 2))
+    assert first == again
+    assert first["gain"] != another["gain"]
+    assert first["deviation"] == pytest.approx(0.0025, rel=0.3)
+
+
+def test_a_much_better_model_is_promoted_and_a_much_worse_one_is_not() -> None:
+    much = gates.shift_for(0.03)
+    assert gates.compare(1, much)["promoted"]
+    assert not gates.compare(1, 0.0, much)["promoted"]
+    assert gates.compare(1, 0.0, 4 * much, slices=True)["blocked"]
+
+
+def test_a_promoted_challenger_is_young(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One night in three; the champion's age starts anew each time."""
+    monkeypatch.setattr(gates, "NIGHTS", 7)
+    monkeypatch.setattr(gates, "compare", lambda seed, *_: {"promoted": seed % 3 == 2})
+    assert gates.simulate_year(0, [0.0] * 8) == {"promotions": [2, 5], "ages": [1, 2, 3, 1, 2, 3, 1]}
+
+
+def test_the_pictures_are_those_of_the_stored_document(tmp_path: Path) -> None:
+    known = json.loads(gates.RESULT_PATH.read_text(encoding="utf-8"))
+    write_plots(known, tmp_path)
+    for name in ("power.svg", "slow-decay.svg"):
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert text.startswith("<svg ")
+        assert text == (gates.IMAGES_PATH / name).read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_documents_figures() -> None:
+    known = json.loads(gates.RESULT_PATH.read_text(encoding="utf-8"))
+    page = (REPOSITORY_PATH / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    equal, gains = known["equal"], known["gains"]
+    assert f"| equal models | {known['comparisons']:,} | {100 * equal['promoted']:.1f} % |" in page
+    for gain, found in gains.items():
+        assert f"| {float(gain):g} better | {known['per_gain']:,} | {100 * found['promoted']:.1f} % |" in page
+    for what in ("blocked", "blocked_at_no_loss", "blocked_by_points"):
+        assert f" | {100 * equal[what]:.1f} % |" in page
+    for year in (known["equal_nights"], known["slow_decay"]):
+        assert f" | {year['promotions']:g} | {year['regret']:.4f} |" in page
+
+
+def test_the_gates_err_no_more_often_than_they_say() -> None:
+    """By what was measured: one side of the interval, and Holm's level over the slices."""
+    equal = json.loads(gates.RESULT_PATH.read_text(encoding="utf-8"))["equal"]
+    assert equal["promoted"] <= 1 - gates.CONFIDENCE
+    assert equal["blocked"] <= equal["blocked_at_no_loss"] <= 1 - gates.CONFIDENCE

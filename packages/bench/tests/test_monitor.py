@@ -1,0 +1,81 @@
+"""The streams of `make bench-monitor`: what is drawn is what was asked for, and the page has what was measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench import flights, monitor, monitor_streams
+from bench.checkout import REPOSITORY_PATH
+from bench.monitor_streams import Baseline, Shift
+
+
+@pytest.fixture(scope="module")
+def baseline() -> Baseline:
+    """A thousand rows with ten numbers in each column, and three carriers."""
+    numbers = np.arange(1000).astype(float) % 10
+    columns: dict[str, Any] = {name: numbers.astype(object) for name in flights.NUMBERS}
+    carriers = np.array(["AA"] * 600 + ["B6"] * 300 + ["UA"] * 100, dtype=object)
+    return Baseline(columns | dict.fromkeys(flights.CATEGORIES, carriers))
+
+
+def distances(baseline: Baseline, feature: str, shift: Shift | None = None) -> list[float]:
+    return monitor_streams.draw(baseline, [feature], 24_000, 30, seed=0, shift=shift, at=0)[feature]
+
+
+def test_requests_of_the_baseline_are_near_it(baseline) -> None:
+    assert max(distances(baseline, "carrier")) < 0.02
+    assert max(distances(baseline, "distance")) < 0.02
+
+
+def test_a_share_grows_by_what_was_asked_for(baseline) -> None:
+    found = distances(baseline, "carrier", Shift(kind="share", feature="carrier", size=0.4))
+    assert found[0] == pytest.approx(0.4 / 24, abs=0.02)
+    assert found[-1] == pytest.approx(0.4, abs=0.02)
+
+
+def test_a_column_that_fails_is_as_far_as_can_be_when_the_window_is_full_of_it(baseline) -> None:
+    found = distances(baseline, "distance", Shift(kind="outage", feature="distance", size=1.0))
+    assert found[:24] == sorted(found[:24])
+    assert found[-1] == pytest.approx(1)
+    assert found[0] < 0.1
+
+
+def test_a_moved_number_leaves_its_bins(baseline) -> None:
+    near, far = (
+        distances(baseline, "distance", Shift(kind="moved", feature="distance", size=size))[-1] for size in (0.5, 3.0)
+    )
+    assert 0.05 < near < far
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "seen"), [(1, 1, [0, 1, 0, 1, 1]), (2, 3, [0, 0, 0, 1, 1]), (3, 5, [0, 0, 0, 0, 1])]
+)
+def test_an_alarm_needs_enough_of_the_last_windows(k, n, seen) -> None:
+    assert monitor.alarms([0.1, 0.4, 0.3, 0.4, 0.4], 0.3, k, n) == [bool(each) for each in seen]
+
+
+def test_alarms_of_several_features_at_once_are_one() -> None:
+    found = {"a": [0.0, 0.4, 0.4, 0.0, 0.4], "b": [0.4, 0.4, 0.0, 0.0, 0.0]}
+    assert monitor.beginnings(found, 0.3, 1, 1) == 2
+
+
+def test_a_shift_that_half_of_the_months_do_not_see_has_no_delay() -> None:
+    assert monitor._median([3, None, 5]) == 5
+    assert monitor._median([3, None, None]) is None
+
+
+def test_the_picture_is_that_of_the_stored_document(tmp_path) -> None:
+    known = json.loads(monitor.RESULT_PATH.read_text(encoding="utf-8"))
+    monitor.write_plots(known, tmp_path)
+    assert (tmp_path / "shift.svg").read_text() == (monitor.IMAGES_PATH / "shift.svg").read_text()
+
+
+def test_the_page_has_the_documents_figures() -> None:
+    known = json.loads(monitor.RESULT_PATH.read_text(encoding="utf-8"))
+    page = (REPOSITORY_PATH / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    for row in monitor.table_rows(known):
+        assert row in page

@@ -1,0 +1,58 @@
+"""Each file of `bigquery/patches/sql` mends a fault that bqemulator still has: with it right, without it wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.cloud import bigquery
+
+import localcloud
+from packages.localcloud.tests.bigquery.patches.conftest import rows_of, what_comes
+
+PATCHES = Path(localcloud.__file__).parent / "bigquery" / "patches" / "sql"
+# Patch: a statement, and the columns and rows that BigQuery gives.
+FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "array_indexes": (
+        "SELECT [10, 20, 30][OFFSET(o)] v FROM UNNEST([2, 0]) o ORDER BY v",
+        [{"v": 10}, {"v": 30}],
+    ),
+    "byte_literals": ("SELECT TO_HEX(b'\\x00\\xff') v", [{"v": "00ff"}]),
+    "column_names": ("SELECT COUNT(*), 1", [{"f0_": 1, "f1_": 1}]),
+    "offset_names": ("SELECT o FROM UNNEST(['a', 'b']) WITH OFFSET o ORDER BY o", [{"o": 0}, {"o": 1}]),
+    "selected_structs": (
+        "SELECT ARRAY(SELECT AS STRUCT LOWER(x) AS n FROM UNNEST(['B', 'A']) x ORDER BY n) v",
+        [{"v": [{"n": "a"}, {"n": "b"}]}],
+    ),
+    "struct_fields": ("SELECT STRUCT(a, t.b) v FROM (SELECT 1 a, 'x' b) t", [{"v": {"a": 1, "b": "x"}}]),
+    "top_counts": (
+        "SELECT APPROX_TOP_COUNT(x, 1) v FROM UNNEST(['a', 'b', 'a']) x",
+        [{"v": [{"value": "a", "count": 2}]}],
+    ),
+    "whole_division": ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [{"v": 36}]),
+}
+
+
+def test_each_patch_has_its_fault() -> None:
+    """And no fault is tried that has no patch any more."""
+    assert set(FAULTS) == {path.stem for path in Path(PATCHES).glob("*.py")} - {"__init__"}
+
+
+@pytest.mark.parametrize("patch", FAULTS)
+def test_patched_it_is_right(local_cloud, patch: str) -> None:
+    """As BigQuery."""
+    sql, expected = FAULTS[patch]
+    assert what_comes(lambda: rows_of(bigquery.Client(project=local_cloud.project), sql)) == expected
+
+
+@pytest.mark.parametrize("patch", FAULTS)
+def test_unpatched_it_is_wrong(unpatched: bigquery.Client, patch: str) -> None:
+    """When this fails bqemulator has become right: remove the patch, and its row here."""
+    sql, expected = FAULTS[patch]
+    assert what_comes(lambda: rows_of(unpatched, sql)) != expected
+
+
+def test_the_unpatched_emulator_answers(unpatched: bigquery.Client) -> None:
+    """So that it is not wrong above because it answers nothing."""
+    assert what_comes(lambda: rows_of(unpatched, "SELECT 1 AS v")) == [{"v": 1}]

@@ -1,0 +1,61 @@
+"""The high-level SDK, unmodified, against the local Vertex AI."""
+
+from __future__ import annotations
+
+import pytest
+
+from packages.localcloud.tests.vertex.conftest import SERVING_IMAGE, make_pool
+
+
+@pytest.fixture(scope="module")
+def aiplatform(local_cloud):
+    """The SDK, pointed at the local cloud by environment alone."""
+    from google.cloud import aiplatform
+
+    aiplatform.init(
+        project=local_cloud.project, location=local_cloud.region, staging_bucket=f"gs://{local_cloud.bucket}"
+    )
+    return aiplatform
+
+
+def test_custom_job_runs_to_its_end(aiplatform, local_cloud):
+    job = aiplatform.CustomJob(display_name="sdk", worker_pool_specs=[make_pool("print('hi')")], labels={"by": "sdk"})
+    job.run(sync=True)
+    assert job.state.name == "JOB_STATE_SUCCEEDED"
+    found = aiplatform.CustomJob.list(filter='labels.by=sdk AND display_name="sdk"')
+    assert [seen.resource_name for seen in found] == [job.resource_name]
+    failing = aiplatform.CustomJob(display_name="sdk", worker_pool_specs=[make_pool("raise SystemExit(1)")])
+    with pytest.raises(RuntimeError, match="non-zero status of 1"):
+        failing.run(sync=True)
+    job.delete()
+
+
+def test_model_from_upload_to_prediction(aiplatform, saved_model_uri):
+    fields = {"serving_container_image_uri": SERVING_IMAGE, "artifact_uri": saved_model_uri}
+    model = aiplatform.Model.upload(
+        display_name="sdk model", model_id="sdk_model", version_aliases=["champion"], **fields
+    )
+    second = aiplatform.Model.upload(
+        display_name="sdk model", parent_model=model.resource_name, is_default_version=False, **fields
+    )
+    assert (model.version_id, second.version_id) == ("1", "2")
+    assert [version.version_id for version in model.versioning_registry.list_versions()] == ["1", "2"]
+    second.versioning_registry.add_version_aliases(["champion"], "2")
+    assert aiplatform.Model("sdk_model@champion").version_id == "2"
+
+    endpoint = aiplatform.Endpoint.create(display_name="sdk endpoint", endpoint_id="sdk-endpoint")
+    endpoint.deploy(aiplatform.Model("sdk_model@champion"), machine_type="n1-standard-2", traffic_percentage=100)
+    prediction = endpoint.predict(instances=[{"carrier": "UA", "distance": 4}])
+    assert prediction.predictions == [8.0]
+    assert prediction.model_version_id == "2"
+    assert endpoint.raw_predict(
+        b'{"instances": [{"carrier": "AA", "distance": 4}]}', {"Content-Type": "application/json"}
+    ).json() == {"predictions": [4.0]}
+    raw = endpoint.predict(instances=[{"carrier": "UA", "distance": 4}], use_raw_predict=True)
+    assert (raw.predictions, raw.deployed_model_id) == ([8.0], prediction.deployed_model_id)
+    assert (raw.model_resource_name, raw.model_version_id) == (prediction.model_resource_name, "2")
+    endpoint.deploy(model, machine_type="n1-standard-2", traffic_percentage=30)
+    assert sorted(endpoint.traffic_split.values()) == [30, 70]
+    endpoint.undeploy_all()
+    endpoint.delete()
+    model.delete()
