@@ -16,7 +16,15 @@ from demo.airflow import ENVIRONMENT_PATH, USERNAME, Airflow
 from demo.checkout import CLOUD_CONFIG_PATH, PACKAGES_PATH, REPOSITORY_PATH
 from localcloud.environment.variables import client_environment, merged_environment
 from localcloud.errors import LocalCloudError
-from localcloud.supervision.processes import adopt_orphans, is_port_free, kill_descendants, spawn, stop, tail
+from localcloud.supervision.processes import (
+    adopt_orphans,
+    descendants,
+    is_port_free,
+    kill_descendants,
+    spawn,
+    stop,
+    tail,
+)
 
 CLOUD_STOP_GRACE_S = 15.0
 LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv" / "localcloud" / "bin" / "python"
@@ -45,6 +53,8 @@ class LaptopSystem:
     environment_path: Path = ENVIRONMENT_PATH
     _cloud: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _airflow: Airflow | None = field(default=None, repr=False)
+    _others: frozenset[int] = field(default_factory=lambda: frozenset(descendants(os.getpid())), repr=False)
+    """Pids of what this process had started before, another system for example."""
 
     @property
     def airflow(self) -> Airflow:
@@ -102,7 +112,7 @@ class LaptopSystem:
             self._airflow.stop()
         if self._cloud is not None:
             stop(self._cloud, grace_s=CLOUD_STOP_GRACE_S)
-        kill_descendants(os.getpid())
+        kill_descendants(os.getpid(), spare=self._others)
 
     def _require_port(self) -> None:
         if not is_port_free(self.port):

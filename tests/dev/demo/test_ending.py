@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from demo.checkout import PACKAGES_PATH
-from demo.system import LOCALCLOUD_PYTHON
+from demo.system import LOCALCLOUD_PYTHON, LaptopSystem
 from tests.dev.demo.demonstrations import family_of, processes_of, read_until, survivors
 from tests.support.ports import free_port
 
@@ -160,3 +160,15 @@ def test_port_in_use_is_said_before_anything_is_started(tmp_path: Path) -> None:
     assert f"port {port} on 127.0.0.1 is in use" in output
     assert f"make demo PORT={port + 1}" in output
     assert not (tmp_path / "localcloud").exists()
+
+
+def test_a_system_ends_what_it_started_and_no_other(tmp_path: Path) -> None:
+    """Of two in one process; the first one's servers go on."""
+    sleep = ["sleep", "600"]
+    with subprocess.Popen(sleep) as first:
+        system = LaptopSystem(state_path=tmp_path / "state", airflow_home_path=tmp_path / "airflow", port=free_port())
+        with subprocess.Popen(sleep) as second:
+            system.stop()
+            assert second.wait(timeout=10) == -signal.SIGKILL
+        assert first.poll() is None
+        first.kill()

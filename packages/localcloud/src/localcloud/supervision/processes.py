@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from localcloud.errors import LocalCloudError
@@ -116,8 +116,8 @@ def end_with_parent(number: signal.Signals) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(number))
 
 
-def descendants(pid: int) -> list[int]:
-    """Give the pids of all living descendants of a process, parents first."""
+def descendants(pid: int, *, spare: Collection[int] = ()) -> list[int]:
+    """Return the pids of all living descendants of a process, parents first; without those to spare, and theirs."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it ended while we looked
@@ -125,14 +125,14 @@ def descendants(pid: int) -> list[int]:
             children.setdefault(int(tail.split()[1]), []).append(int(head.split(" ", 1)[0]))
     pids, queue = [], [pid]
     while queue:
-        queue.extend(young := children.get(queue.pop(0), []))
+        queue.extend(young := [child for child in children.get(queue.pop(0), []) if child not in spare])
         pids.extend(young)
     return pids
 
 
-def kill_descendants(pid: int) -> None:
-    """SIGKILL everything that descends from a process."""
-    for child in descendants(pid):
+def kill_descendants(pid: int, *, spare: Collection[int] = ()) -> None:
+    """SIGKILL everything that descends from a process, without those to spare and what descends from them."""
+    for child in descendants(pid, spare=spare):
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
 
