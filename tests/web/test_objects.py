@@ -22,7 +22,7 @@ RUN = storage.run_uri("bucket", "flight_delays", KEY)
 AT = f"/models/flight_delays/runs/{KEY}"
 SCRIPT = b"<html><script>fetch('/api/v2/variables')</script><p onclick=alert(1)>page</p></html>"
 ELSEWHERE = {
-    "failure": "in a folder of its own, one per try: the run's page shows what counts",
+    "failure": "below a run's folder, one per try",
     "golden": "tables of frozen sets, in a folder of their own",
     "span": "examples, in the span store",
     "score_request": "below the folders of scores",
@@ -79,10 +79,47 @@ def test_who_is_not_logged_in_goes_to_airflows_login(site) -> None:
     assert site.bucket.asked == []
 
 
-@pytest.mark.parametrize("path", ["runs.html", f"runs/{KEY}/report.html", f"runs/{KEY}/plan.json"])
+FAILED_TRIES = [
+    f"runs/{KEY}/failures/train-1.json",
+    f"runs/{KEY}/failures/train-2-end.json",
+    f"unplanned/{LOOK}/failures/plan-1.json",
+]
+
+
+@pytest.mark.parametrize("path", FAILED_TRIES)
+def test_messages_of_failed_tries_are_documents_like_others(reader, path) -> None:
+    """Listed with them, and shown as they are stored; refused of another kind or model, and to other readers."""
+    document = {"kind": "failure", "model": "flight_delays", "found": "<script>"}
+    for model in ("flight_delays", "departures"):
+        reader.bucket.objects[f"gs://bucket/{model}/{path}"] = json.dumps({**document, "model": model}).encode()
+    answer = reader.client.get(f"/models/flight_delays/{path}")
+    assert answer.json() == document
+    assert answer.headers["content-type"] == "application/json; charset=utf-8"
+    folder, _, name = path.partition("/failures/")
+    listing = reader.client.get(f"/models/flight_delays/{folder}")
+    assert f'href="{folder.partition("/")[2]}/failures/{name}"' in listing.text
+    assert reader.client.get(f"/models/departures/{path}").status_code == 404
+    for wrong in ({**document, "kind": "plan"}, {**document, "model": "departures"}):
+        reader.bucket.objects[f"gs://bucket/flight_delays/{path}"] = json.dumps(wrong).encode()
+        assert reader.client.get(f"/models/flight_delays/{path}").status_code == 500
+    del reader.bucket.objects[f"gs://bucket/flight_delays/{path}"]
+    assert "Not written" in reader.client.get(f"/models/flight_delays/{path}").text
+
+
+def test_the_page_of_a_run_without_a_plan_is_shown_as_that_of_others(reader) -> None:
+    """Also its folder, which has nothing else."""
+    reader.bucket.objects[f"gs://bucket/flight_delays/unplanned/{LOOK}/report.html"] = b"<html>failed at plan</html>"
+    answer = reader.client.get(f"/models/flight_delays/unplanned/{LOOK}/report.html")
+    assert (answer.status_code, answer.text) == (200, "<html>failed at plan</html>")
+    assert "sandbox" in answer.headers["content-security-policy"]
+    assert f'href="{LOOK}/report.html"' in reader.client.get(f"/models/flight_delays/unplanned/{LOOK}").text
+
+
+@pytest.mark.parametrize("path", ["runs.html", f"runs/{KEY}/report.html", f"runs/{KEY}/plan.json", *FAILED_TRIES])
 def test_what_a_job_wrote_can_do_nothing_in_airflow(reader, path) -> None:
     """It has an origin of its own, runs no script, sends no form and loads nothing."""
-    document = json.dumps({"kind": "plan", "model": "flight_delays", "x": SCRIPT.decode()}).encode()
+    kind = "failure" if "/failures/" in path else "plan"
+    document = json.dumps({"kind": kind, "model": "flight_delays", "x": SCRIPT.decode()}).encode()
     uri = f"gs://bucket/flight_delays/{path}"
     reader.bucket.objects[uri] = document if path.endswith("json") else SCRIPT
     answer = reader.client.get(f"/models/flight_delays/{path}")
@@ -110,6 +147,13 @@ def test_the_pages_that_the_system_writes_need_no_more_than_that(reader) -> None
     [
         f"runs/{KEY}/overview.json",
         f"runs/{KEY}/upload.json",
+        f"runs/{KEY}/failures/train.json",
+        f"runs/{KEY}/failures/train-0.json",
+        f"runs/{KEY}/failures/train-1.html",
+        f"runs/{KEY}/failures/..%2f..%2fx-1.json",
+        f"runs/{KEY}/failures/train-1.json%0a",
+        f"monitor/{LOOK}/failures/plan-1.json",
+        f"unplanned/{LOOK}/plan.json",
         f"runs/{KEY}/submit/train.json",
         f"runs/{KEY}/training%2Fmodel%2Ftrainer.json",
         f"runs/{KEY}/..%2f..%2f..%2fdepartures%2fruns%2f{KEY}%2fplan.json",

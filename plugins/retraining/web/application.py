@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from retraining.core.errors import RetrainingError
 from retraining.core.naming import storage
 from retraining.core.naming.dags import is_model
-from retraining.core.naming.pages import ALL_RUNS
+from retraining.core.naming.pages import ALL_RUNS, FAILURES
 from retraining.core.report.models_page.all_models import AllModels
 from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow
@@ -22,7 +22,7 @@ from retraining.core.report.models_page.reading import read_model, read_models
 from retraining.core.report.models_page.rendering import render_all, render_one
 from retraining.web.access import Readable
 from retraining.web.answers import HEADERS, message, page
-from retraining.web.objects import show_all_runs, show_folder, show_object
+from retraining.web.objects import show_all_runs, show_failure, show_folder, show_object
 from retraining.web.stored import AirflowsBucket, Bucket, Stored
 
 LOGGER = logging.getLogger(__name__)
@@ -62,6 +62,11 @@ def make_application(stored: Stored | None = None) -> FastAPI:
     async def show_stored(model: str, folder: str, key: str, name: str, readable: Readable) -> Response:
         _require_readable(model, readable)
         return await documents.make(lambda bucket: show_object(bucket, model, folder, key, name))
+
+    @app.get(f"/models/{{model}}/{{folder}}/{{key}}/{FAILURES}/{{name}}")
+    async def show_why(model: str, folder: str, key: str, name: str, readable: Readable) -> Response:
+        _require_readable(model, readable)
+        return await documents.make(lambda bucket: show_failure(bucket, model, folder, key, name))
 
     app.add_exception_handler(HTTPException, _refuse)
     for kind in (RetrainingError, TimeoutError, Exception):

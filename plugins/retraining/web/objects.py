@@ -9,6 +9,7 @@ from __future__ import annotations
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from retraining.core.documents import Failure
 from retraining.core.documents.json_text import read_json
 from retraining.core.errors import ContractError
 from retraining.core.naming import pages, storage
@@ -39,6 +40,8 @@ def show_folder(bucket: Bucket, model: str, folder: str, key: str) -> Response:
         raise HTTPException(404)
     shown = FolderPage(model=model, folder=folder, key=key, uri=_folder_uri(bucket, model, folder, key))
     there = bucket.existing(list(shown.candidates.values()))
+    if folder in pages.WITH_PAGE:
+        there += bucket.list_documents(storage.failures_uri(shown.uri))
     return page(
         render_documents(FolderPage(model=model, folder=folder, key=key, uri=shown.uri, there=there)),
         200 if there else 404,
@@ -57,21 +60,45 @@ def show_object(bucket: Bucket, model: str, folder: str, key: str, name: str) ->
     uri = f"{_folder_uri(bucket, model, folder, key)}/{name}"
     data = bucket.read(uri)
     if data is None:
-        text = f"{uri} is not there: the task that writes it has not come to that, or did not run."
-        return message(
-            "Not written", text, "The documents of the folder say how far it came.", 404, "../../../../models"
-        )
+        return _not_written(uri, "../../../../models")
     if name == pages.RUN_PAGE:
         return stored_page(data)
     _require_kind(data, uri, name.removesuffix(".json"), model)
     return stored_document(data)
 
 
+def show_failure(bucket: Bucket, model: str, folder: str, key: str, name: str) -> Response:
+    """Return the message of a task's failed try.
+
+    Raises:
+        HTTPException: There can be no such object.
+        ContractError: It is no JSON, of another kind, or of another model.
+    """
+    if not pages.is_shown_failure(folder, key, name):
+        raise HTTPException(404)
+    uri = f"{storage.failures_uri(_folder_uri(bucket, model, folder, key))}/{name}"
+    data = bucket.read(uri)
+    if data is None:
+        return _not_written(uri, "../../../../../models")
+    _require_kind(data, uri, Failure.kind_name(), model)
+    return stored_document(data)
+
+
+def _not_written(uri: str, models: str) -> Response:
+    text = f"{uri} is not there: the task that writes it has not come to that, or did not run."
+    return message("Not written", text, "The documents of the folder say how far it came.", 404, models)
+
+
 def _folder_uri(bucket: Bucket, model: str, folder: str, key: str) -> str:
     """Return a folder's address; of a run as all other code makes it."""
     if folder == "runs":
         return storage.run_uri(bucket.name, model, key)
-    roots = {"monitor": storage.monitors_uri, "scoring": storage.scorings_uri, "rollbacks": storage.rollbacks_uri}
+    roots = {
+        "monitor": storage.monitors_uri,
+        "scoring": storage.scorings_uri,
+        "rollbacks": storage.rollbacks_uri,
+        "unplanned": storage.unplanned_runs_uri,
+    }
     return f"{roots[folder](bucket.name, model)}/{key}"
 
 

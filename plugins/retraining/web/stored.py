@@ -51,6 +51,14 @@ class Bucket:
         """
         return _explained(lambda: self.artifacts.existing(uris))
 
+    def list_documents(self, folder_uri: str) -> list[str]:
+        """Return the addresses of the documents in a folder.
+
+        Raises:
+            RetrainingError: Google refuses it.
+        """
+        return _explained(lambda: self.artifacts.list_uris(folder_uri, suffix=".json"))
+
 
 def _explained(ask: Callable[[], _P]) -> _P:
     try:

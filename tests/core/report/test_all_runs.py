@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from retraining.core.report.all_runs import KINDS, SORTINGS, render_all_runs
+from retraining.core.documents import Checks, Failure
+from retraining.core.naming import storage
+from retraining.core.report.all_runs import KINDS, SORTINGS, Beside, render_all_runs
+from retraining.core.report.failures import ENDED_BY_PLAN
 from retraining.core.report.run import Run, read_reported_run
 from tests.core.report.test_page import ATTACK, WHOLE_RUN
 from tests.support.contracts import EXAMPLES
@@ -76,10 +81,54 @@ def test_each_sorting_has_a_control_and_a_place_for_every_row() -> None:
     assert [dict(each)["usd"] for each in places] == ["0", "1", "2"]
 
 
-def test_only_outcomes_that_there_are_can_be_chosen() -> None:
-    page = render_all_runs("flight_delays", [make_run(20), make_run(18, without=KINDS[1:])], {}, [])
-    assert re.findall(r'id="only-(\w+)"', page) == ["all", "promote", "stopped"]
-    assert ["No decision" in row for row in rows_of(page)] == [False, True]
+def failure(task: str, **changes: Any) -> Failure:
+    """What a try of a task left."""
+    values = {"dag_run_id": "scheduled__1", "task": task, "attempt": 1, "retried": False, "error": "JobError"}
+    parts = {"where": "job 7", "found": f"exit code 1:\n{ATTACK}", "expected": "", "way_out": "Look", "quotes": True}
+    failed_at = datetime(2013, 11, 21, 3, 10, tzinfo=UTC)
+    return Failure(**{"model": "flight_delays", **values, **parts, "failed_at": failed_at, **changes})
+
+
+def test_a_row_says_how_the_run_stands_and_why() -> None:
+    """Failed, tried again, under way, stopped by the data checks, skipped by its plan: in a line, with a link."""
+    only_plan = make_run(18, without=KINDS[1:])
+    bad = json.loads((EXAMPLES / "checks__blocked.json").read_text())
+    runs = [
+        make_run(20),
+        dataclasses.replace(make_run(19, without=KINDS[1:]), failures=(failure("train"),)),
+        dataclasses.replace(only_plan, failures=(failure("snapshot", retried=True),)),
+        make_run(17, without=KINDS[1:]),
+        dataclasses.replace(make_run(16, without=KINDS[1:]), checks=Checks.parse(json.dumps(bad))),
+    ]
+    root = "gs://bucket/flight_delays/unplanned"
+    unplanned = {
+        f"{root}/20131121t030000z-0123abcd": (failure("plan"),),
+        f"{root}/20131115t030000z-0123abcd": (failure("plan", error=ENDED_BY_PLAN, found="paused until Monday"),),
+    }
+    reported = [storage.report_page_uri(run.plan.run_uri) for run in (runs[0], runs[1], runs[4])]
+    beside = Beside(unplanned=unplanned, reported=reported)
+    page = render_all_runs("flight_delays", runs, {}, [], "https://airflow.example", beside)
+    rows = rows_of(page)
+    expected = [
+        ("failed", "Failed at plan", "/unplanned/20131121t030000z-0123abcd/report.html"),
+        ("promote", "Promoted", f"{runs[0].plan.run_key}/report.html"),
+        ("failed", "Failed at train", f"{runs[1].plan.run_key}/report.html"),
+        ("working", "snapshot failed and is tried again", f'{runs[2].plan.run_key}"'),
+        ("working", "Under way, at the task snapshot", f'{runs[3].plan.run_key}"'),
+        ("failed", "Stopped by the data checks", f"{runs[4].plan.run_key}/report.html"),
+        ("skipped", "Skipped", "/unplanned/20131115t030000z-0123abcd/report.html"),
+    ]
+    assert len(rows) == len(expected)
+    for row, (tone, headline, address) in zip(rows, expected, strict=True):
+        assert row.startswith(f'<tr role="row" class="is-{tone}"')
+        assert headline in row
+        assert address in row
+        assert "No decision" not in row
+    assert "job 7: exit code 1: &lt;script&gt;" in rows[2]
+    assert "paused until Monday" in rows[6]
+    assert re.findall(r'id="only-(\w+)"', page) == ["all", "failed", "working", "promote", "skipped"]
+    places = [dict(re.findall(r"--(\w+): (\d+);", row)) for row in rows]
+    assert [each["newest"] for each in places] == [str(number) for number in range(7)]
 
 
 @pytest.mark.parametrize("runs", [[], [make_run(20)]], ids=["none", "one"])

@@ -11,7 +11,6 @@ from airflow.sdk import DAG, BaseOperator
 from retraining.__main__ import main
 from retraining.commands.runs import whole_run
 from retraining.commands.shell import Shell
-from retraining.core.documents import Failure
 from retraining.core.errors import ConflictError, DataError, JobError, SettingsError
 from retraining.core.report import terminal
 from retraining.core.report.run import Run, read_reported_run
@@ -186,20 +185,6 @@ def test_who_could_not_speak_is_spoken_for(make_run, states: dict[str, str], fou
     assert len(stored_run(scene).failures) == 1
     fail(scene, run, "snapshot", SQL_ERROR)
     assert CLEAN in report(scene, run, {"plan": "success", "snapshot": "failed"})
-
-
-def test_a_run_without_a_plan_says_why_until_one_has_a_plan(make_run, include) -> None:
-    """It has no folder: the shell tells of it before the newest run that has one."""
-    cloud = FakeCloud()
-    run = make_run(params={"as_off": 1})
-    task = PlanRunOperator(task_id="plan", model="flight_delays", cloud=cloud.connect)
-    cloud.artifacts.objects["gs://bucket/environment.txt"] = cloud.settings.environment.encode()
-    with pytest.raises(AirflowFailException):
-        run.execute(task)
-    left = Failure.parse(cloud.artifacts.objects["gs://bucket/flight_delays/failed_start.json"])
-    told = "\n".join(terminal.explain_no_plan(left))
-    assert "came to no plan" in told
-    assert left.found in told
 
 
 def test_nothing_is_written_into_the_bucket_of_another_environment(make_run, include) -> None:

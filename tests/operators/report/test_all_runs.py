@@ -42,33 +42,34 @@ def page(cloud: FakeCloud) -> str:
 
 def test_a_run_that_is_reported_at_the_same_time_is_not_lost(cloud, monkeypatch) -> None:
     """Another task writes its page between this one's reading and writing: this one reads again."""
-    mine = store_run(cloud, 19)
+    store_run(cloud, 19)
     render, other = all_runs.render_stored_runs, []
 
     def render_slowly(*arguments: Any) -> str:
         mine_alone = render(*arguments)
         if not other:
             other.append(store_run(cloud, 20))
-            write_all_runs(cloud.artifacts, other[0])
+            write_all_runs(cloud.artifacts, "bucket", "flight_delays")
         return mine_alone
 
     monkeypatch.setattr(all_runs, "render_stored_runs", render_slowly)
-    assert write_all_runs(cloud.artifacts, mine) == PAGE
+    assert write_all_runs(cloud.artifacts, "bucket", "flight_delays") == PAGE
     assert all(f"2013-11-{day} 03:00" in page(cloud) for day in (19, 20))
 
 
 def test_whoever_is_never_fast_enough_says_so(cloud, monkeypatch) -> None:
     """And is tried again by Airflow."""
-    plan = store_run(cloud, 19)
+    store_run(cloud, 19)
     monkeypatch.setattr(cloud.artifacts, "write_if", lambda *_, **__: None)
     with pytest.raises(ConflictError, match=r"runs\.html: others wrote it 10 times meanwhile"):
-        write_all_runs(cloud.artifacts, plan)
+        write_all_runs(cloud.artifacts, "bucket", "flight_delays")
 
 
 def test_one_broken_run_hides_no_other(cloud) -> None:
     """Its message stands below."""
     store_run(cloud, 18, mode="sideways")
-    write_all_runs(cloud.artifacts, store_run(cloud, 19))
+    store_run(cloud, 19)
+    write_all_runs(cloud.artifacts, "bucket", "flight_delays")
     assert "2013-11-19 03:00" in page(cloud)
     assert "20131118t030000z-0a1b2c3d4e5f</code>: plan.json: mode" in page(cloud)
 
@@ -79,6 +80,6 @@ def test_so_many_runs_are_read_and_no_more(cloud, monkeypatch) -> None:
     older = "20121001t030000z-0a1b2c3d4e5f"
     cloud.artifacts.objects[f"{storage.run_uri('bucket', 'flight_delays', older)}/plan.json"] = b"never read"
     assert len(plans) == SHOWN
-    write_all_runs(cloud.artifacts, plans[0])
+    write_all_runs(cloud.artifacts, "bucket", "flight_delays")
     assert "30 of 31 runs" in page(cloud)
     assert older in page(cloud).split("1 older runs")[1]

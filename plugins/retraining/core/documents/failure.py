@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from retraining.core.documents.document import Document, ModelId, Positive, Text, UtcTime
+from retraining.core.documents.document import Document, ModelId, Positive, Text, Uri, UtcTime
 
 MOST_TEXT = 2000
 """Letters of a part: a job's last lines, and not its whole log."""
@@ -19,6 +19,7 @@ class Failure(Document):
     `error` is the class of the error; of what this package did not raise itself `where` is the task. `attempt` is
     Airflow's try, `retried` whether it makes another by itself. `quotes` says that `found` may quote the data or
     another service, and so stays out of mails. `log` is the address of the try's log; null: the UI's is not known.
+    `folder_uri` is where it lies, in `failures`, beside the run's page; null: it was written by an earlier release.
     """
 
     kind: Literal["failure"] = "failure"
@@ -35,3 +36,4 @@ class Failure(Document):
     way_out: Part
     quotes: bool
     log: Text | None = None
+    folder_uri: Uri | None = None

@@ -23,6 +23,7 @@ from retraining.core.documents.document import (
     Value,
 )
 from retraining.core.documents.evaluation import Difference
+from retraining.core.documents.failure import Failure
 from retraining.core.metrics import Metric
 
 Role = Literal["champion", "challenger", "previous", "other"]
@@ -111,6 +112,8 @@ class ModelSummary(Value):
     cost: MonthCost | None
     paused_until: UtcTime | None
     problem: Label | None = None
+    failure: Failure | None = None
+    """Why the newest run failed; null: it did not, or an earlier release wrote the row."""
 
 
 class Overview(Document):
@@ -174,6 +177,8 @@ class ShownRun(Value):
     usd: Amount | None
     unpriced: bool
     seconds: Amount | None
+    failure: Failure | None = None
+    """Why it failed; null: it did not, or an earlier release wrote this."""
 
 
 class ShownSignal(Value):

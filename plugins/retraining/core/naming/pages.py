@@ -41,8 +41,13 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "monitor": ("drift", "new_day", "signals", "multivariate_request", "multivariate", "ledger"),
     "scoring": ("scoring_plan", "scoring_input", "predictions", "scoring"),
     "rollbacks": ("rollback",),
+    "unplanned": (),
 }
 """Documents that are shown, by the model's folder that their own folders lie in."""
+WITH_PAGE = ("runs", "unplanned")
+"""Those of them whose folders have a page, and the messages of failed tries."""
+FAILURES = "failures"
+FAILURE_NAME = r"[a-z_]{1,40}-[1-9]\d{0,3}(-end)?\.json"
 FOLDER_NAME = r"\d{8}t\d{6}z-[0-9a-f]{8,12}"
 """Of a run, a monitor run, a scoring, a rollback: its time, and a hash."""
 
@@ -51,14 +56,25 @@ def is_shown(folder: str, key: str, name: str = "") -> bool:
     """Tell whether there may be such a folder, and such an object in it.
 
     Args:
-        folder: `runs`, `monitor`, `scoring` or `rollbacks`.
+        folder: As in `KINDS`.
         key: Name of the folder in that.
         name: Of the object; empty: the folder itself is asked for.
     """
     if folder not in KINDS or re.fullmatch(FOLDER_NAME, key, re.ASCII) is None:
         return False
-    names = {"", *(f"{kind}.json" for kind in KINDS[folder]), *((RUN_PAGE,) if folder == "runs" else ())}
+    names = {"", *(f"{kind}.json" for kind in KINDS[folder]), *((RUN_PAGE,) if folder in WITH_PAGE else ())}
     return name in names
+
+
+def is_shown_failure(folder: str, key: str, name: str) -> bool:
+    """Tell whether there may be the message of a failed try of such a name in a folder."""
+    return folder in WITH_PAGE and is_shown(folder, key) and re.fullmatch(FAILURE_NAME, name, re.ASCII) is not None
+
+
+def run_page_of(model: str, folder_uri: str) -> tuple[str, str] | None:
+    """Return in which of a model's folders a run's folder is, and its name; None: it has no page, or is another's."""
+    owner, folder, key = [*ObjectAddress.parse(folder_uri).path.split("/"), "", ""][:3]
+    return (folder, key) if owner == model and folder in WITH_PAGE and is_shown(folder, key) else None
 
 
 def path_of(uri: str) -> str:

@@ -303,6 +303,23 @@ def no_plan_uri(bucket: str, model: str) -> str:
     return f"gs://{bucket}/{model}/failed_start.json"
 
 
+def unplanned_runs_uri(bucket: str, model: str) -> str:
+    """Return the folder of a model's runs that came to no plan."""
+    return f"gs://{bucket}/{model}/unplanned"
+
+
+def unplanned_run_uri(bucket: str, model: str, due: datetime, dag_run_id: str) -> str:
+    """Return the folder of a run that came to no plan, in order of time by name; its failures and page lie as a run's.
+
+    Args:
+        bucket: This environment's.
+        model: Whose.
+        due: When the run was due to begin.
+        dag_run_id: Its DAG run.
+    """
+    return f"{unplanned_runs_uri(bucket, model)}/{stamp(due)}-{dag_run_hash(dag_run_id)}"
+
+
 def pokes_uri(bucket: str) -> str:
     """Return the folder of what waiting tasks remember."""
     return f"gs://{bucket}/{BucketFolder.POKES}"

@@ -6,7 +6,7 @@ In: an error, the states of the run's tasks, the documents. Out: a `Failure`, it
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from retraining.core.documents import Failure
@@ -14,10 +14,53 @@ from retraining.core.documents.failure import MOST_TEXT
 from retraining.core.errors import DataError, JobError, RetrainingError, is_final, plain_text
 from retraining.core.report.outcome import FAILED
 
+LINE = 200
+"""Letters of a failure in a row of a table."""
 LOST = "NoErrorLeft"
 """In the place of an error's class: the task ended without one."""
 ENDED_BY_HAND = "EndedByHand"
 """The same: no task failed, and yet some did not run."""
+ENDED_BY_PLAN = "EndedByPlan"
+"""The same: no task failed, and `plan` skipped all others."""
+NOT_FAILED = frozenset({ENDED_BY_HAND, ENDED_BY_PLAN})
+NEXT_STEPS = {
+    "plan": (
+        "Nothing was paid for. Correct the Param, setting or file that the message names, and trigger the run again."
+    ),
+    "snapshot": (
+        "Nothing was paid for but the query. Of wrong SQL correct the file; then clear plan and what follows it, for "
+        "the run holds on to the SQL that it was planned with."
+    ),
+    "check_data": (
+        "No job was paid for. Mend the source and trigger with Force; where the query or the spec was wrong, correct "
+        "it and clear plan with what follows it. docs/checks.md has each check and its way out."
+    ),
+    "export": (
+        "The job's own lines are in the task's log. Clear export when the cause is mended: shards that are finished "
+        "are kept and never written again."
+    ),
+    "tune": (
+        "The task's log names the trials that failed. Mend what they name and clear it, or trigger with Tune never: "
+        "finished trials are kept."
+    ),
+    "train": (
+        "The job's own lines are in the task's log. Clear train when the cause is mended: it goes on from the last "
+        "checkpoint."
+    ),
+    "evaluate": (
+        "The job's own lines are in the task's log. Clear evaluate when the cause is mended; a model that is only bad "
+        "never fails it."
+    ),
+    "decide": (
+        "A bad model is no failure, so something is wrong with what the decision reads. Mend what the message names "
+        "and clear decide."
+    ),
+    "register": "Clear it: it finds its own version again and registers nothing twice.",
+    "approve": "Clear it, and the question is asked again.",
+    "deploy": "The version that served before has its traffic back. Clear deploy to try again.",
+}
+"""What the run-book says of a failed task."""
+CLEARING = "Clearing a task is always safe: what is done is taken, a job that still runs is found again."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,6 +122,12 @@ def ended_by_hand(of: Try) -> Failure:
     return _failure(of, ENDED_BY_HAND, parts, retried=False, quotes=False)
 
 
+def ended_by_plan(of: Try, reason: str) -> Failure:
+    """Return the document of a run that its plan ended, as of a model whose retraining is paused."""
+    parts = (f"run {of.dag_run_id}", reason, "", "")
+    return _failure(of, ENDED_BY_PLAN, parts, retried=False, quotes=False)
+
+
 def first_unsuccessful(states: Mapping[str, str | None]) -> tuple[str, bool] | None:
     """Return the first task that failed, and True; else the first that did not run, and False; None: all is well.
 
@@ -98,7 +147,39 @@ def heading(failure: Failure) -> str:
     """Return what failed, and whether it is tried again."""
     if failure.error == ENDED_BY_HAND:
         return f"Ended by hand before {failure.task}"
+    if failure.error == ENDED_BY_PLAN:
+        return "Skipped"
     return f"{failure.task} failed and is tried again" if failure.retried else f"Failed at {failure.task}"
+
+
+def next_step(failure: Failure) -> str:
+    """Return what the run-book says of the task that failed; empty of a run that its plan ended."""
+    if failure.error == ENDED_BY_PLAN:
+        return ""
+    return f"{NEXT_STEPS.get(failure.task, '')} {CLEARING}".lstrip()
+
+
+def origin(failure: Failure) -> str:
+    """Return which try left the message, when, and as what."""
+    kind = "" if failure.error in NOT_FAILED else f"{failure.error} of "
+    again = "; Airflow tries it again by itself" if failure.retried else ""
+    return f"{kind}try {failure.attempt} of {failure.task}, {failure.failed_at:%Y-%m-%d %H:%M:%S} UTC{again}"
+
+
+def one_line(failure: Failure) -> str:
+    """Return why a run failed, as a row of a table has it: where, and what was found."""
+    return shorten(failure.found if failure.error in NOT_FAILED else f"{failure.where}: {failure.found}")
+
+
+def shorten(text: str) -> str:
+    """Return a text as one line of a table's row."""
+    line = " ".join(text.split())
+    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"
+
+
+def newest_failure(failures: Iterable[Failure]) -> Failure:
+    """Return the failure that counts of a run that came to no plan: its newest."""
+    return max(failures, key=lambda each: (each.failed_at, each.attempt))
 
 
 def parts_of(failure: Failure) -> Iterator[tuple[str, str]]:

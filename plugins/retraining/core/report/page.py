@@ -21,7 +21,7 @@ from retraining.core.report.changes import Change, Day, days, noteworthy, since_
 from retraining.core.report.classes import Cell, ClassRow, answers, class_rows
 from retraining.core.report.costs import costs, total_seconds, total_usd
 from retraining.core.report.curves import CurveChart, curve_charts
-from retraining.core.report.failures import heading, parts_of
+from retraining.core.report.failures import heading, next_step, origin, parts_of
 from retraining.core.report.features import FeatureRow, feature_rows
 from retraining.core.report.forest import Forest, forest
 from retraining.core.report.quality import (
@@ -173,9 +173,24 @@ class Page:
         return self.run.decision.verdict if self.run.decision else "stopped"
 
     @property
+    def failure(self) -> Failure | None:
+        """The message of the task that failed."""
+        return self.run.failure
+
+    @property
     def failure_parts(self) -> list[tuple[str, str]]:
-        """Parts of the message of the task that failed, by name."""
-        return list(parts_of(self.run.failure)) if self.run.failure else []
+        """Its parts, by name."""
+        return list(parts_of(self.failure)) if self.failure else []
+
+    @property
+    def failure_origin(self) -> str:
+        """Which try left it."""
+        return origin(self.failure) if self.failure else ""
+
+    @property
+    def next_step(self) -> str:
+        """What the run-book says of it."""
+        return next_step(self.failure) if self.failure else ""
 
     @property
     def not_reached(self) -> list[str]:

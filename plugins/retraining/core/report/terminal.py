@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from retraining.core.documents import Evaluation, Failure, Ledger
 from retraining.core.metrics import Quality
+from retraining.core.naming import storage
 from retraining.core.promotion import ramp
 from retraining.core.report.changes import differences
-from retraining.core.report.failures import heading, parts_of
+from retraining.core.report.failures import heading, next_step, parts_of
 from retraining.core.report.page import outcome
 from retraining.core.report.run import Run
 from retraining.core.report.started import explain_trigger, further_causes
@@ -78,6 +79,8 @@ def explain_no_plan(failure: Failure) -> Iterator[str]:
     """Yield why the newest run of a model came to no plan, and so to no documents."""
     yield f"run {failure.dag_run_id} of {failure.model} came to no plan"
     yield from _failed(failure)
+    if failure.folder_uri:
+        yield f"  {'page':<8}{storage.report_page_uri(failure.folder_uri)}"
 
 
 def _failed(failure: Failure | None) -> Iterator[str]:
@@ -90,6 +93,8 @@ def _failed(failure: Failure | None) -> Iterator[str]:
         first, *more = text.splitlines() or [""]
         yield f"  {name:<8}{first}"
         yield from (f"{'':<10}{line}" for line in more)
+    if step := next_step(failure):
+        yield f"  {'then':<8}{step}"
     if failure.log:
         yield f"  {'log':<8}{failure.log}"
 

@@ -1,4 +1,4 @@
-"""What a failed try leaves: its message in XCom, and in the run's folder, or beside it where there is no plan yet.
+"""What a failed try leaves: its message in XCom, and in the run's folder, or in one of its own where there is no plan.
 
 Written once per try. Whatever goes wrong here, the error itself comes out.
 """
@@ -18,9 +18,10 @@ from retraining.core.naming import dags, storage
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.trust import require_run_folder
 from retraining.core.report import failures
+from retraining.core.report.run import read_failures
 from retraining.hooks.clock import Clock
 from retraining.hooks.ports import CloudPort
-from retraining.operators.airflow.links import task_address
+from retraining.operators.airflow.links import ReportLink, airflow_address, push_link, shown_address, task_address
 
 LOGGER = logging.getLogger(__name__)
 KIND_KEY = "error_kind"
@@ -30,6 +31,7 @@ FAILURE_KEY = "failure"
 RETRAIN = "retrain__"
 PLAN = "plan"
 JSON = "application/json"
+HTML = "text/html; charset=utf-8"
 
 
 def leave_failure(operator: Any, context: object, error: BaseException) -> None:
@@ -53,7 +55,7 @@ def leave_failure(operator: Any, context: object, error: BaseException) -> None:
         LOGGER.warning("no XCom %s: %s", FAILURE_KEY, trouble, exc_info=True)
         return
     try:
-        _store(operator, ti, failure)
+        _store(operator, context, failure)
     except Exception as trouble:  # the cloud may be what failed
         LOGGER.warning("the message is in XCom alone: %s", type(trouble).__name__, exc_info=True)
 
@@ -104,21 +106,88 @@ def list_failures(cloud: CloudPort, run_uri: str) -> list[str]:
     return cloud.artifacts.list_uris(storage.failures_uri(run_uri), suffix=".json")
 
 
-def _store(operator: Any, ti: Any, failure: Failure) -> None:
-    """Write a message into the run's folder; what came to none, beside the folders."""
-    run_uri = getattr(operator, "run_uri", "")
+def _store(operator: Any, context: Any, failure: Failure) -> None:
+    """Write a message into the run's folder; what came to none, into that of runs without a plan."""
+    ti: Any = context["ti"]
     cloud: CloudPort = operator.cloud()
-    bucket = cloud.settings.bucket
+    run_uri = getattr(operator, "run_uri", "")
     if failure.task == PLAN:
-        owner = (cloud.artifacts.read_object(storage.owner_uri(bucket)) or b"").decode(errors="replace").strip()
-        if owner == cloud.settings.environment:
-            cloud.artifacts.overwrite(storage.no_plan_uri(bucket, failure.model), failure.to_bytes(), JSON)
+        if page_uri := leave_unplanned(cloud, context, failure):
+            push_link(operator, context, ReportLink, shown_address(page_uri))
     elif run_uri:
-        require_run_folder(run_uri, bucket, ti.dag_id)
-        cloud.artifacts.write_once(storage.failure_uri(run_uri, failure.task, failure.attempt), failure.to_bytes())
+        require_run_folder(run_uri, cloud.settings.bucket, ti.dag_id)
+        uri = storage.failure_uri(run_uri, failure.task, failure.attempt)
+        cloud.artifacts.write_once(uri, failure.model_copy(update={"folder_uri": run_uri}).to_bytes())
 
 
-def forget_no_plan(cloud: CloudPort, model: str) -> None:
-    """Take away why an earlier run came to no plan: this one has."""
-    if found := cloud.objects.find_object(storage.no_plan_uri(cloud.settings.bucket, model)):
-        list(cloud.objects.delete([found]))
+def unplanned_folder(cloud: CloudPort, context: Context) -> str:
+    """Return the folder of the run where it comes to no plan."""
+    ti, dag_run = context["ti"], context["dag_run"]
+    model = dags.model_of_dag(ti.dag_id)
+    return storage.unplanned_run_uri(cloud.settings.bucket, model, dag_run.run_after, ti.run_id)
+
+
+def find_unplanned(cloud: CloudPort, context: Context) -> str:
+    """Return the folder of a run that came to no plan; empty: there is none, as of a DAG without such runs."""
+    if not context["ti"].dag_id.startswith(RETRAIN):
+        return ""
+    folder = unplanned_folder(cloud, context)
+    return folder if cloud.artifacts.exists(storage.report_page_uri(folder)) else ""
+
+
+def leave_unplanned(cloud: CloudPort, context: Context, failure: Failure) -> str | None:
+    """Write down why a run came to no plan, and its page; return the page's address.
+
+    None: nothing is written, for the bucket is another environment's, which may be what plan failed with.
+    """
+    from retraining.core.report.unplanned import render_unplanned  # its template engine is needed here alone
+
+    artifacts, bucket = cloud.artifacts, cloud.settings.bucket
+    owner = (artifacts.read_object(storage.owner_uri(bucket)) or b"").decode(errors="replace").strip()
+    if owner != cloud.settings.environment:
+        return None
+    folder = unplanned_folder(cloud, context)
+    left = failure.model_copy(update={"folder_uri": folder})
+    artifacts.write_once(storage.failure_uri(folder, failure.task, failure.attempt), left.to_bytes())
+    if failure.error != failures.ENDED_BY_PLAN:
+        artifacts.overwrite(storage.no_plan_uri(bucket, failure.model), left.to_bytes(), JSON)
+    written = read_failures(artifacts.read_some(list_failures(cloud, folder)))
+    page = render_unplanned(written, bucket, airflow_address(), cloud.settings.runbook_url)
+    page_uri = storage.report_page_uri(folder)
+    artifacts.overwrite(page_uri, page.encode(), HTML)
+    return page_uri
+
+
+def note_unplanned(
+    cloud: CloudPort, context: Context, ended: str | None, states: Mapping[str, str | None]
+) -> str | None:
+    """Write down why a run came to no plan, unless its plan did; return the page's address.
+
+    Args:
+        cloud: The hooks.
+        context: Of a task that runs after the run's tasks.
+        ended: Why the run's plan ended it; None: it did not.
+        states: Of the run's tasks.
+    """
+    ti: Any = context["ti"]
+    found = (PLAN, False) if ended else failures.first_unsuccessful(states)
+    if found is None:
+        return None
+    page_uri = storage.report_page_uri(unplanned_folder(cloud, context))
+    left = pulled_failure(ti, PLAN) if found[1] else None
+    if left is not None and cloud.artifacts.exists(page_uri):
+        return page_uri
+    given = try_of(ti, PLAN, left.attempt if left else ti.try_number)
+    spoken_for = failures.lost_task if found[1] else failures.ended_by_hand
+    return leave_unplanned(
+        cloud, context, left or (failures.ended_by_plan(given, ended) if ended else spoken_for(given))
+    )
+
+
+def forget_unplanned(cloud: CloudPort, context: Context) -> None:
+    """Take away why an earlier run of the model came to no plan, and all of earlier tries of this run: it has one."""
+    folder = unplanned_folder(cloud, context)
+    newest = storage.no_plan_uri(cloud.settings.bucket, dags.model_of_dag(context["ti"].dag_id))
+    found = [*cloud.objects.walk(folder), *filter(None, [cloud.objects.find_object(newest)])]
+    if found:
+        list(cloud.objects.delete(found))

@@ -20,7 +20,7 @@ from retraining.core.report.outcome import require_success, unsuccessful
 from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.cloud_task import CloudTask
 from retraining.operators.airflow.early_end import reason_of_end
-from retraining.operators.airflow.failures import KIND_KEY, pulled_failure
+from retraining.operators.airflow.failures import KIND_KEY, find_unplanned, pulled_failure
 from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.record.run_record import MAYBE_RUN_URI
 
@@ -68,6 +68,7 @@ class ConcludeRunOperator(CloudTask):
             model = dags.find_model_of_dag(ti.dag_id)
             message = pulled_failure(ti, failed[0]) if failed else None
             error = str(kind) if kind else None
-            return notices.of_failure(model, run_of(context), failed, left, error, self.run_uri, message)
+            folder = self.run_uri or find_unplanned(self.cloud(), context)
+            return notices.of_failure(model, run_of(context), failed, left, error, folder, message)
 
         tell(self.cloud, context, make, self.run_uri)

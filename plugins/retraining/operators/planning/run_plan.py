@@ -21,8 +21,8 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.dag_run import asks_for_study, asset_events, newest_extra, run_type, trigger
 from retraining.operators.airflow.early_end import end_run
-from retraining.operators.airflow.failures import forget_no_plan
-from retraining.operators.airflow.links import RunDocumentsLink, push_link, shown_address
+from retraining.operators.airflow.failures import forget_unplanned
+from retraining.operators.airflow.links import ReportLink, RunDocumentsLink, push_link, shown_address
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data.query_columns import query_columns
 from retraining.operators.planning.possible_runs import require_possible
@@ -43,7 +43,7 @@ class PlanRunOperator(CloudOperator):
         `{model, run_key, run_uri, plan_uri, as_of, mode}`.
     """
 
-    operator_extra_links = (RunDocumentsLink(),)
+    operator_extra_links = (RunDocumentsLink(), ReportLink())
 
     def __init__(self, *, model: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -87,7 +87,7 @@ class PlanRunOperator(CloudOperator):
 
     def _warn(self, cloud: CloudPort, stored: Plan, context: Context) -> None:
         """Say what came between the run's order and its plan; why an earlier run came to none counts no more."""
-        forget_no_plan(cloud, stored.model)
+        forget_unplanned(cloud, context)
         if deployments.may_deploy(stored) and (warning := gone_back_since(cloud, stored.model, context)):
             self.log.warning(warning)
 

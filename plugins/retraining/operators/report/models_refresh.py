@@ -171,15 +171,17 @@ def _ask(cloud: CloudPort, model: str) -> Live:
 
     bucket = cloud.settings.bucket
     endpoint = cloud.endpoints.get(model)
-    documents = cloud.artifacts.read_some([storage.rollout_uri(bucket, model), storage.pause_uri(bucket, model)])
-    rollout, pause = documents.get(storage.rollout_uri(bucket, model)), documents.get(storage.pause_uri(bucket, model))
+    uris = [storage.rollout_uri(bucket, model), storage.pause_uri(bucket, model), storage.no_plan_uri(bucket, model)]
+    documents = cloud.artifacts.read_some(uris)
+    rollout, pause, failed = (documents.get(uri) for uri in uris)
     return Live(
         versions=cloud.registry.list_versions(model),
         endpoint_name=endpoint.name if endpoint else None,
         deployed=endpoint.deployed if endpoint else {},
         traffic=endpoint.traffic if endpoint else {},
-        rollout=Rollout.parse(rollout, storage.rollout_uri(bucket, model)) if rollout else None,
-        pause=Pause.parse(pause, storage.pause_uri(bucket, model)) if pause else None,
+        rollout=Rollout.parse(rollout, uris[0]) if rollout else None,
+        pause=Pause.parse(pause, uris[1]) if pause else None,
+        failed_start=next(iter(read_failures({uris[2]: failed})), None) if failed else None,
     )
 
 

@@ -12,7 +12,7 @@ from retraining.core.catalog.cost import load_prices
 from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, Timings, Tuning
 from retraining.core.documents.stored_json import read_object
 from retraining.core.jobs.submission import Submission
-from retraining.core.naming import storage
+from retraining.core.naming import dags, storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.report.run import TASKS as TASKS_OF_RUN
 from retraining.core.report.run import read_failures
@@ -21,7 +21,8 @@ from retraining.core.settings import include_path
 from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, Connect, RunTask
-from retraining.operators.airflow.failures import list_failures, note_states
+from retraining.operators.airflow.early_end import reason_of_end
+from retraining.operators.airflow.failures import list_failures, note_states, note_unplanned
 from retraining.operators.airflow.links import (
     AllRunsLink,
     JobLink,
@@ -59,18 +60,39 @@ class ReportOperator(RunTask, CloudOperator):
         from retraining.operators.report.models_refresh import refresh_model
 
         if not self.run_uri:
-            self.log.warning("no page: the run has no plan, so no documents; the log of plan says why")
-            return None
-        artifacts, record = cloud.artifacts, self.record(cloud, context)
+            return self._report_unplanned(cloud, context)
+        record = self.record(cloud, context)
         note_states(cloud, self.run_uri, context, upstream_states(self, context["ti"]))
         page_uri = write_page(cloud, record, context)
         push_link(self, context, ReportLink, shown_address(page_uri))
         plan = record.read_document(Plan)
-        all_runs_uri = write_all_runs(artifacts, plan, airflow_address())
-        push_link(self, context, AllRunsLink, shown_address(all_runs_uri))
+        self._write_all_runs(cloud, context, plan.model)
         refresh_model(cloud, plan.model, reported=plan.run_key)
         self.log.info(page_uri)
         return page_uri
+
+    def _report_unplanned(self, cloud: CloudPort, context: Context) -> str | None:
+        from retraining.operators.report.models_refresh import refresh_model
+
+        ti: Any = context["ti"]
+        try:
+            page_uri = note_unplanned(cloud, context, reason_of_end(ti), upstream_states(self, ti))
+            if page_uri is None:
+                self.log.warning("no page: the run has no plan, so no documents; the log of plan says why")
+                return None
+            push_link(self, context, ReportLink, shown_address(page_uri))
+            model = dags.model_of_dag(ti.dag_id)
+            self._write_all_runs(cloud, context, model)
+            refresh_model(cloud, model)
+        except Exception as error:  # the cloud may be what plan failed with: that one's message counts
+            self.log.warning("no page: %s; the log of plan says why", type(error).__name__, exc_info=True)
+            return None
+        self.log.info(page_uri)
+        return page_uri
+
+    def _write_all_runs(self, cloud: CloudPort, context: Context, model: str) -> None:
+        all_runs_uri = write_all_runs(cloud.artifacts, cloud.settings.bucket, model, airflow_address())
+        push_link(self, context, AllRunsLink, shown_address(all_runs_uri))
 
 
 def write_page(cloud: CloudPort, record: Record, context: Context, asked: str = "") -> str:

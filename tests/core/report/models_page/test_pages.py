@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from retraining.core.documents import ModelOverview
+from retraining.core.documents import Failure, ModelOverview
 from retraining.core.documents.overview import ModelSummary, MonthCost
 from retraining.core.report.models_page.all_models import AllModels, ModelRow, age_words
 from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow, in_bucket
 from retraining.core.report.models_page.reading import ReadModels
 from retraining.core.report.models_page.rendering import render_all, render_one, style
+from tests.support.contracts import EXAMPLES
 from tests.support.scenes.models_page import HOSTILE, NOW, all_models, drifting, hostile, one_model, summary
 
 ROOT_STYLE = re.compile(r":root \{[^}]*\}")
@@ -49,6 +52,57 @@ def row(model: ModelSummary) -> ModelRow:
 def test_a_glance_tells_how_a_model_stands(model, tone, watched) -> None:
     """What needs a look has a colour, and comes first."""
     assert (row(model).tone, row(model).watched) == (tone, watched)
+
+
+def failure(**changes: Any) -> Failure:
+    """Why a run came to no plan."""
+    values = json.loads((EXAMPLES / "failure__final.json").read_text())
+    folder = "gs://bucket/flight_delays/unplanned/20260101t000000z-0123abcd"
+    return Failure.parse(
+        json.dumps({**values, "model": "flight_delays", "task": "plan", "folder_uri": folder, **changes})
+    )
+
+
+def test_a_run_that_failed_is_the_first_thing_that_is_said() -> None:
+    """In the row of all models in a line; on the model's page in four parts, with what to do, its page and its log."""
+    failed = summary(failure=failure())
+    assert row(failed).tone == "warn"
+    everything = render_all(AllModels(models=ReadModels(rows=(failed,)), now=NOW, places=in_airflow()))
+    assert "Failed at plan" in everything
+    assert "Google Cloud, PermissionDenied: Permission" in everything
+    page = render_one(OneModel(overview=one_model(failed), now=NOW, places=in_airflow("flight_delays")))
+    top = page.partition('class="facts"')[0]
+    shown = (
+        "Failed at plan",
+        "denied",
+        "an answer",
+        "Give the connection&#39;s account the role",
+        "Nothing was paid for",
+    )
+    for text in shown:
+        assert text in top
+    address = "flight_delays/unplanned/20260101t000000z-0123abcd/report.html"
+    assert re.findall(r'<a href="([^"]+)">(?:Run page|Log of plan)<', top) == [address, failed.failure.log]
+    in_file = render_one(OneModel(overview=one_model(failed), now=NOW, places=in_bucket("bucket", "https://a.example")))
+    assert f"https://storage.cloud.google.com/bucket/{address}" in in_file
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"folder_uri": "gs://bucket/departures/runs/20260101t000000z-0123456789ab"},
+        {"folder_uri": "gs://bucket/flight_delays/spans/x"},
+        {"folder_uri": None},
+    ],
+    ids=["another model's", "no run's", "of an earlier release"],
+)
+def test_a_folder_that_is_no_runs_is_no_link(changes) -> None:
+    """Nor is an address that no browser opens."""
+    failed = summary(failure=failure(log="javascript:alert(1)", **changes))
+    for places in (in_airflow("flight_delays"), in_bucket("bucket", "https://a.example")):
+        page = render_one(OneModel(overview=one_model(failed), now=NOW, places=places))
+        assert "Run page" not in page
+        assert "javascript:" not in page
 
 
 def test_what_needs_a_look_comes_first() -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from croniter import croniter  # type: ignore[import-untyped]  # it has no types
 
 from retraining.core.documents.overview import ModelSummary
+from retraining.core.report.failures import heading, next_step, one_line, origin, parts_of
 from retraining.core.report.models_page import drawing
 from retraining.core.report.models_page.places import Places
 from retraining.core.report.models_page.reading import ReadModels
@@ -53,7 +54,7 @@ class ModelRow:
             return "bad"
         if watch and (watch.severity == "warning" or watch.exceeded or self.wrong_input):
             return "warn"
-        if self.is_stale or (summary.decision and summary.decision.outcome == "stopped"):
+        if self.is_stale or summary.failure or (summary.decision and summary.decision.outcome == "stopped"):
             return "warn"
         return "good" if summary.champion else "calm"
 
@@ -105,9 +106,37 @@ class ModelRow:
         return f"{self.summary.metric} of {len(scores)} runs, from {scores[0]:.4f} to {scores[-1]:.4f}"
 
     @property
+    def why(self) -> str:
+        """Why the newest run failed, in a line; empty: it did not."""
+        return one_line(self.summary.failure) if self.summary.failure else ""
+
+    @property
+    def failure_parts(self) -> list[tuple[str, str]]:
+        """The same in its parts, by name."""
+        return list(parts_of(self.summary.failure)) if self.summary.failure else []
+
+    @property
+    def failure_origin(self) -> str:
+        """Which try left it."""
+        return origin(self.summary.failure) if self.summary.failure else ""
+
+    @property
+    def next_step(self) -> str:
+        """What the run-book says of it."""
+        return next_step(self.summary.failure) if self.summary.failure else ""
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When the newest run failed, or its time; None: there was none."""
+        failure, decision = self.summary.failure, self.summary.decision
+        return failure.failed_at if failure else decision.as_of if decision else None
+
+    @property
     def outcome(self) -> str:
         """How the newest run ended."""
         decision = self.summary.decision
+        if self.summary.failure:
+            return heading(self.summary.failure)
         if decision is None:
             return "no run yet"
         waits = decision.outcome == "promote" and not decision.deployed

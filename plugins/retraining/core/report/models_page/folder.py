@@ -30,12 +30,20 @@ class FolderPage:
     def candidates(self) -> dict[str, str]:
         """Addresses of what is shown of such a folder, by name."""
         found = {f"{kind}.json": storage.document_uri(self.uri, kind) for kind in pages.KINDS[self.folder]}
-        return {pages.RUN_PAGE: storage.report_page_uri(self.uri), **found} if self.folder == "runs" else found
+        has_page = self.folder in pages.WITH_PAGE
+        return {pages.RUN_PAGE: storage.report_page_uri(self.uri), **found} if has_page else found
 
     @property
     def links(self) -> list[tuple[str, str]]:
         """Names of what is there, and their addresses beside this page's."""
-        return [(name, f"{self.key}/{name}") for name, uri in self.candidates.items() if uri in self.there]
+        names = [name for name, uri in self.candidates.items() if uri in self.there]
+        return [(name, f"{self.key}/{name}") for name in (*names, *self._failures)]
+
+    @property
+    def _failures(self) -> list[str]:
+        start = f"{storage.failures_uri(self.uri)}/"
+        names = [uri.removeprefix(start) for uri in self.there if uri.startswith(start)]
+        return [f"{pages.FAILURES}/{name}" for name in names if pages.is_shown_failure(self.folder, self.key, name)]
 
     @property
     def model_page(self) -> str:

@@ -61,6 +61,7 @@ def shown_run(run: Run) -> ShownRun:
         usd=sum(known) if known else None,
         unpriced=len(known) < len(prices),
         seconds=run_seconds(timings) if timings else None,
+        failure=run.failure if run.failure and not run.failure.retried else None,
     )
 
 

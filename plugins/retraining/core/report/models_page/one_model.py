@@ -19,7 +19,7 @@ from retraining.core.documents.overview import (
     WatchRow,
 )
 from retraining.core.metrics import HIGHER_IS_BETTER
-from retraining.core.naming import storage
+from retraining.core.naming import pages, storage
 from retraining.core.report import charts
 from retraining.core.report.models_page import drawing
 from retraining.core.report.models_page.all_models import OUTCOMES, ModelRow
@@ -143,6 +143,16 @@ class OneModel:
     def row(self) -> ModelRow:
         """The same, as the page of all models shows it."""
         return ModelRow(summary=self.summary, now=self.now, address="")
+
+    @property
+    def failure_links(self) -> list[tuple[str, str]]:
+        """Where a reader goes on from the message of the newest run's failure: its page, and the task's log."""
+        failure = self.summary.failure
+        if failure is None:
+            return []
+        page = self.places.failed_run_page(self.summary.model, failure.folder_uri) if failure.folder_uri else None
+        log = failure.log if failure.log and pages.is_whole(failure.log) else None
+        return [(name, address) for name, address in (("Run page", page), (f"Log of {failure.task}", log)) if address]
 
     @property
     def watches(self) -> Sequence[WatchRow]:

@@ -55,6 +55,15 @@ class Places:
             return _quoted(console.object_address(storage.report_page_uri(run.run_uri)))
         return f"{self._folder('runs', run.run_key)}/{pages.RUN_PAGE}"
 
+    def failed_run_page(self, model: str, folder_uri: str) -> str | None:
+        """Return the page of a model's run by its folder, also of one without a plan; None: it is no such folder."""
+        found = pages.run_page_of(model, folder_uri)
+        if found is None:
+            return None
+        if self.bucket:
+            return _quoted(console.object_address(storage.report_page_uri(folder_uri)))
+        return f"{self._folder(*found)}/{pages.RUN_PAGE}"
+
     def run_documents(self, run: ShownRun, project: str) -> str:
         """Return the documents of a run; of a page in the bucket their folder in the Storage browser."""
         if self.bucket:

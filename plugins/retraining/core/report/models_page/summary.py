@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from retraining.core.documents import Pause, Rollout
+from retraining.core.documents import Failure, Pause, Rollout
 from retraining.core.documents.overview import (
     ModelSummary,
     MonthCost,
@@ -41,6 +41,7 @@ class Live:
         traffic: Percent by deployed model.
         rollout: The change of the champion that is under way, or the last one.
         pause: The last that was asked for.
+        failed_start: Why the newest run came to no plan; None: it came to one.
         ticks: Whether a clock starts runs.
     """
 
@@ -50,6 +51,7 @@ class Live:
     traffic: Mapping[str, int]
     rollout: Rollout | None
     pause: Pause | None
+    failed_start: Failure | None = None
     ticks: bool = True
 
     def percent(self, version_name: str) -> int | None:
@@ -117,6 +119,7 @@ def summarize(
         watch=_watch(watches[0]) if watches else None,
         cost=_cost(runs),
         paused_until=paused if paused and paused > now else None,
+        failure=live.failed_start or (runs[0].failure if runs else None),
     )
 
 
