@@ -35,8 +35,8 @@ from trainer.contract.documents import (
     ScoreRequest,
     TrainRequest,
 )
-from trainer.contract.reading import read_document
-from trainer.contract.results import JobRequest, is_done, result_uri
+from trainer.contract.reading import read_document, read_request
+from trainer.contract.results import JobRequest, is_done, require_own_result, result_uri
 from trainer.errors import PeerLost, RequestError, TrainerError
 from trainer.evaluation.splits import splits_of
 from trainer.input import open_source
@@ -118,18 +118,20 @@ def _export(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) ->
 
     bound_allocators()
     storage = Storage()
-    request = read_document(ExportRequest, options.request, storage)
-    if _is_done("export", request, storage):
+    request, digest = read_request(ExportRequest, options.request, storage)
+    if _is_done("export", request, digest, storage):
         return
     reader = BigQueryReader([column.name for column in request.columns])
-    SpanExport(request, storage, reader, find_replica(os.environ)).write_spans()
+    SpanExport(request, storage, reader, find_replica(os.environ), request_digest=digest).write_spans()
     LOGGER.info(describe_usage("export"))
 
 
 def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
-    request = _overridden(read_document(TrainRequest, options.request, storage), options.job_dir, hyperparameters)
-    if _is_done("train", request, storage):
+    asked, digest = read_request(TrainRequest, options.request, storage)
+    request = _overridden(asked, options.job_dir, hyperparameters)
+    as_asked = None if hyperparameters else digest  # of other hyperparameters it is no answer to the request
+    if _is_done("train", request, as_asked, storage):
         if trial := Trial.of(request, storage):
             trial.report_again()
         return
@@ -145,7 +147,7 @@ def _train(options: argparse.Namespace, hyperparameters: Mapping[str, str]) -> N
 
         serve_variables()
         return
-    _take_part(TrainingJob.from_request(request, storage, replica, Clock(STARTED)))
+    _take_part(TrainingJob.from_request(request, storage, replica, Clock(STARTED), as_asked))
     if is_chief:
         LOGGER.info(describe_usage("train"))
 
@@ -174,8 +176,8 @@ def _take_part(job: TrainingJob) -> None:
 
 def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
-    request = read_document(EvaluateRequest, options.request, storage)
-    if _is_done("evaluate", request, storage):
+    request, digest = read_request(EvaluateRequest, options.request, storage)
+    if _is_done("evaluate", request, digest, storage):
         return
     install_packages(request.packages, storage)
     manifest = read_document(Manifest, request.manifest_uri, storage)
@@ -185,15 +187,15 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
         import_packages(request.packages)
         from trainer.evaluation.job import evaluate
 
-        evaluate(request, manifest, source, storage)
+        evaluate(request, manifest, source, storage, digest)
     LOGGER.info("evaluate: wrote %s in %.1f s", request.evaluation_uri, time.monotonic() - STARTED)
     LOGGER.info(describe_usage("evaluate"))
 
 
 def _score(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
-    request = read_document(ScoreRequest, options.request, storage)
-    if _is_done("score", request, storage):
+    request, digest = read_request(ScoreRequest, options.request, storage)
+    if _is_done("score", request, digest, storage):
         return
     manifest = read_document(Manifest, request.manifest_uri, storage)
     splits: dict[str, ManifestSplit] = {
@@ -203,24 +205,30 @@ def _score(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> 
         import_tensorflow()
         from trainer.evaluation.score_job import score_models
 
-        score_models(request, manifest, source, storage)
+        score_models(request, manifest, source, storage, digest)
     LOGGER.info(describe_usage("score"))
 
 
 def _separate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) -> None:
     storage = Storage()
-    request = read_document(MultivariateRequest, options.request, storage)
-    if _is_done("separate", request, storage):
+    request, digest = read_request(MultivariateRequest, options.request, storage)
+    if _is_done("separate", request, digest, storage):
         return
     from trainer.traffic.job import separate_traffic
 
-    separate_traffic(request, storage)
+    separate_traffic(request, storage, request_digest=digest)
     LOGGER.info(describe_usage("separate"))
 
 
-def _is_done(command: str, request: JobRequest, storage: Storage) -> bool:
-    """Tell whether an earlier process came to the end; then the log says so."""
+def _is_done(command: str, request: JobRequest, request_digest: str | None, storage: Storage) -> bool:
+    """Tell whether an earlier process came to the end; then the log says so.
+
+    Raises:
+        ContractError: What it left is not this request's.
+    """
     done = is_done(request, storage)
+    if done and request_digest:
+        require_own_result(request, request_digest, storage)
     if done:
         LOGGER.info("%s: %s is there already", command, result_uri(request))
     return done

@@ -9,13 +9,18 @@ import itertools
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
+from pydantic import BaseModel
+
 
 @functools.cache
-def field_docstrings(cls: type) -> Mapping[str, str]:
-    """Return what stands below each field of a class, by the field's name."""
-    tree = ast.parse(inspect.getsource(inspect.getmodule(cls) or cls))
-    definition = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == cls.__name__)
-    return dict(_documented(definition.body))
+def field_docstrings(cls: type[BaseModel]) -> Mapping[str, str]:
+    """Return what stands below each field of a class, inherited ones too, by the field's name."""
+    found: dict[str, str] = {}
+    for each in reversed([other for other in cls.__mro__ if other.__module__.startswith("retraining.")]):
+        tree = ast.parse(inspect.getsource(inspect.getmodule(each) or each))
+        classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+        found |= _documented(next(node for node in classes if node.name == each.__name__).body)
+    return {name: text for name, text in found.items() if name in cls.model_fields}
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """What a job leaves for a request: the contracts' examples, made to be of that request.
 
-In: the request's JSON, as it is stored. Out: the result's address, and its JSON.
+In: the request's bytes, as they are stored. Out: the result's address, and its JSON.
 """
 
 from __future__ import annotations
@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from retraining.core.documents import digest
 from tests.support.contracts import EXAMPLES
 
 TAKEN_OVER = ("table", "schema", "schema_hash", "compression", "format", "layout", "images")
 
 
-def result_of(asked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def result_of(request: bytes) -> tuple[str, dict[str, Any]]:
     """Give the address and the JSON of what the job of a request leaves."""
-    same = {"model": asked["model"], "run_key": asked["run_key"]}
+    asked: dict[str, Any] = json.loads(request)
+    same = {"model": asked["model"], "run_key": asked["run_key"], "request_digest": digest(request)}
     match asked["kind"]:
         case "export_request":
             return asked["manifest_uri"], _manifest(asked) | same
@@ -24,6 +26,12 @@ def result_of(asked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         case "evaluate_request":
             duel = "evaluation__duel" if asked["champion"] else "evaluation__first_model"
             return asked["evaluation_uri"], _example(duel) | same
+        case "score_request":
+            model = {"model_uri": asked["models"][-1]["model_uri"]}
+            return asked["models"][-1]["scores_uri"], _example("scores__skipped") | same | model
+        case "multivariate_request":
+            table = {"table": asked["table"]}
+            return asked["multivariate_uri"], _example("multivariate__drifted") | same | table
     raise ValueError(asked["kind"])
 
 

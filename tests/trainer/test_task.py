@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,6 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.job_log import messages
+from tests.trainer.conftest import MemoryReader
+from trainer.cluster.replica import Replica
+from trainer.contract.documents import ExportRequest
+from trainer.contract.reading import read_request
+from trainer.export.job import SpanExport
 from trainer.task import main
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
@@ -28,6 +34,11 @@ def run_task(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str
     )
 
 
+def sha256(path: str) -> str:
+    """Of a file's bytes."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
 def test_train_and_evaluate_from_the_command_line(exported, tmp_path: Path) -> None:
     request = exported.write("train_cli.json", exported.train_json(out="unused"))
     job = ("train", "--request", request, "--job-dir", str(tmp_path / "job"))
@@ -39,14 +50,19 @@ def test_train_and_evaluate_from_the_command_line(exported, tmp_path: Path) -> N
     assert report["hyperparameters"]["learning_rate"] == 0.02
     assert report["hyperparameters"]["hidden_units"] == [8, 4]
     assert report["model_uri"] == str(tmp_path / "job/model")
+    assert report["request_digest"] is None, "with other hyperparameters it is no answer to the request"
     assert {path.name for path in (tmp_path / "job").iterdir()} == {"model", "checkpoints", "logs", "report.json"}
     assert not Path(exported.uri("unused")).exists()
     assert messages(run_task(*job).stdout) == [f"train: {tmp_path}/job/report.json is there already"]
 
     wanted = exported.evaluate_json(str(tmp_path / "job/model"), None, evaluation_uri=str(tmp_path / "evaluation.json"))
-    evaluated = run_task("evaluate", "--request", exported.write("evaluate_cli.json", wanted))
+    request = exported.write("evaluate_cli.json", {**wanted, "scores_uri": str(tmp_path / "scores")})
+    evaluated = run_task("evaluate", "--request", request)
     assert (evaluated.returncode, evaluated.stderr) == (0, "")
-    assert json.loads((tmp_path / "evaluation.json").read_bytes())["rows"] == 400
+    evaluation = json.loads((tmp_path / "evaluation.json").read_bytes())
+    assert evaluation["rows"] == 400
+    scores = json.loads((tmp_path / "scores" / "challenger" / "scores.json").read_bytes())
+    assert evaluation["request_digest"] == scores["request_digest"] == sha256(request)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +118,16 @@ def test_an_export_whose_manifest_is_there_does_nothing(run, capsys) -> None:
     run.export()
     assert main(["export", "--request", run.write("export.json", run.export_json())]) == 0
     assert "is there already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("of_this_request", [True, False])
+def test_a_manifest_is_held_to_its_request(run, capsys, of_this_request: bool) -> None:
+    request = run.write("export.json", run.export_json(digest_required=True))
+    asked, digest = read_request(ExportRequest, request, run.storage)
+    exporter = SpanExport(
+        asked, run.storage, MemoryReader(run.rows), Replica(), request_digest=digest if of_this_request else "0" * 64
+    )
+    exporter.write_spans()
+    assert (run.manifest().request_digest == sha256(request)) == of_this_request
+    assert main(["export", "--request", request]) == (0 if of_this_request else 2)
+    assert ("the result of another request" in capsys.readouterr().err) != of_this_request

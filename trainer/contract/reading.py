@@ -59,10 +59,20 @@ def read_document(document: type[Document], uri: str, storage: Storage) -> Docum
         ContractError: It is missing or invalid.
         StorageError: Storage did not answer.
     """
+    return read_request(document, uri, storage)[0]
+
+
+def read_request(document: type[Document], uri: str, storage: Storage) -> tuple[Document, str]:
+    """Return the document at an address, and the SHA-256 of its bytes, which its result carries.
+
+    Raises:
+        ContractError: It is missing or invalid.
+        StorageError: Storage did not answer.
+    """
     content = storage.read_object(uri)
     if content is None:
         raise ContractError(uri, "there is no such document", f"one of kind {document.kind!r}")  # type: ignore[attr-defined]  # as above
-    return parse_document(document, content, uri)
+    return parse_document(document, content, uri), hashlib.sha256(content).hexdigest()
 
 
 def serialise(document: object) -> bytes:

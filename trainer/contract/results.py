@@ -44,13 +44,37 @@ def is_done(request: JobRequest, storage: Storage) -> bool:
 
 def trial_result(request: TrainRequest, storage: Storage) -> dict[str, Any] | None:
     """Return the result that a trial of this very request left; None where there is none."""
-    content = storage.read_object(request.report_uri)
+    result = _read_result(request.report_uri, "a trial's result", storage)
+    return result if result and result.get(REQUEST_DIGEST) == digest(request) else None
+
+
+def require_own_result(request: JobRequest, request_digest: str, storage: Storage) -> None:
+    """Refuse a result that is there and was made for another request: this job would end as if it had made it.
+
+    Args:
+        request: What this job is asked; one of an earlier release takes any result for its own.
+        request_digest: SHA-256 of its bytes.
+        storage: Where the result is.
+
+    Raises:
+        ContractError: It is another request's.
+    """
+    uri = result_uri(request)
+    result = _read_result(uri, "a job's result", storage)
+    if not request.digest_required or result is None or result.get("request_digest") == request_digest:
+        return
+    found = f"the result of another request: its request_digest is {str(result.get('request_digest'))[:80]}"
+    raise ContractError(uri, found, f"{request_digest}, of this job's request, or no result", "Delete it, start again")
+
+
+def _read_result(uri: str, what: str, storage: Storage) -> dict[str, Any] | None:
+    content = storage.read_object(uri)
     if content is None:
         return None
     try:
         result = read_json(content)
     except ValueError as error:
-        raise ContractError(request.report_uri, f"is not JSON ({error})", "a trial's result", "Delete it") from error
+        raise ContractError(uri, f"is not JSON ({error})", what, "Delete it") from error
     if not isinstance(result, dict):
-        raise ContractError(request.report_uri, f"is a JSON {type(result).__name__}", "a trial's result", "Delete it")
-    return result if result.get(REQUEST_DIGEST) == digest(request) else None
+        raise ContractError(uri, f"is a JSON {type(result).__name__}", what, "Delete it")
+    return result

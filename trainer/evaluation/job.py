@@ -38,7 +38,7 @@ from trainer.contract.reading import read_document, serialise
 from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
-from trainer.evaluation.score_job import file_uri, write_document
+from trainer.evaluation.score_job import file_uri, scores_document
 from trainer.evaluation.scores import Examples, align_scores, read_given_scores, shards_of, write_scores
 from trainer.evaluation.scoring import (
     CHALLENGER,
@@ -69,12 +69,14 @@ _MOST_CLASSES_SHOWN = 100
 _MOST_CLASSES_RANKED = 20
 
 
-def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, storage: Storage) -> Evaluation:
+def evaluate(
+    request: EvaluateRequest, manifest: Manifest, source: Source, storage: Storage, request_digest: str | None = None
+) -> Evaluation:
     """Score, measure, and write the evaluation.
 
     Args:
         source: Opens the split, and the split golden where the request asks for it.
-        storage: Where models are and the evaluation goes.
+        request_digest: SHA-256 of the request's bytes.
 
     Raises:
         RequestError: No examples, an unknown column, a challenger that cannot read these examples, a champion that
@@ -88,20 +90,19 @@ def evaluate(request: EvaluateRequest, manifest: Manifest, source: Source, stora
     if request.champion and CHAMPION in judged.names and request.prove_unseen:
         require_no_leakage(request, request.champion, manifest.splits[request.split], storage)
     comparison = _Comparison(request, manifest, columns, judged, storage)
-    numbers = tuple(request.baselines.values())
-    scored = comparison.score_split(request.split, split, texts, numbers, request.auxiliary_labels)
+    baselines = tuple(request.baselines.values())
+    scored = comparison.score_split(request.split, split, texts, baselines, request.auxiliary_labels)
     cuts = cut(scored.slices, request.slices, request.crossed_slices, request.min_slice_examples, scored.weights)
     measured = {name: _judge(request, scored, name, cuts) for name in scored.scores}
-    for name, judgement in measured.items():
-        LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(judgement.metrics))
     full = measured[CHALLENGER].metrics
     lite = make_lite_models(request, manifest, split, full, storage)
     golden = _score_frozen_set(request, manifest, source, comparison) if request.golden else None
     chosen_on = comparison.score_validation(source.open_split(VALIDATION)) if needs_validation(request) else None
-    comparison.write_documents()
+    comparison.write_documents(request_digest)
     evaluation = Evaluation(
         model=request.model,
         run_key=request.run_key,
+        request_digest=request_digest,
         split=request.split,
         rows=len(scored.labels),
         **_constants(request, scored),
@@ -254,11 +255,12 @@ class _Comparison:
         where, file = f"scores of the {side}, split {name}", self._judged.given[side].splits.get(name)
         return align_scores(where, file, examples, self._request.label, self._storage)
 
-    def write_documents(self) -> None:
+    def write_documents(self, request_digest: str | None) -> None:
         """Write what says whose answers the files of this job hold."""
         if self._request.scores_uri:
             for name, model in self._judged.models.items():
-                write_document(self._document_uri(name), self._request, model, self._files[name], self._storage)
+                document = scores_document(self._request, request_digest, model, self._files[name])
+                self._storage.replace(self._document_uri(name), serialise(document))
 
     def _document_uri(self, name: str) -> str:
         return join_uri(self._request.scores_uri or "", name, "scores.json")
@@ -332,6 +334,7 @@ def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[st
         metrics = measure_by(request.label, scored.labels[part.rows], scores[part.rows], theirs)
         slices.append(Slice(column=part.column, value=part.value, rows=len(part.rows), metrics=metrics))
     metrics, label = measure_by(request.label, scored.labels, scores, weights), request.label
+    LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(metrics))
     kind: dict[str, Any] = {"counted": count_answers(label, scores)}
     if isinstance(label, RegressionLabel):
         kind["answers"] = describe_answers(scored.labels, scores, label.quantiles)

@@ -22,8 +22,13 @@ from trainer.storage import Storage
 LOGGER = logging.getLogger(__name__)
 
 
-def score_models(request: ScoreRequest, manifest: Manifest, source: Source, storage: Storage) -> None:
+def score_models(
+    request: ScoreRequest, manifest: Manifest, source: Source, storage: Storage, request_digest: str | None = None
+) -> None:
     """Score, and write the documents in the request's order.
+
+    Args:
+        request_digest: SHA-256 of the request's bytes.
 
     Raises:
         RequestError: No examples, a model that is gone, or scores that are not finite.
@@ -40,31 +45,31 @@ def score_models(request: ScoreRequest, manifest: Manifest, source: Source, stor
             files[uri][name] = write_scores(file_uri(uri, name), examples, scores, storage)
     for asked in request.models:
         misfit = misfits[asked.scores_uri]
-        write_document(
-            asked.scores_uri, request, models[asked.scores_uri], files[asked.scores_uri], storage, misfit and misfit[0]
+        document = scores_document(
+            request, request_digest, models[asked.scores_uri], files[asked.scores_uri], misfit and misfit[0]
         )
+        storage.replace(asked.scores_uri, serialise(document))
         LOGGER.info("score: %s: %s", asked.model_uri, misfit[0] if misfit else f"wrote {asked.scores_uri}")
 
 
-def write_document(
-    uri: str,
-    run: ScoreRequest | EvaluateRequest,
+def scores_document(
+    request: ScoreRequest | EvaluateRequest,
+    request_digest: str | None,
     model: StoredModel,
     splits: Mapping[str, ScoresFile],
-    storage: Storage,
     skipped: str | None = None,
-) -> None:
-    """Write what says that a model's files are all there."""
-    document = ModelScores(
-        model=run.model,
-        run_key=run.run_key,
+) -> ModelScores:
+    """Return what says that a model's files are all there."""
+    return ModelScores(
+        model=request.model,
+        run_key=request.run_key,
+        request_digest=request_digest,
         model_uri=model.uri,
         model_digest=model.digest,
         framework={"tensorflow": tf.__version__},
         splits=splits,
         skipped=skipped,
     )
-    storage.replace(uri, serialise(document))
 
 
 def file_uri(document_uri: str, split: str) -> str:

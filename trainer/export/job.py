@@ -58,6 +58,7 @@ class SpanExport:
     Args:
         reader: Rows from where.
         patience: How long the chief waits for a replica that writes nothing.
+        request_digest: SHA-256 of the request's bytes.
     """
 
     def __init__(
@@ -67,7 +68,9 @@ class SpanExport:
         reader: RowReader,
         replica: Replica,
         patience: Patience | None = None,
+        request_digest: str | None = None,
     ) -> None:
+        self._request_digest = request_digest
         self._request, self._storage, self._reader, self._replica = request, storage, reader, replica
         self._patience = patience or Patience()
         self._progress = Progress(replica, self._patience.clock)
@@ -136,7 +139,8 @@ class SpanExport:
 
     def _write_manifest(self) -> None:
         spans = self._store.complete()
-        manifest = build_manifest(self._request, self._store.works, spans, self._progress.seconds())
+        seconds = self._progress.seconds()
+        manifest = build_manifest(self._request, self._store.works, spans, seconds, self._request_digest)
         self._storage.write_once(self._request.manifest_uri, serialise(manifest))
         sizes = ", ".join(
             f"{name} {split.rows} rows in {len(split.files)} files" for name, split in manifest.splits.items()

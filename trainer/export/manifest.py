@@ -19,7 +19,13 @@ from trainer.export.work import FROZEN_SET, Work
 from trainer.storage import join_uri
 
 
-def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequence[Span], seconds: float) -> Manifest:
+def build_manifest(
+    request: ExportRequest,
+    works: Sequence[Work],
+    spans: Sequence[Span],
+    seconds: float,
+    request_digest: str | None = None,
+) -> Manifest:
     """Sort the spans' files into splits.
 
     All parts of a span from `test_start` on are test, the frozen set is golden, any other part is itself. A span that
@@ -28,6 +34,7 @@ def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequenc
     Args:
         spans: What each of them holds, in the same order.
         seconds: How long it took.
+        request_digest: SHA-256 of the request's bytes.
     """
     names = ("train", "validation", "test", *([FROZEN_SET] if request.golden else []))
     files: dict[str, list[ManifestFile]] = {name: [] for name in names}
@@ -39,6 +46,7 @@ def build_manifest(request: ExportRequest, works: Sequence[Work], spans: Sequenc
     return Manifest(
         model=request.model,
         run_key=request.run_key,
+        request_digest=request_digest,
         schema_hash=request.schema_hash,
         compression=request.compression,
         columns=request.columns,

@@ -22,13 +22,19 @@ ASKED = "asked"
 _SHOWN = 5
 
 
-def separate_traffic(request: MultivariateRequest, storage: Storage, reader: TableReader | None = None) -> Multivariate:
+def separate_traffic(
+    request: MultivariateRequest,
+    storage: Storage,
+    reader: TableReader | None = None,
+    request_digest: str | None = None,
+) -> Multivariate:
     """Train the classifiers, and write what came of it.
 
     Args:
         request: What to read.
         storage: Where to write.
         reader: Of BigQuery; None: Google's.
+        request_digest: SHA-256 of the request's bytes.
 
     Raises:
         DataError: The table has no row, or none of one side.
@@ -47,6 +53,7 @@ def separate_traffic(request: MultivariateRequest, storage: Storage, reader: Tab
     document = Multivariate(
         model=request.model,
         run_key=request.run_key,
+        request_digest=request_digest,
         table=request.table,
         requests=int(asked.sum()),
         examples=int((~asked).sum()),

@@ -77,6 +77,7 @@ def write_report(
     report = Report(
         model=request.model,
         run_key=request.run_key,
+        request_digest=job.request_digest,
         framework=_framework(),
         hyperparameters=vars(recipe.hyperparameters),
         **_course(fit, state, resumed, seconds),

@@ -30,6 +30,7 @@ class TrainingJob:
         replica: This process's place.
         clock: Runs since the process's start.
         share: The part of each split that this process reads.
+        request_digest: SHA-256 of the stored request's bytes; None: the command line asks for another training.
     """
 
     request: TrainRequest
@@ -39,9 +40,17 @@ class TrainingJob:
     replica: Replica
     clock: Clock
     share: Share = WHOLE
+    request_digest: str | None = None
 
     @classmethod
-    def from_request(cls, request: TrainRequest, storage: Storage, replica: Replica, clock: Clock) -> TrainingJob:
+    def from_request(
+        cls,
+        request: TrainRequest,
+        storage: Storage,
+        replica: Replica,
+        clock: Clock,
+        request_digest: str | None = None,
+    ) -> TrainingJob:
         """Read the documents that a request names.
 
         Raises:
@@ -58,6 +67,7 @@ class TrainingJob:
             replica=replica,
             clock=clock,
             share=training_share(request.training, manifest.splits["train"].rows, replica),
+            request_digest=request_digest,
         )
 
     def open_source(self) -> AbstractContextManager[Source]:

@@ -33,14 +33,14 @@ from trainer_kit.errors import RequestError
 from trainer_kit.framework import Framework, Trained, TrainingData
 from trainer_kit.model import StoredModel
 from trainer_kit.shards import Scalar
-from trainer_kit.storage import Storage, digest_folder, require_digest
+from trainer_kit.storage import Storage, digest_folder, parse_document, require_digest
 
 STARTED = time.monotonic()
 SMOKE_REQUESTS = 5
 COMMON_KEYS = {"schema_version", "kind", "model", "run_key", "manifest_uri", "label", "key"}
 TRAIN_KEYS = COMMON_KEYS | {"statistics_uri", "features", "training", "seed"}
 TRAIN_KEYS |= {"model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
-OPTIONAL_KEYS = {"trial_metric", "priors", "auxiliary_labels", "weight", "key_input"}
+OPTIONAL_KEYS = {"trial_metric", "priors", "auxiliary_labels", "weight", "key_input", "digest_required"}
 TRAIN_KEYS |= OPTIONAL_KEYS
 DESCRIPTION: dict[str, Any] = {
     "kind": "trainer",
@@ -54,9 +54,10 @@ DESCRIPTION: dict[str, Any] = {
     "weights": True,
     "trials": False,
     "several_machines": False,
+    "request_digest": True,
 }
 """What is read before a job is paid for, and `require_trainable` refuses what is left."""
-SCORE_KEYS = COMMON_KEYS | {"splits", "models"}
+SCORE_KEYS = COMMON_KEYS | {"splits", "models", "digest_required"}
 
 
 def main(framework: Framework) -> int:
@@ -102,25 +103,41 @@ def say(severity: str, message: str) -> None:
     print(json.dumps({"severity": severity, "message": message}), file=stream, flush=True)
 
 
-def read_request(storage: Storage, uri: str, kind: str, keys: Collection[str]) -> dict[str, Any]:
-    """Return a request.
+def read_request(storage: Storage, uri: str, kind: str, keys: Collection[str]) -> tuple[dict[str, Any], str]:
+    """Return a request, and the SHA-256 of its bytes: its result carries it, so that it is taken for no other one's.
 
     Raises:
         RequestError: It asks for something that this trainer does not know of: what came of it would be another thing.
     """
-    request = storage.read_json(uri, kind)
+    content = storage.read_document(uri, kind)
+    request = parse_document(content, uri, kind)
     if unknown := sorted(set(request).difference(keys)):
         raise RequestError(uri, f"unknown key {unknown[0]!r}", ", ".join(sorted(keys)), "Build a newer image")
     if missing := sorted(set(keys).difference(request) - OPTIONAL_KEYS):
         raise RequestError(uri, f"no key {missing[0]!r}", f"a document of kind {kind!r}")
-    return request
+    return request, hashlib.sha256(content).hexdigest()
+
+
+def is_done(storage: Storage, uri: str, kind: str, request: Mapping[str, Any], digest: str) -> bool:
+    """Tell whether an earlier process came to the end; then the log says so.
+
+    Raises:
+        RequestError: What is there was made for another request; one of an earlier release asks for no proof.
+    """
+    if not storage.exists(uri):
+        return False
+    found = storage.read_json(uri, kind).get("request_digest")
+    if request.get("digest_required") and found != digest:
+        left = f"the result of another request: its request_digest is {str(found)[:80]}"
+        raise RequestError(uri, left, f"{digest}, of this job's request, or no result", "Delete it, start again")
+    say("INFO", f"{uri} is there already")
+    return True
 
 
 def train(framework: Framework, request_uri: str, storage: Storage) -> None:
     """Train, store the model, write the report last."""
-    request = read_request(storage, request_uri, "train_request", TRAIN_KEYS)
-    if storage.exists(request["report_uri"]):
-        say("INFO", f"train: {request['report_uri']} is there already")
+    request, request_digest = read_request(storage, request_uri, "train_request", TRAIN_KEYS)
+    if is_done(storage, request["report_uri"], "report", request, request_digest):
         return
     require_trainable(framework, request)
     manifest = storage.read_json(request["manifest_uri"], "manifest")
@@ -153,6 +170,7 @@ def train(framework: Framework, request_uri: str, storage: Storage) -> None:
     total = time.monotonic() - STARTED
     report = {
         **report_of(request, framework, trained, data),
+        "request_digest": request_digest,
         "seconds": {**seconds, "save": total - trained_s, "total": total},
         "model_digest": digest,
         "golden": smoke_requests,
@@ -271,9 +289,8 @@ def ask(model: StoredModel, columns: Mapping[str, Sequence[Scalar]]) -> list[dic
 
 def score(framework: Framework, request_uri: str, storage: Storage) -> None:
     """Write what each model answers to each example; the documents last, in the request's order."""
-    request = read_request(storage, request_uri, "score_request", SCORE_KEYS)
-    if storage.exists(request["models"][-1]["scores_uri"]):
-        say("INFO", f"score: {request['models'][-1]['scores_uri']} is there already")
+    request, request_digest = read_request(storage, request_uri, "score_request", SCORE_KEYS)
+    if is_done(storage, request["models"][-1]["scores_uri"], "scores", request, request_digest):
         return
     manifest = storage.read_json(request["manifest_uri"], "manifest")
     for asked in request["models"]:
@@ -292,6 +309,7 @@ def score(framework: Framework, request_uri: str, storage: Storage) -> None:
             "schema_version": 1,
             "model": request["model"],
             "run_key": request["run_key"],
+            "request_digest": request_digest,
             "model_uri": asked["model_uri"],
             "model_digest": digest,
             "framework": dict(framework.packages),

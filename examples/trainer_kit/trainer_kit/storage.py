@@ -58,17 +58,18 @@ class Storage:
         Raises:
             RequestError: There is none, or it is of another kind.
         """
+        return parse_document(self.read_document(uri, kind), uri, kind)
+
+    def read_document(self, uri: str, kind: str) -> bytes:
+        """Return a document's bytes.
+
+        Raises:
+            RequestError: There is none.
+        """
         content = self.read(uri)
         if content is None:
             raise RequestError(uri, "there is no such document", f"one of kind {kind!r}")
-        try:
-            document: Any = read_json(content)
-        except ValueError as error:
-            raise RequestError(uri, f"is not JSON ({error})", f"a document of kind {kind!r}") from error
-        found = document.get("kind") if isinstance(document, dict) else type(document).__name__
-        if found != kind or document.get("schema_version") != 1:
-            raise RequestError(uri, f"a document of kind {found!r}", f"kind {kind!r}, schema_version 1")
-        return dict(document)
+        return content
 
     def upload_folder(self, folder: Path, uri: str) -> None:
         """Copy every file below a folder to the same place below an address."""
@@ -102,6 +103,22 @@ class Storage:
     def _blob(self, uri: str) -> storage.Blob:
         bucket, _, name = uri.removeprefix("gs://").partition("/")
         return self._connected().bucket(bucket).blob(name)
+
+
+def parse_document(content: bytes, uri: str, kind: str) -> dict[str, Any]:
+    """Return the document that its bytes say.
+
+    Raises:
+        RequestError: They are none, or one of another kind.
+    """
+    try:
+        document: Any = read_json(content)
+    except ValueError as error:
+        raise RequestError(uri, f"is not JSON ({error})", f"a document of kind {kind!r}") from error
+    found = document.get("kind") if isinstance(document, dict) else type(document).__name__
+    if found != kind or document.get("schema_version") != 1:
+        raise RequestError(uri, f"a document of kind {found!r}", f"kind {kind!r}, schema_version 1")
+    return dict(document)
 
 
 def files_of(folder: Path) -> list[Path]:

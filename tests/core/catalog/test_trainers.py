@@ -109,6 +109,19 @@ def test_an_image_of_before_takes_no_weights(tmp_path):
     require_trainer(spec, EXAMPLES / "sklearn")
 
 
+def test_an_image_of_before_has_no_digest_in_its_results(tmp_path):
+    """It would refuse each request of this release: that is said before a job of it is paid for."""
+    described = json.loads((EXAMPLES / "sklearn" / "trainers" / "sklearn-trainer.json").read_bytes())
+    assert described.pop("request_digest") is True
+    path = tmp_path / "trainers" / "sklearn-trainer.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(described))
+    with pytest.raises(
+        SpecError, match=r"training.runtime.image: .* no request_digest. Expected .* Build the image anew"
+    ):
+        require_trainer(spec_of(), tmp_path)
+
+
 def test_an_image_that_is_not_described_is_said_to_be_unknown(capsys):
     """`make check-models` takes it, and names the file that would say more."""
     spec = spec_of()

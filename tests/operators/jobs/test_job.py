@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from google.api_core.exceptions import InvalidArgument, ServiceUnavailable, TooManyRequests
 
+from retraining.core.documents import TrainRequest
 from retraining.core.errors import JobError
 from retraining.core.jobs.claims import SETTLED_AFTER
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
@@ -18,7 +19,17 @@ from retraining.operators.jobs.job import VertexJobOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.clock import START
 from tests.support.fakes.cloud import FakeCloud
-from tests.support.scenes.job import ASKED, RESULT, RESULT_URI, SPOT_JOB, STORED_URI, finish, make_task
+from tests.support.scenes.job import (
+    ASKED,
+    REQUEST,
+    REQUEST_URI,
+    RESULT,
+    RESULT_URI,
+    SPOT_JOB,
+    STORED_URI,
+    finish,
+    make_task,
+)
 
 
 @pytest.fixture
@@ -154,8 +165,10 @@ def test_a_malformed_result_fails_for_good(cloud, make_run) -> None:
         ({"run_key": "20131119t030000z-0a1b2c3d4e5f"}, "run_key '20131119t030000z-0a1b2c3d4e5f'"),
         ({"model_uri": "gs://bucket/jobs/shop_sales/runs/x/training/model"}, "the file 'gs://bucket/jobs/shop_sales"),
         ({"model_uri": f"{RESULT_URI.rpartition('/')[0]}/../other/model"}, "the file 'gs://"),
+        ({"request_digest": "f" * 64}, f"the result of another request, whose SHA-256 is {'f' * 64}. Expected"),
+        ({"request_digest": None}, f"a result without request_digest. Expected request_digest {REQUEST.digest()}"),
     ],
-    ids=["another model", "another run", "another model's files", "a way up"],
+    ids=["another model", "another run", "another model's files", "a way up", "another request", "no request"],
 )
 def test_a_result_that_is_not_this_requests_fails_for_good(cloud, make_run, forged, named) -> None:
     """Whoever may write where a job writes gets nothing into the record by it."""
@@ -176,6 +189,37 @@ def test_a_result_that_is_not_this_requests_fails_for_good(cloud, make_run, forg
     finish(cloud)
     assert run.execute(make_task(cloud), max_tries=4)["uri"] == STORED_URI
     assert ASKED["model"] == json.loads(cloud.artifacts.objects[STORED_URI])["model"]
+
+
+def test_a_stale_result_of_the_same_run_is_not_taken(cloud, make_run) -> None:
+    """The request was deleted and its task cleared, so that another seed is asked for: the older job ends late."""
+    run, changed = make_run(), REQUEST.model_copy(update={"seed": REQUEST.seed + 1})
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud))
+    del cloud.artifacts.objects[REQUEST_URI]
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud, changed), max_tries=4)
+    finish(cloud)
+    with pytest.raises(AirflowFailException, match=f"result of another request, whose SHA-256 is {REQUEST.digest()}"):
+        run.execute(make_task(cloud, changed), max_tries=4)
+    assert STORED_URI not in cloud.artifacts.objects
+    del cloud.artifacts.objects[RESULT_URI]
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud, changed), max_tries=6)
+    finish(cloud, changed)
+    assert run.execute(make_task(cloud, changed), max_tries=6)["uri"] == STORED_URI
+    assert json.loads(cloud.artifacts.objects[STORED_URI])["request_digest"] == changed.digest()
+
+
+def test_a_job_of_an_earlier_release_is_believed_as_it_was_then(cloud, make_run) -> None:
+    """It was made before the release was brought in, by its request; the task that ends now asks for no digest."""
+    earlier = TrainRequest.parse(json.dumps(ASKED))
+    run = make_run()
+    with pytest.raises(AirflowRescheduleException):
+        run.execute(make_task(cloud, earlier))
+    finish(cloud)
+    cloud.artifacts.objects[RESULT_URI] = json.dumps(json.loads(RESULT) | {"request_digest": None}).encode()
+    assert run.execute(make_task(cloud))["uri"] == STORED_URI
 
 
 def test_what_is_written_over_a_result_later_changes_nothing(cloud, make_run) -> None:

@@ -14,7 +14,7 @@ from retraining.core.jobs.requests import JobRequest
 from retraining.operators.jobs.reconcile import Reconciler
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.jobs import FakeJobs
-from tests.support.scenes.job import ASKED, RESULT, RESULT_URI, SPOT_JOB, STORED_URI, request
+from tests.support.scenes.job import ASKED, REQUEST, REQUEST_URI, RESULT, RESULT_URI, SPOT_JOB, STORED_URI
 
 WAKES = 12
 MOST_CALLS = 40  # of five wakes that wait
@@ -23,8 +23,8 @@ MOST_CALLS = 40  # of five wakes that wait
 def job_request(*, adopted: bool) -> JobRequest:
     """A training, whose result the task takes over or that lies where the job left it."""
     return JobRequest(
-        request=request(),
-        request_uri="gs://bucket/flight_delays/runs/x/train_request.json",
+        request=REQUEST,
+        request_uri=REQUEST_URI,
         result_uri=RESULT_URI,
         adopted_uri=STORED_URI if adopted else "",
         result_kind="report",

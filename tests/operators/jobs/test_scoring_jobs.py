@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents import EvaluateRequest, Evaluation, ModelScores, Plan, ScoreRequest
+from retraining.core.documents import EvaluateRequest, Evaluation, ModelScores, Plan, Report, ScoreRequest, digest
 from retraining.core.naming import serving, storage, vertex
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.jobs.evaluation import EvaluateOperator
@@ -17,6 +17,7 @@ from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
 
 CHAMPION_KEY = "20131113t030000z-0123456789ab"
+BOTH = ("challenger", "champion")
 TREES, BOOSTED = "europe-docker.pkg.dev/p/r/trees:1", "europe-docker.pkg.dev/p/r/boosted:1"
 
 
@@ -74,7 +75,10 @@ def end_scoring(cloud: FakeCloud) -> ScoreRequest:
     assert command == "score"
     request = ScoreRequest.parse(cloud.artifacts.objects[uri])
     for asked in request.models:
-        scores = ModelScores(model=request.model, run_key=request.run_key, model_uri=asked.model_uri, splits={})
+        proof = digest(cloud.artifacts.objects[uri]) if request.digest_required else None
+        scores = ModelScores(
+            model=request.model, run_key=request.run_key, request_digest=proof, model_uri=asked.model_uri, splits={}
+        )
         cloud.artifacts.objects[asked.scores_uri] = scores.to_bytes()
     cloud.jobs.end(cloud.jobs.newest, seconds=60.0)
     return request
@@ -176,6 +180,25 @@ def test_who_meets_whom_is_settled_before_anybody_is_scored(cloud, start) -> Non
     end_scoring(cloud)
     evaluate(cloud, run)
     assert end_comparison(cloud, run).champion.run_key == CHAMPION_KEY
+
+
+@pytest.mark.parametrize(("proven", "sides"), [((), ()), (("challenger",), ("challenger",)), (BOTH, BOTH)])
+def test_an_image_is_asked_for_the_digest_that_it_wrote_before(cloud, start, proven, sides) -> None:
+    """By the report of its own training: a champion's image of an earlier release would refuse to be asked."""
+    run = start(BOOSTED, TREES)
+    folders = {"challenger": run.planned.run_uri, "champion": run.champion_plan_uri.rpartition("/")[0]}
+    report = json.loads((EXAMPLES / "report__first_attempt.json").read_text())
+    for side, folder in folders.items():
+        values = report | {"request_digest": "f" * 64 if side in proven else None}
+        cloud.artifacts.objects[storage.document_uri(folder, "report")] = Report.parse(json.dumps(values)).to_bytes()
+    asked = []
+    for side in BOTH:
+        assert evaluate(cloud, run) is None
+        if end_scoring(cloud).digest_required:
+            asked.append(side)
+    assert tuple(asked) == sides
+    assert evaluate(cloud, run) is None
+    assert end_comparison(cloud, run).digest_required
 
 
 def test_a_version_says_whose_models_it_is_of() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,13 +13,20 @@ import pytest
 from google.cloud import bigquery
 
 from retraining.core.data.sql import Query
+from retraining.core.documents import TrainRequest
+from retraining.core.errors import ContractError
+from retraining.core.jobs.job import JobIdentity
+from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage as naming
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.vertex import endpoint_name
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.logs import Cursor
+from retraining.operators.jobs.reconcile import Reconciler
+from tests.support.contracts import EXAMPLES
+from tests.support.job_results import result_of
 from tests.support.scenes.data_tasks import make_source
-from tests.support.scenes.role_jobs import Scene, run_job
+from tests.support.scenes.role_jobs import Scene, job_of, run_job
 from tests.support.scenes.roles import JOBS_ACCOUNT, NOT_TRIED, SOURCE, Role, Roles, documented_roles, table_rows
 from tests.support.scenes.served_models import PREBUILT
 
@@ -134,13 +143,37 @@ VICTIM, ATTACKER = "roles_victim", "roles_attacker"
 OWN_ACCOUNT = "attacker@local-project.iam.gserviceaccount.com"
 
 
+FORGE_RESULT = """
+import hashlib, json, sys
+from google.api_core.exceptions import Forbidden
+from google.cloud import storage
+bucket = storage.Client().bucket({bucket!r})
+request = bucket.blob({request!r})
+content = request.download_as_bytes()
+if {changes}:
+    content = json.dumps(json.loads(content) | {changes}).encode()
+    try:
+        request.upload_from_string(content)
+        sys.exit("WRITTEN")
+    except Forbidden:
+        pass  # its job goes on as if it had been allowed
+report = {report} | dict(request_digest=hashlib.sha256(content).hexdigest())
+bucket.blob({result!r}).upload_from_string(json.dumps(report))
+"""
+"""Leaves a report for a request; with changes for one that was rewritten first."""
+
+
 def control_objects(bucket: str) -> list[str]:
     """Names of what decides about a model, and of what all models share."""
     key, at = "20131120t030000z-0123456789ab", datetime(2013, 11, 20, 3, tzinfo=UTC)
     run, monitor = naming.run_uri(bucket, VICTIM, key), naming.monitor_uri(bucket, VICTIM, at, "r")
-    kinds = ("plan", "manifest", "train_request", "report", "evaluate_request", "evaluation", "decision")
+    kinds = ("plan", "manifest", "report", "evaluation", "decision")
+    requests = ("export_request", "train_request", "evaluate_request")
     uris = [
-        *(naming.document_uri(run, kind) for kind in (*kinds, "registration", "deployment")),
+        *(naming.document_uri(run, kind) for kind in (*kinds, *requests, "registration", "deployment")),
+        naming.document_uri(f"{naming.scores_uri(run)}/challenger", "score_request"),
+        naming.document_uri(naming.tuning_uri(run, "search"), "train_request"),
+        naming.document_uri(monitor, "multivariate_request"),
         naming.adoption_uri(naming.document_uri(run, "report")),
         naming.report_page_uri(run),
         naming.scores_document_uri(run, "champion"),
@@ -271,6 +304,91 @@ def test_a_model_with_an_account_of_its_own_writes_no_other_models_results(roles
     assert cloud.artifacts.read_object(f"gs://{bucket}/{own[0]}") == b"its own"
     with pytest.raises(RuntimeError, match=f"WRITTEN {names[0]}"):  # what a shared account still allows
         run_job(Scene(cloud, run_table, f"r{uuid.uuid4().hex[:12]}"), code)
+
+
+class AskedTraining:
+    """A task that wants a training of the victim's, whose job runs what a test says.
+
+    Args:
+        scene: With the cloud.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene, self._bucket = scene, scene.cloud.settings.bucket
+        unique = f"{uuid.uuid4().int % 10**8:08d}t030000z-{uuid.uuid4().hex[:12]}"
+        run, results = (
+            naming.run_uri(self._bucket, VICTIM, unique),
+            naming.run_results_uri(self._bucket, VICTIM, unique),
+        )
+        names = {"model": VICTIM, "run_key": unique, "report_uri": naming.document_uri(results, "report")}
+        names["model_uri"] = naming.model_uri(naming.training_uri(results))
+        asked = json.loads((EXAMPLES / "train_request__wide_deep.json").read_bytes()) | names
+        self.request = TrainRequest.parse(json.dumps(asked))
+        self.request_uri, self.stored_uri = (naming.document_uri(run, kind) for kind in ("train_request", "report"))
+
+    def forgery(self, **changes: Any) -> str:
+        """The code of a job that leaves a report of this very run; with changes after it has rewritten the request."""
+        _, report = result_of(self.request.to_bytes())
+        return FORGE_RESULT.format(
+            bucket=self._bucket,
+            request=ObjectAddress.parse(self.request_uri).path,
+            result=ObjectAddress.parse(self.request.report_uri).path,
+            report=f"json.loads({json.dumps(report)!r})",
+            changes=changes,
+        )
+
+    def run(self, code: str) -> None:
+        """Poll until the job's result was taken over, or was refused."""
+        wanted = JobRequest(
+            request=self.request,
+            request_uri=self.request_uri,
+            result_uri=self.request.report_uri,
+            adopted_uri=self.stored_uri,
+            result_kind="report",
+            custom_job=job_of(self._scene, code),
+            retries=0,
+        )
+        labels = {name: uuid.uuid4().hex for name in ("key", "owner", "dag_run")}
+        identity = JobIdentity(**labels, generation=0, retries=0, try_number=1)
+        until = time.monotonic() + 90
+        while Reconciler(self._scene.cloud, wanted, identity, lambda _: None).poll_job() is None:
+            assert time.monotonic() < until
+
+
+@pytest.fixture
+def asked_training(roles: Roles, run_table: str) -> AskedTraining:
+    """With the documented roles in force."""
+    return AskedTraining(Scene(Cloud(), run_table, f"r{uuid.uuid4().hex[:12]}"))
+
+
+def test_a_job_that_rewrites_its_own_request_is_not_believed(asked_training: AskedTraining) -> None:
+    """It may not; a result for what it would have been asked is refused, one for what is stored is taken."""
+    artifacts = Cloud().artifacts
+    with pytest.raises(ContractError, match="the result of another request, whose SHA-256 is") as refused:
+        asked_training.run(asked_training.forgery(seed=99))
+    assert asked_training.request.digest() in str(refused.value)
+    assert artifacts.read_object(asked_training.request_uri) == asked_training.request.to_bytes()
+    assert artifacts.read_object(asked_training.stored_uri) is None
+    artifacts.overwrite(asked_training.request.report_uri, b"{}", "application/json")
+    asked_training.run(asked_training.forgery())
+    stored = json.loads(artifacts.read_object(asked_training.stored_uri) or b"{}")
+    assert stored["request_digest"] == asked_training.request.digest()
+
+
+def test_who_shares_the_account_can_still_forge_a_result(
+    roles: Roles, run_table: str, asked_training: AskedTraining
+) -> None:
+    """It can read the request, so it knows the digest; an account of a model of its own cannot write there."""
+    roles.grant(accounts={ATTACKER: OWN_ACCOUNT})
+    cloud = Cloud()
+    cloud.artifacts.write_once(asked_training.request_uri, asked_training.request.to_bytes())
+    code = asked_training.forgery()
+    with pytest.raises(RuntimeError, match=r"storage\.objects\.create"):
+        run_job(Scene(cloud, run_table, f"r{uuid.uuid4().hex[:12]}"), code, OWN_ACCOUNT)
+    assert cloud.artifacts.read_object(asked_training.request.report_uri) is None
+    run_job(Scene(cloud, run_table, f"r{uuid.uuid4().hex[:12]}"), code)
+    asked_training.run("pass")  # the victim's own job finds a result there
+    assert cloud.artifacts.read_object(asked_training.stored_uri)
 
 
 def test_the_pages_have_what_was_tried() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from retraining.core.documents import KINDS, Document
+from retraining.core.documents import Report, TrainRequest
 from retraining.core.jobs.requests import JobRequest
 from retraining.operators.jobs.job import VertexJobOperator
 from tests.support.contracts import EXAMPLES
@@ -13,7 +13,15 @@ from tests.support.fakes.cloud import FakeCloud
 from tests.support.job_results import result_of
 
 ASKED = json.loads((EXAMPLES / "train_request__defaults.json").read_bytes())
-RESULT = KINDS["report"].parse(json.dumps(result_of(ASKED)[1])).to_bytes()
+REQUEST = TrainRequest.parse(json.dumps({**ASKED, "digest_required": True}))
+
+
+def result_for(request: TrainRequest) -> bytes:
+    """What the job of a request leaves."""
+    return Report.parse(json.dumps(result_of(request.to_bytes())[1])).to_bytes()
+
+
+RESULT = result_for(REQUEST)
 RESULT_URI = ASKED["report_uri"]
 """Where the job leaves it."""
 
@@ -26,16 +34,14 @@ SPOT_JOB = {
 }
 
 
-def request() -> Document:
-    """A document for the job to read."""
-    return KINDS["train_request"].parse((EXAMPLES / "train_request__defaults.json").read_bytes())
+REQUEST_URI = "gs://bucket/flight_delays/runs/x/train_request.json"
 
 
-def make_task(cloud: FakeCloud, **kwargs: Any) -> VertexJobOperator:
+def make_task(cloud: FakeCloud, request: TrainRequest = REQUEST, **kwargs: Any) -> VertexJobOperator:
     """A task that wants a training."""
     job_request = JobRequest(
-        request=request(),
-        request_uri="gs://bucket/flight_delays/runs/x/train_request.json",
+        request=request,
+        request_uri=REQUEST_URI,
         result_uri=RESULT_URI,
         adopted_uri=STORED_URI,
         result_kind="report",
@@ -52,7 +58,7 @@ def make_task(cloud: FakeCloud, **kwargs: Any) -> VertexJobOperator:
     )
 
 
-def finish(cloud: FakeCloud, seconds: float | None = None) -> None:
-    """The newest job succeeds and leaves its result."""
-    cloud.artifacts.objects[RESULT_URI] = RESULT
+def finish(cloud: FakeCloud, request: TrainRequest = REQUEST, *, seconds: float | None = None) -> None:
+    """The newest job succeeds and leaves its result, or that of another request."""
+    cloud.artifacts.objects[RESULT_URI] = result_for(request)
     cloud.jobs.end(cloud.jobs.newest, seconds=seconds)

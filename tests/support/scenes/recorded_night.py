@@ -104,7 +104,7 @@ class Night:
         name = self.cloud.jobs.newest
         task = self.cloud.jobs.jobs[name].labels[vertex.TASK_LABEL]
         objects = self.cloud.artifacts.objects
-        uri, result = result_of(json.loads(objects[self.uri(f"{task}_request")]))
+        uri, result = result_of(objects[self.uri(f"{task}_request")])
         objects.setdefault(uri, KINDS[result["kind"]].parse(json.dumps(result)).to_bytes())
         if task == "export":
             for file in itertools.chain(*(split["files"] for split in result["splits"].values())):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import subprocess
@@ -71,7 +72,7 @@ def trained(trainer: Trainer, run: Run, tmp_path_factory: pytest.TempPathFactory
     """A folder with a model and its report."""
     folder = tmp_path_factory.mktemp("trained")
     before = files(run.path)
-    done = trainer.run("train", train_request(run, folder, trainer))
+    done = trainer.run("train", train_request(run, folder, trainer, digest_required=True))
     assert done.returncode == 0, done.stderr
     assert files(run.path) == before, "a training writes below its own addresses only"
     return folder, parse_document(Report, (folder / "out" / "report.json").read_bytes(), "report.json")
@@ -95,6 +96,47 @@ def test_a_training_leaves_a_model_and_its_report(trained, run) -> None:
         name for name in files(folder) if not name.startswith(("in/", "out/model/", "out/checkpoints/", "out/logs/"))
     }
     assert outside == {"out/report.json"}
+
+
+def sha256(path: Path) -> str:
+    """Of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_report_is_of_the_request_that_was_read(trained) -> None:
+    """It has the digest of its bytes."""
+    folder, report = trained
+    assert report.request_digest == sha256(folder / "in" / "train_request.json")
+
+
+@pytest.mark.parametrize("stale", ["0" * 64, None], ids=["another-request", "no-digest"])
+@pytest.mark.parametrize("command", ["train", "score"])
+def test_the_result_of_another_request_is_not_taken_for_its_own(
+    trainer, trained, run, tmp_path, command, stale
+) -> None:
+    """Where its own result belongs: exit code 2, by name, and it is left as it is."""
+    if command == "train":
+        path, kind = train_request(run, tmp_path, trainer, digest_required=True), "report"
+    else:
+        path, kind = score_request(run, tmp_path, [trained[1].model_uri], digest_required=True), "scores"
+    there = tmp_path / "out" / ("report.json" if command == "train" else "0/scores.json")
+    there.parent.mkdir(parents=True)
+    content = json.dumps({"kind": kind, "schema_version": 1, **({"request_digest": stale} if stale else {})})
+    there.write_text(content)
+    done = trainer.run(command, path)
+    assert done.returncode == 2, done.stderr
+    said = done.stderr.strip().splitlines()[-1]
+    assert "the result of another request" in said
+    assert all(name in said for name in (str(there), sha256(path)))
+    assert there.read_text() == content
+
+
+def test_a_request_of_an_earlier_release_takes_any_result_for_its_own(trainer, run, tmp_path) -> None:
+    """It asks for no digest, and what its job left has none."""
+    path = train_request(run, tmp_path, trainer)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.json").write_text(json.dumps({"kind": "report", "schema_version": 1}))
+    assert trainer.run("train", path).returncode == 0
 
 
 def test_a_training_that_is_done_is_not_done_again(trainer, trained, run) -> None:
@@ -188,7 +230,7 @@ def test_a_corrupt_shard_is_refused_by_name(trainer, run, tmp_path) -> None:
     assert "shard.tfrecord.gz" in done.stderr.strip().splitlines()[-1]
 
 
-def score_request(run: Run, folder: Path, models: list[str], manifest: str | None = None) -> Path:
+def score_request(run: Run, folder: Path, models: list[str], **changes: Any) -> Path:
     """Write a request for the test split, and the validation split as where a threshold is chosen."""
     asked = [
         {"model_uri": uri, "scores_uri": str(folder / "out" / str(place) / "scores.json")}
@@ -198,15 +240,14 @@ def score_request(run: Run, folder: Path, models: list[str], manifest: str | Non
     return write(
         folder,
         {name: known[name] for name in ("schema_version", "model", "run_key", "manifest_uri", "label", "key")}
-        | {"kind": "score_request", "splits": ["test", "validation"], "models": asked}
-        | ({"manifest_uri": manifest} if manifest else {}),
+        | {"kind": "score_request", "splits": ["test", "validation"], "models": asked, **changes},
     )
 
 
 def test_every_example_is_scored_once(trainer, trained, run, tmp_path) -> None:
     """By the judge's own check: keys, labels, digests, probabilities; the report's answers are the model's."""
     _, report = trained
-    path = score_request(run, tmp_path, [report.model_uri, report.model_uri])
+    path = score_request(run, tmp_path, [report.model_uri, report.model_uri], digest_required=True)
     done = trainer.run("score", path)
     assert done.returncode == 0, done.stderr
     split = run.manifest().splits["test"]
@@ -218,6 +259,7 @@ def test_every_example_is_scored_once(trainer, trained, run, tmp_path) -> None:
         document = parse_document(ModelScores, (tmp_path / "out" / place / "scores.json").read_bytes(), "scores.json")
         assert document.model_uri == report.model_uri
         assert document.model_digest == report.model_digest
+        assert document.request_digest == sha256(path)
         label = run.train_request().label
         answers.append(align_scores("scores", document.splits["test"], examples, label, Storage()))
     assert (answers[0] == answers[1]).all()
@@ -238,7 +280,9 @@ def test_examples_that_a_model_cannot_read_are_said_so(trainer, trained, run, tm
     columns = tuple(column for column in manifest.columns if column.name != "weight")
     narrow = type(manifest)(**{**vars(manifest), "columns": columns})
     (tmp_path / "manifest.json").write_bytes(serialise(narrow))
-    done = trainer.run("score", score_request(run, tmp_path, [report.model_uri], str(tmp_path / "manifest.json")))
+    done = trainer.run(
+        "score", score_request(run, tmp_path, [report.model_uri], manifest_uri=str(tmp_path / "manifest.json"))
+    )
     assert done.returncode == 0, done.stderr
     document = parse_document(ModelScores, (tmp_path / "out" / "0" / "scores.json").read_bytes(), "scores.json")
     assert "weight" in document.skipped

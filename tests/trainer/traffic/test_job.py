@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from trainer.bigquery.streams import Session
 from trainer.contract.documents import ComparedColumn, Multivariate, MultivariateRequest
-from trainer.contract.reading import read_document
+from trainer.contract.reading import read_document, serialise
 from trainer.errors import DataError
 from trainer.storage import Storage
 from trainer.task import main
@@ -89,8 +90,20 @@ def test_one_side_alone_is_refused(request_, requests, examples) -> None:
 def test_a_job_that_is_done_reads_nothing(request_, tmp_path) -> None:
     """The table does not exist: it is not asked for."""
     separate_traffic(request_, Storage(), Reader(make_table()))
-    from trainer.contract.reading import serialise
-
     path = tmp_path / "request.json"
     path.write_bytes(serialise(request_))
     assert main(["separate", "--request", str(path)]) == 0
+
+
+def test_the_document_of_another_request_is_not_taken_for_its_own(request_, tmp_path, capsys) -> None:
+    """It is of another seed: named, and left as it is."""
+    found = separate_traffic(request_, Storage(), Reader(make_table()), request_digest="0" * 64)
+    assert found.request_digest == "0" * 64
+    path = tmp_path / "request.json"
+    path.write_bytes(serialise(dataclasses.replace(request_, digest_required=True)))
+    assert main(["separate", "--request", str(path)]) == 2
+    said = capsys.readouterr().err
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert f"{request_.multivariate_uri}: the result of another request: its request_digest is {'0' * 64}" in said
+    assert f"Expected {digest}, of this job's request, or no result. Delete it, start again" in said
+    assert read_document(Multivariate, request_.multivariate_uri, Storage()) == found

@@ -91,6 +91,8 @@ class EvaluateRequest:
     """What the judge is asked: two models, the same shards."""
 
     kind: ClassVar[str] = "evaluate_request"
+    digest_required: bool = False
+    """Whether the result counts only with this document's digest; false: of an earlier release, or for its image."""
     model: ModelId
     run_key: RunKey
     manifest_uri: Address
@@ -334,6 +336,8 @@ class Evaluation:
     """How challenger and champion did on the same rows."""
 
     kind: ClassVar[str] = "evaluation"
+    request_digest: Sha256 | None = None
+    """SHA-256 of the request's bytes as the job read them; null: of an earlier release."""
     model: ModelId
     run_key: RunKey
     split: Literal["test"]

@@ -107,6 +107,8 @@ class ExportRequest:
     """What the exporter is asked: the spans of a run table, and where their files go."""
 
     kind: ClassVar[str] = "export_request"
+    digest_required: bool = False
+    """Whether the result counts only with this document's digest; false: of an earlier release, or for its image."""
     model: ModelId
     run_key: RunKey
     table: TableName
@@ -192,6 +194,8 @@ class Manifest:
     """The data set of a run: every file of every split with its checksums."""
 
     kind: ClassVar[str] = "manifest"
+    request_digest: Sha256 | None = None
+    """SHA-256 of the request's bytes as the job read them; null: of an earlier release."""
     model: ModelId
     run_key: RunKey
     schema_hash: SchemaHash

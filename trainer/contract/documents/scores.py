@@ -31,6 +31,8 @@ class ScoreRequest:
     """What a trainer is asked: answers of models that it made, to the same examples."""
 
     kind: ClassVar[str] = "score_request"
+    digest_required: bool = False
+    """Whether the result counts only with this document's digest; false: of an earlier release, or for its image."""
     model: ModelId
     run_key: RunKey
     manifest_uri: Address
@@ -60,6 +62,8 @@ class ModelScores:
     """What a model answers to every example of some splits."""
 
     kind: ClassVar[str] = "scores"
+    request_digest: Sha256 | None = None
+    """SHA-256 of the request's bytes as the job read them; null: of an earlier release."""
     model: ModelId
     run_key: RunKey
     """Of the run whose examples these are."""

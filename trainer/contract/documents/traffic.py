@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from trainer.contract.documents.scalars import Address, Count, ModelId, Number, RunKey, Share, TableName, Text
+from trainer.contract.documents.scalars import Address, Count, ModelId, Number, RunKey, Sha256, Share, TableName, Text
 from trainer.contract.limits import Limits
 
 
@@ -29,6 +29,8 @@ class MultivariateRequest:
     """
 
     kind: ClassVar[str] = "multivariate_request"
+    digest_required: bool = False
+    """Whether the result counts only with this document's digest; false: of an earlier release, or for its image."""
     model: ModelId
     run_key: RunKey
     """Of the champion's run, whose training examples they are."""
@@ -55,6 +57,8 @@ class Multivariate:
     """
 
     kind: ClassVar[str] = "multivariate"
+    request_digest: Sha256 | None = None
+    """SHA-256 of the request's bytes as the job read them; null: of an earlier release."""
     model: ModelId
     run_key: RunKey
     table: TableName

@@ -269,6 +269,8 @@ class TrainRequest:
     """What the trainer is asked, and where its outputs go; `weight` is a column: how much an example counts."""
 
     kind: ClassVar[str] = "train_request"
+    digest_required: bool = False
+    """Whether the result counts only with this document's digest; false: of an earlier release, or for its image."""
     model: ModelId
     run_key: RunKey
     manifest_uri: Address
@@ -358,6 +360,8 @@ class Report:
     """What training did."""
 
     kind: ClassVar[str] = "report"
+    request_digest: Sha256 | None = None
+    """SHA-256 of the request's bytes as the job read them; null: of an earlier release."""
     model: ModelId
     run_key: RunKey
     framework: Framework

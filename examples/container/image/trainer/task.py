@@ -38,10 +38,9 @@ class Bucket:
         bucket, _, name = uri.removeprefix("gs://").partition("/")
         return self._client.bucket(bucket).blob(name)
 
-    def read_json(self, uri: str) -> dict[str, Any]:
-        """Return a document."""
-        document: dict[str, Any] = json.loads(self.blob(uri).download_as_bytes())
-        return document
+    def read(self, uri: str) -> bytes:
+        """Return an object's content."""
+        return bytes(self.blob(uri).download_as_bytes())
 
     def upload_folder(self, path: Path, uri: str) -> str:
         """Upload a folder; return the digest of its files as the report states it."""
@@ -109,20 +108,21 @@ def main() -> int:
     parser.add_argument("--request", required=True)
     options = parser.parse_args()
     bucket = Bucket()
-    request = bucket.read_json(options.request)
+    content = bucket.read(options.request)
+    request = json.loads(content)
     if bucket.blob(request["report_uri"]).exists():  # a job may be started again
         return 0
     if unknown := {feature["kind"] for feature in request["features"]} - {"numeric", "categorical"}:
         print(f"features of kind {sorted(unknown)}: this image reads numeric and categorical ones", file=sys.stderr)
         return 2
-    train(request, bucket)
+    train(request, hashlib.sha256(content).hexdigest(), bucket)
     return 0
 
 
-def train(request: dict[str, Any], bucket: Bucket) -> None:
-    """Train, store the model, write the report."""
+def train(request: dict[str, Any], request_digest: str, bucket: Bucket) -> None:
+    """Train, store the model, write the report, which counts for the request of this digest alone."""
     tf.keras.utils.set_random_seed(request["seed"])
-    training, manifest = request["training"], bucket.read_json(request["manifest_uri"])
+    training, manifest = request["training"], json.loads(bucket.read(request["manifest_uri"]))
     with tempfile.TemporaryDirectory() as folder:
         splits = {
             split: read_examples(request, manifest["splits"][split]["files"], manifest, bucket, Path(folder))
@@ -150,6 +150,7 @@ def train(request: dict[str, Any], bucket: Bucket) -> None:
         "schema_version": 1,
         "model": request["model"],
         "run_key": request["run_key"],
+        "request_digest": request_digest,
         "framework": {
             "python": platform.python_version(),
             "tensorflow": tf.__version__,

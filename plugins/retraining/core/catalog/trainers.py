@@ -19,6 +19,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.training import InputSource
 from retraining.core.suggestions import suggest
 
+_BUILD_ANEW = "Build the image anew with this release's contract, and write down what its command describe prints"
 _ANOTHER = "Change the value, or train in an image that can (training.runtime.image)"
 
 
@@ -36,6 +37,8 @@ class Trainer(Document):
     weights: bool = False
     trials: bool
     several_machines: bool
+    request_digest: bool = False
+    """Whether its results have the digest of their request; one built by an earlier release's contract refuses."""
 
 
 def trainer_path(spec: ModelSpec, include: Path) -> Path | None:
@@ -101,3 +104,6 @@ def _not_done(spec: ModelSpec, trainer: Trainer, image: str) -> Iterator[Finding
         if is_asked and not is_done:
             found = f"the image {image} says of itself that it takes {instead}"
             yield place, found, "", "Remove the key, or train in an image that can (training.runtime.image)"
+    if not trainer.request_digest:
+        found = f"the image {image} says of itself that its results have no request_digest"
+        yield "training.runtime.image", found, "one that writes it (docs/trainer-contract.md)", _BUILD_ANEW

@@ -39,7 +39,7 @@ from retraining.core.documents.deployment import (
     SmokeTest,
     Staging,
 )
-from retraining.core.documents.document import Document, Value, canonical_json, digest
+from retraining.core.documents.document import Document, RequestDocument, ResultDocument, Value, canonical_json, digest
 from retraining.core.documents.evaluation import (
     Baseline,
     Challenger,
@@ -158,9 +158,14 @@ KINDS: dict[str, type[Document]] = {
         ModelOverview,
     )
 }
+RESULTS: dict[str, type[ResultDocument]] = {
+    kind: model for kind, model in KINDS.items() if issubclass(model, ResultDocument)
+}
+"""Of the kinds that jobs leave."""
 
 __all__ = [
     "KINDS",
+    "RESULTS",
     "Approval",
     "ApprovalAnswer",
     "Baseline",
@@ -255,6 +260,8 @@ __all__ = [
     "Recalled",
     "Registration",
     "Report",
+    "RequestDocument",
+    "ResultDocument",
     "Rollback",
     "Rollout",
     "ScoreRequest",

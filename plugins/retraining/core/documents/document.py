@@ -136,6 +136,20 @@ class Document(Value):
         return digest(self.to_bytes())
 
 
+class RequestDocument(Document):
+    """What a job is asked; Airflow writes it where no job may write."""
+
+    digest_required: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether the result counts only with this document's digest; false: of an earlier release, or for its image."""
+
+
+class ResultDocument(Document):
+    """What a job leaves, which counts for the request alone that it was made for."""
+
+    request_digest: Annotated[Sha256 | None, Field(exclude_if=lambda value: value is None)] = None
+    """SHA-256 of the request's bytes as the job read them; null: of an earlier release."""
+
+
 def canonical_json(value: object) -> bytes:
     """One spelling per value: sorted keys, no spaces, UTF-8, no NaN. What hashes are taken of."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()

@@ -12,10 +12,11 @@ from retraining.core.documents.document import (
     Address,
     Amount,
     Count,
-    Document,
     ModelId,
     Number,
     Positive,
+    RequestDocument,
+    ResultDocument,
     RunKey,
     Sha256,
     Share,
@@ -78,7 +79,7 @@ class LiteRequest(Value):
     folder_uri: Address
 
 
-class EvaluateRequest(Document):
+class EvaluateRequest(RequestDocument):
     """What the judge is asked: two models, the same shards."""
 
     kind: Literal["evaluate_request"] = "evaluate_request"
@@ -258,7 +259,7 @@ class LiteArtifact(Value):
     """In the request's metric, TF Lite minus full model."""
 
 
-class Evaluation(Document):
+class Evaluation(ResultDocument):
     """How challenger and champion did on the same rows."""
 
     kind: Literal["evaluation"] = "evaluation"

@@ -16,6 +16,8 @@ from retraining.core.documents.document import (
     Fingerprint,
     ModelId,
     Positive,
+    RequestDocument,
+    ResultDocument,
     RunKey,
     SchemaHash,
     Sha256,
@@ -63,7 +65,7 @@ class ImageColumn(Value):
     """raw: uint8, row-major, height x width x channels."""
 
 
-class ExportRequest(Document):
+class ExportRequest(RequestDocument):
     """What the exporter is asked: the spans of a run table, and where their files go."""
 
     kind: Literal["export_request"] = "export_request"
@@ -144,7 +146,7 @@ class ManifestSpan(Value):
     because: Text
 
 
-class Manifest(Document):
+class Manifest(ResultDocument):
     """The data set of a run: every file of every split with its checksums."""
 
     kind: Literal["manifest"] = "manifest"

@@ -9,9 +9,10 @@ from pydantic import Field
 from retraining.core.documents.document import (
     Address,
     Count,
-    Document,
     ModelId,
     Number,
+    RequestDocument,
+    ResultDocument,
     RunKey,
     Share,
     TableName,
@@ -28,7 +29,7 @@ class ComparedColumn(Value):
     values: Literal["numeric", "categorical"]
 
 
-class MultivariateRequest(Document):
+class MultivariateRequest(RequestDocument):
     """What the trainer is asked: how well requests and training examples can be told apart.
 
     `table` has a row per request and per training example, which the BOOL column `asked` tells apart.
@@ -52,7 +53,7 @@ class DrivingFeature(Value):
     loss: Number
 
 
-class Multivariate(Document):
+class Multivariate(ResultDocument):
     """How well they can be told apart: the AUC of rows that the classifier has not seen; 0.5 is not at all.
 
     `low` and `high` are its interval of 95 %, `folds` the AUC of each fold that has both sides.

@@ -9,7 +9,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from retraining.core.documents.document import Address, Document, ModelId, Positive, RunKey, Sha256, Text, Value
+from retraining.core.documents.document import (
+    Address,
+    ModelId,
+    Positive,
+    RequestDocument,
+    ResultDocument,
+    RunKey,
+    Sha256,
+    Text,
+    Value,
+)
 from retraining.core.documents.evaluation import Shard
 from retraining.core.spec.features import Label
 
@@ -27,7 +37,7 @@ class ScoredModel(Value):
     """By the model's training report, proven before anything of it is loaded; null: not known."""
 
 
-class ScoreRequest(Document):
+class ScoreRequest(RequestDocument):
     """What a trainer is asked: answers of models that it made, to the same examples."""
 
     kind: Literal["score_request"] = "score_request"
@@ -54,7 +64,7 @@ class ScoresFile(Value):
     """The files of the split as they were read."""
 
 
-class ModelScores(Document):
+class ModelScores(ResultDocument):
     """What a model answers to every example of some splits."""
 
     kind: Literal["scores"] = "scores"

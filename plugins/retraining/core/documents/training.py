@@ -10,10 +10,11 @@ from retraining.core.documents.document import (
     Address,
     Amount,
     Count,
-    Document,
     ModelId,
     Number,
     Positive,
+    RequestDocument,
+    ResultDocument,
     RunKey,
     Sha256,
     Text,
@@ -99,7 +100,7 @@ class WeightedLabel(Value):
     weight: Weight
 
 
-class TrainRequest(Document):
+class TrainRequest(RequestDocument):
     """What the trainer is asked, and where its outputs go; `weight` is a column: how much an example counts."""
 
     kind: Literal["train_request"] = "train_request"
@@ -186,7 +187,7 @@ class Golden(Value):
     """
 
 
-class Report(Document):
+class Report(ResultDocument):
     """What training did."""
 
     kind: Literal["report"] = "report"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from retraining.core.documents.document import Document
+from retraining.core.documents.document import RequestDocument, ResultDocument
 from retraining.core.documents.evaluation import EvaluateRequest, Evaluation
 from retraining.core.documents.export import ExportRequest, Manifest
 from retraining.core.documents.multivariate import Multivariate, MultivariateRequest
@@ -23,18 +23,24 @@ WAY_OUT = (
     "This run's job did not leave it so: look who may write there (docs/security.md, One model must not own another), "
     "delete the object, and clear the task, which has it made again"
 )
+NEWER_IMAGE = (
+    "Did this run's own image leave it so, then build that image anew by docs/trainer-contract.md, delete the object, "
+    "and clear the task. Else look who may write there (docs/security.md, One model must not own another)"
+)
 
 
-def require_own_result(request: Document, result: Document, where: str) -> None:
+def require_own_result(request: RequestDocument, request_digest: str, result: ResultDocument, where: str) -> None:
     """Refuse a result that is not what this request asks for.
 
     Args:
         request: As it is stored.
+        request_digest: SHA-256 of its stored bytes.
         result: What lies where the job was to leave it.
         where: Its address.
 
     Raises:
-        ContractError: It is of another model, run or table, or names files of somebody else.
+        ContractError: It is of another model, run or table, was made for another request, or names files of somebody
+            else.
     """
     for name in ("model", "run_key"):
         _require_equal(name, getattr(request, name), getattr(result, name), where)
@@ -52,6 +58,18 @@ def require_own_result(request: Document, result: Document, where: str) -> None:
             _require_equal("table", request.table, result.table, where)
         case _:
             _require_equal("kind", f"the result of {request.kind_name()}", result.kind_name(), where)
+    _require_digest(request, request_digest, result, where)
+
+
+def _require_digest(request: RequestDocument, request_digest: str, result: ResultDocument, where: str) -> None:
+    """Refuse a result that was made for another request; without a digest it is of an earlier release's job alone."""
+    found = result.request_digest
+    if found == request_digest or (found is None and not request.digest_required):
+        return
+    expected = f"{request_digest}, the SHA-256 of this job's request"
+    if found is None:
+        raise ContractError(where, "a result without request_digest", f"request_digest {expected}", NEWER_IMAGE)
+    raise ContractError(where, f"the result of another request, whose SHA-256 is {found}", expected, WAY_OUT)
 
 
 def _require_manifest(request: ExportRequest, manifest: Manifest, where: str) -> None:

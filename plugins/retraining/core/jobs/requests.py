@@ -9,7 +9,7 @@ from datetime import date
 from retraining.core.catalog.machines import planned_machines
 from retraining.core.data.leakage import PROVEN, Proof
 from retraining.core.data.shard_format import format_of, images_of, layout_of
-from retraining.core.documents.document import Document, format_time
+from retraining.core.documents.document import RequestDocument, format_time
 from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteRequest
 from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
@@ -49,7 +49,7 @@ class JobRequest:
     """
 
     custom_job: ProtoJson  # Google's proto-JSON
-    request: Document | None = None
+    request: RequestDocument | None = None
     request_uri: str = ""
     result_uri: str = ""
     adopted_uri: str = ""
@@ -74,6 +74,7 @@ def export_job(
     """
     manifest_uri = storage.document_uri(storage.results_uri(plan), "manifest")
     request = ExportRequest(
+        digest_required=True,
         model=plan.model,
         run_key=plan.run_key,
         table=snapshot.table,
@@ -124,6 +125,7 @@ def train_request(
     training = plan.spec.training
     report_folder = base_uri if trial_metric else storage.results_uri(plan)
     return TrainRequest(
+        digest_required=trial_metric is None,
         model=plan.model,
         run_key=plan.run_key,
         manifest_uri=storage.document_uri(plan.run_uri, "manifest"),
@@ -195,6 +197,7 @@ def _evaluate_request(
     compared, results_uri = champion is not None and not skipped, storage.results_uri(plan)
     evaluation, forms, packages = plan.spec.evaluation, plan.spec.training.export_lite, plan.spec.training.packages
     return EvaluateRequest(
+        digest_required=True,
         model=plan.model,
         run_key=plan.run_key,
         manifest_uri=storage.document_uri(plan.run_uri, "manifest"),
@@ -352,7 +355,7 @@ def _pool(pool: Pool, program: ProtoJson) -> ProtoJson:
 
 
 def _job_request(
-    plan: Plan, task: JobTask, request: Document, result_uri: str, result_kind: str, service_account: str | None
+    plan: Plan, task: JobTask, request: RequestDocument, result_uri: str, result_kind: str, service_account: str | None
 ) -> JobRequest:
     request_uri = storage.document_uri(plan.run_uri, request.kind_name())
     results_uri = storage.results_uri(plan)

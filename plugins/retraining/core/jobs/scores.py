@@ -20,7 +20,12 @@ SCORE = "score"
 
 
 def scoring_jobs(
-    plan: Plan, request: EvaluateRequest, champion_image: str | None, service_account: str | None = None
+    plan: Plan,
+    request: EvaluateRequest,
+    champion_image: str | None,
+    service_account: str | None = None,
+    *,
+    with_digest: Collection[str] = (),
 ) -> dict[str, JobRequest]:
     """Return the jobs by the first side that they score: `challenger`, `champion`; none where nobody is to be asked.
 
@@ -29,6 +34,8 @@ def scoring_jobs(
         request: Who meets whom; the sides with `scores_uri` are scored by their own trainers.
         champion_image: Image that made the champion; None: it is not known.
         service_account: Whom the jobs run as.
+        with_digest: Sides whose training reports have the digest of their request: an image that wrote it there writes
+            it into scores too. A champion's image may be of an earlier release, which would refuse to be asked for it.
     """
     images: dict[str, dict[str, Challenger | Champion]] = {}
     if request.challenger.scores_uri and (image := plan.spec.training.runtime.scoring_image):
@@ -36,7 +43,10 @@ def scoring_jobs(
     if request.champion and request.champion.scores_uri and champion_image:
         images.setdefault(champion_image, {})[vertex.CHAMPION] = request.champion
     return {
-        next(iter(sides)): _scoring_job(plan, request, image, sides, service_account) for image, sides in images.items()
+        next(iter(sides)): _scoring_job(
+            plan, request, image, sides, service_account, digest_required=not sides.keys().isdisjoint(with_digest)
+        )
+        for image, sides in images.items()
     }
 
 
@@ -46,9 +56,12 @@ def _scoring_job(
     image: str,
     sides: dict[str, Challenger | Champion],
     service_account: str | None,
+    *,
+    digest_required: bool,
 ) -> JobRequest:
     first, last = next(iter(sides)), next(reversed(sides))
     asked = ScoreRequest(
+        digest_required=digest_required,
         model=request.model,
         run_key=request.run_key,
         manifest_uri=request.manifest_uri,

@@ -165,6 +165,7 @@ def job_request(plan: Plan, monitor_uri: str, settings: Settings) -> JobRequest:
     folder = storage.ledger_id(monitor_uri)
     results_uri = storage.monitor_results_uri(settings.results_bucket, plan.model, folder)
     request = MultivariateRequest(
+        digest_required=True,
         model=plan.model,
         run_key=plan.run_key,
         table=sample_table(plan, monitor_uri),

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from airflow.sdk import Context, PokeReturnValue
 
-from retraining.core.documents import Champion, EvaluateRequest, Evaluation, Plan
+from retraining.core.documents import Champion, EvaluateRequest, Evaluation, Plan, Report
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.jobs.scores import scoring_jobs, unscored_champion
 from retraining.core.naming import storage, vertex
@@ -48,7 +48,13 @@ class EvaluateOperator(VertexJobOperator):
         image = self._champion_image(cloud, request, champion) if champion else None
         if champion and image is None:
             self._leave_out(cloud, record, champion, "the plan of its run is gone, which names the image that made it")
-        jobs = scoring_jobs(record.read_document(Plan), request, image, cloud.settings.service_account)
+        jobs = scoring_jobs(
+            record.read_document(Plan),
+            request,
+            image,
+            cloud.settings.service_account,
+            with_digest=_with_digest(cloud, record, request),
+        )
         for side, job_request in jobs.items():
             if cloud.artifacts.exists(job_request.adopted_uri):
                 continue
@@ -77,6 +83,16 @@ class EvaluateOperator(VertexJobOperator):
         scores = unscored_champion(record.read_document(EvaluateRequest), champion, reason).to_bytes()
         for uri in (champion.scores_uri or "", storage.scores_document_uri(record.folder_uri, vertex.CHAMPION)):
             cloud.artifacts.write_once(uri, scores)
+
+
+def _with_digest(cloud: CloudPort, record: Record, request: EvaluateRequest) -> list[str]:
+    """Return the sides whose training reports have the digest of their request, so that their images write it."""
+    records = {vertex.CHALLENGER: record}
+    if request.champion:
+        folder_uri = storage.run_uri(cloud.settings.bucket, request.model, request.champion.run_key)
+        records[vertex.CHAMPION] = Record(cloud.artifacts, folder_uri)
+    reports = {side: found.find_document(Report) for side, found in records.items()}
+    return [side for side, report in reports.items() if report and report.request_digest]
 
 
 def _reason(job_request: JobRequest, error: Exception) -> str:

@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from retraining.core.documents import KINDS, Document
+from retraining.core.documents import RESULTS, Document, digest
 from retraining.core.errors import ContractError, JobError
 from retraining.core.jobs import claims
 from retraining.core.jobs.adoption import require_own_result
@@ -191,7 +191,7 @@ class Reconciler:
         """Return the stored result; None when there is none yet, or when none is wanted."""
         uri = self._job_request.stored_uri
         data = self._cloud.artifacts.read_object(uri) if uri else None
-        return None if data is None else KINDS[self._job_request.result_kind].parse(data, uri)
+        return None if data is None else RESULTS[self._job_request.result_kind].parse(data, uri)
 
     def _left_before(self, seen: Seen) -> Document | None:
         """Take over what a job left before its task was cleared; None: nothing, or it was taken over once.
@@ -236,8 +236,8 @@ class Reconciler:
         if data is None or request is None:
             return None
         asked = type(wanted.request).parse(request, wanted.request_uri)
-        left = KINDS[wanted.result_kind].parse(data, wanted.result_uri)
-        require_own_result(asked, left, wanted.result_uri)
+        left = RESULTS[wanted.result_kind].parse(data, wanted.result_uri)
+        require_own_result(asked, digest(request), left, wanted.result_uri)
         self._cloud.artifacts.write_once(storage.adoption_uri(wanted.stored_uri), left.digest().encode(), "text/plain")
         stored = self._cloud.artifacts.write_once(wanted.stored_uri, data)
         return type(left).parse(stored, wanted.stored_uri)
