@@ -15,6 +15,7 @@ from demo.airflow_api import AirflowApi, AirflowApiError
 
 CONCLUSION = "conclude"  # fails because others did
 FINISHED_RUN = frozenset({"success", "failed"})
+HEADING = f"  {'since then':>10}  {'task':<12} {'state':<7} {'took':>8}"
 SHOWN = {"running", "success", "failed", "upstream_failed", "up_for_retry", "up_for_reschedule", "skipped"}
 
 
@@ -58,6 +59,7 @@ def follow_run(
         TimeoutError: The run is not over after `timeout_s` seconds.
     """
     started = time.monotonic()
+    say(HEADING)
     seen: dict[str, str] = {}
     printed: dict[tuple[str, int], int] = {}
     while True:
@@ -105,8 +107,8 @@ def _show_change(task: dict[str, Any], seen: dict[str, str], elapsed_s: float, s
         return
     seen[task_id] = news
     took = task_time(task).seconds
-    tail = f"  {took:5.1f} s" if news in {"success", "failed"} and took is not None else ""
-    say(f"  {elapsed_s:6.1f} s  {task_id:<12} {news}{tail}")
+    tail = f" {took:6.1f} s" if news in {"success", "failed"} and took is not None else ""
+    say(f"  {elapsed_s:8.1f} s  {task_id:<12} {f'{news:<7}{tail}'.rstrip()}")
 
 
 def _show_log(

@@ -28,7 +28,7 @@ from demo.checkout import REPOSITORY_PATH
 from demo.dag_run import MODEL, Outcome, predict, run_dag
 from demo.memory import MemoryWatch
 from demo.ramp import run_ramp, with_canary
-from demo.summary import answer_lines, data_lines, failed_lines, model_lines
+from demo.summary import answer_lines, data_lines, failed_lines, model_lines, next_lines
 from demo.system import LaptopSystem
 from demo.year import Year, year_lines
 from demo.year_picture import render_year
@@ -81,13 +81,15 @@ def _tell(options: argparse.Namespace, build_path: Path) -> int:
         _say("")
         for line in [] if options.months else _lines(finished, system):  # a replay has told its own
             _say(line)
-        _say(f"total      {time.monotonic() - started:.1f} s, at most {memory.stop() / 1e9:.1f} GB")
+        _say(f"total      {time.monotonic() - started:.1f} s, at most {memory.stop() / 1e9:.1f} GB of memory")
         if finished.state != "success":
             return 1
-        ends = "ends now (KEEP=0)" if options.end else "everything stays up until Ctrl-C"
-        _say(f"{system.login}; {ends}")
-        if not options.end:
-            _stay(system)
+        if options.end:
+            _say("ends now (KEEP=0)")
+            return 0
+        for line in [*next_lines(system.airflow.url), f"{system.login}; everything stays up until Ctrl-C"]:
+            _say(line)
+        _stay(system)
         return 0
     finally:
         # A second Ctrl-C while ending must not leave half of it running.

@@ -72,6 +72,15 @@ def answer_lines(instance: Document, answer: Document) -> list[str]:
     ]
 
 
+def next_lines(airflow_url: str) -> list[str]:
+    """Return where a person looks while everything stays up, and what there is to do."""
+    return [
+        f"pages      {airflow_url}/retraining/models: each model, its runs, and how they ended",
+        "next       in another terminal: eval \"$(make -s demo-env)\", then make retraining DO='why flight_delays';",
+        "           docs/tutorial.md goes on with a table of your own",
+    ]
+
+
 def failed_lines(failures: Sequence[Failure]) -> list[str]:
     """Return the failed tasks and their messages."""
     lines = []
