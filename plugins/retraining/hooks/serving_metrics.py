@@ -37,7 +37,7 @@ class ServingMetrics:
         """Return what each deployed model of an endpoint answered, by id.
 
         An answer with a status of 500 and above, or 429, is an error; another of 400 and above is the caller's. The
-        latency is the model's own, at the 95th percentile.
+        latency is the model's own, at the 95th percentile. Either may be there without the other: they are two metrics.
 
         Args:
             endpoint_name: Its full name.
@@ -48,10 +48,11 @@ class ServingMetrics:
 
         counted = self._counts(endpoint_name, start, end)
         latencies = self._latencies(endpoint_name, Aggregation.Aligner.ALIGN_PERCENTILE_95, start, end)
-        return {
-            key: Served(requests=requests, errors=errors, latency_ms=_number(latencies.get(key)))
-            for key, (requests, errors) in counted.items()
-        }
+        found: dict[str, Served] = {}
+        for key in counted.keys() | latencies.keys():
+            requests, errors = counted.get(key, (0, 0))
+            found[key] = Served(requests=requests, errors=errors, latency_ms=_number(latencies.get(key)))
+        return found
 
     def answered(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Answered]:
         """Return what each deployed model of an endpoint answered, by id, with three percentiles of its own latency.

@@ -69,6 +69,19 @@ def judged(new: dict[str, Any], old: dict[str, Any], shift: float | None, minute
     return {gate.name: gate.passed for gate in gates}
 
 
+@pytest.mark.parametrize(("new", "old"), [(None, 10.0), (10.0, None)], ids=["of the new", "of the one before"])
+def test_a_latency_that_is_missing_is_named_as_such(new: float | None, old: float | None) -> None:
+    """Both versions were asked often enough: it is not for want of requests that it is not judged."""
+    asked, before = (GOOD.model_copy(update={"latency_ms": latency}) for latency in (new, old))
+    gates = ramp.judge(Canary(), (NOON, NOON + timedelta(minutes=15)), asked, before, 0.02)
+    (latency,) = [gate for gate in gates if gate.name == "latency"]
+    whose = "the version before" if new else "the new version"
+    assert (latency.passed, latency.words) == (
+        None,
+        f"not judged: Cloud Monitoring has requests of {whose}, and no latency",
+    )
+
+
 PASSED = {"requests": True, "errors": True, "latency": True, "answers": True}
 
 

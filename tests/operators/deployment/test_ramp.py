@@ -227,11 +227,45 @@ def test_low_traffic_may_go_on(scene, canary) -> None:
     """Four times the minutes, then the next step; what was not judged is not in the document."""
     scene.deployment(canary={"percent": [10, 100], "bake_minutes": 5, "on_low_traffic": "continue"})
     scene.cloud.serving_metrics.by_id[scene.mine] = Served(requests=0, errors=0, latency_ms=None)
+    scene.cloud.warehouse.rows["answers"] = []
     assert ramp_up(scene, canary)["deployed"]
     (step,) = scene.read("deployment")["steps"]
     assert [(gate["name"], gate["words"]) for gate in step["gates"]] == [
         ("requests", "0 requests in 20 min, fewer than 100")
     ]
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        ("series", "Cloud Monitoring has no request of any version, not even the smoke requests that it answered"),
+        ("counts", r"Cloud Monitoring has a latency of it \(10 ms\), and no request"),
+        ("requests", "the request log has 200 answers of it, and Cloud Monitoring no request"),
+    ],
+)
+def test_measurements_that_are_missing_are_no_low_traffic(scene, canary, lost: str, words: str) -> None:
+    """Also where a ramp goes on without customers: nobody knows how the version answered those that there were."""
+    scene.deployment(canary={"percent": [10, 100], "bake_minutes": 5, "on_low_traffic": "continue"})
+    metrics, latency = scene.cloud.serving_metrics, 10.0 if lost == "counts" else None
+    metrics.by_id[scene.mine] = Served(requests=0, errors=0, latency_ms=latency)
+    if lost != "requests":
+        scene.cloud.warehouse.rows["answers"] = []
+    if lost == "series":
+        metrics.served = lambda *_: {}
+    found = ramp_up(scene, canary)
+    assert not found["deployed"]
+    assert re.search(f"requests: not judged: {words} in 20 min", found["words"]), found["words"]
+    assert list(scene.endpoint.traffic.values()) == [100]
+    assert scene.mine not in scene.endpoint.deployed
+
+
+def test_an_endpoint_that_nobody_asks_is_measured_by_its_smoke_requests(scene, canary) -> None:
+    """No version has a request in the step's minutes, and Cloud Monitoring has those of the smoke test."""
+    scene.deployment(canary={"percent": [10, 100], "bake_minutes": 5, "on_low_traffic": "continue"})
+    scene.cloud.warehouse.rows["answers"] = []
+    real, step = scene.cloud.serving_metrics.served, timedelta(minutes=21)
+    scene.cloud.serving_metrics.served = lambda name, start, end: real(name, start, end) if end - start > step else {}
+    assert ramp_up(scene, canary)["deployed"]
 
 
 def until_ten(scene: Scene, run: Any) -> None:

@@ -70,10 +70,37 @@ def is_too_early(canary: Canary, seen: tuple[datetime, datetime]) -> bool:
     return _minutes(seen) < canary.bake_minutes
 
 
+def reason_unmeasured(new: Served, logged: int, smoke_answers: int | None) -> str | None:
+    """Return what shows that requests of the new version are not measured; None: that it has none may be believed.
+
+    Args:
+        new: What Cloud Monitoring has of the new version in the minutes that are judged.
+        logged: Answers of the new version in the request log, in the same minutes.
+        smoke_answers: Where it has no request of any version: what it has of the new one since the smoke test, which
+            that one answered; None: it is not needed, or there was none.
+    """
+    if new.requests:
+        return None
+    if logged:
+        return f"the request log has {logged} answers of it, and Cloud Monitoring no request"
+    if new.latency_ms is not None:
+        return f"Cloud Monitoring has a latency of it ({new.latency_ms:.3g} ms), and no request"
+    if smoke_answers == 0:
+        return "Cloud Monitoring has no request of any version, not even the smoke requests that it answered"
+    return None
+
+
 def judge(
-    canary: Canary, seen: tuple[datetime, datetime], new: Served, old: Served, shift: float | None
+    canary: Canary,
+    seen: tuple[datetime, datetime],
+    new: Served,
+    old: Served,
+    shift: float | None,
+    unmeasured: str | None = None,
 ) -> tuple[RampGate, ...]:
     """Return the gates of a step whose time is over; none while it waits for more requests.
+
+    What is not measured passes nothing, whatever `on_low_traffic` says: nobody knows how the version answers.
 
     Args:
         canary: Of the spec.
@@ -81,11 +108,14 @@ def judge(
         new: What the new version answered in them.
         old: What the one before answered.
         shift: Distance of the answers of both; None: too few are logged.
+        unmeasured: What shows that requests of the new version are not measured; None: nothing does.
     """
     minutes = _minutes(seen)
     if new.requests < canary.min_requests:
         if minutes < MOST_BAKES * canary.bake_minutes:
             return ()
+        if unmeasured:
+            return (RampGate(name="requests", passed=False, words=f"not judged: {unmeasured} in {minutes:g} min"),)
         words = f"{new.requests} requests in {minutes:g} min, fewer than {canary.min_requests}"
         return (RampGate(name="requests", passed=canary.on_low_traffic == "continue", words=words),)
     enough = RampGate(name="requests", passed=True, words=f"{new.requests} requests in {minutes:g} min")
@@ -134,8 +164,12 @@ def _errors(canary: Canary, new: Served, old: Served) -> RampGate:
 
 
 def _latency(canary: Canary, new: Served, old: Served) -> RampGate:
-    if not new.latency_ms or not old.latency_ms or old.requests < canary.min_requests:
+    if old.requests < canary.min_requests:
         words = f"not judged: {old.requests} requests of the version before, fewer than {canary.min_requests}"
+        return RampGate(name="latency", passed=None, words=words)
+    if not new.latency_ms or not old.latency_ms:
+        whose = "the version before" if new.latency_ms else "the new version"
+        words = f"not judged: Cloud Monitoring has requests of {whose}, and no latency"
         return RampGate(name="latency", passed=None, words=words)
     ratio = new.latency_ms / old.latency_ms
     words = f"{new.latency_ms:.3g} ms, {ratio:.2f} times that of before; at most {canary.max_latency_ratio:g} times"

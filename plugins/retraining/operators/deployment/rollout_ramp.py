@@ -108,7 +108,10 @@ class Ramp:
             return False
         served = self._cloud.serving_metrics.served(endpoint.name, *seen)
         new, old = served.get(self._id, NOTHING), served.get(main, NOTHING)
-        gates = ramp.judge(canary, seen, new, old, self._shift(canary, seen, main, step))
+        answers = self._logged_answers(seen, main, step)
+        smoke_answers = None if new.requests or old.requests else self._smoke_answers(endpoint, seen[1])
+        unmeasured = ramp.reason_unmeasured(new, len(answers.get(self._id, [])), smoke_answers)
+        gates = ramp.judge(canary, seen, new, old, self._shift(canary, answers, main), unmeasured)
         if not gates:
             LOGGER.info("%d requests so far at %d %%: waiting for %d", new.requests, step.percent, canary.min_requests)
             return False
@@ -122,17 +125,28 @@ class Ramp:
         self._state.change_rollout(steps=steps)
         return True
 
-    def _shift(self, canary: Canary, seen: tuple[datetime, datetime], main: str, step: RampStep) -> float | None:
-        """Return how differently both answered; None where too few answers are logged."""
+    def _smoke_answers(self, endpoint: Endpoint, end: datetime) -> int | None:
+        """Return how many requests of the version are measured since its smoke test; None: it was asked in none."""
+        tests = [test.start for test in self._state.current.smoke_requests if test.deployed_model_id == self._id]
+        if not tests:
+            return None
+        served = self._cloud.serving_metrics.served(endpoint.name, max(tests), end)
+        return served.get(self._id, NOTHING).requests
+
+    def _logged_answers(self, seen: tuple[datetime, datetime], main: str, step: RampStep) -> dict[str, list[float]]:
+        """Return what both versions answered by the request log, by deployed-model id; nothing where there is none."""
         settings, plan = self._cloud.settings, self._plan
         table = bigquery.request_log_table(plan.project, plan.dataset, plan.model)
         if self._cloud.warehouse.table_schema(table) is None:
-            return None
+            return {}
         query = request_log.render_answers_sql(table, (self._id, main), *seen)
         asked = f"{step.percent}|{seen[1].isoformat()}"
         job_id = bigquery.ramp_job_id(settings.environment, plan.model, plan.run_key, asked)
-        answers = request_log.read_answers(plan.spec, self._cloud.warehouse.run_query(query, job_id, "answers").rows)
+        return request_log.read_answers(plan.spec, self._cloud.warehouse.run_query(query, job_id, "answers").rows)
+
+    def _shift(self, canary: Canary, answers: dict[str, list[float]], main: str) -> float | None:
+        """Return how differently both answered; None where too few answers are logged."""
         new, old = answers.get(self._id, []), answers.get(main, [])
         if min(len(new), len(old)) < canary.min_requests:
             return None
-        return distributions.shift_of_answers(plan.spec, new, old)
+        return distributions.shift_of_answers(self._plan.spec, new, old)
