@@ -90,7 +90,7 @@ def test_killed_make_takes_the_demonstration_with_it(tmp_path: Path) -> None:
     """SIGKILL of `make`, which knows nothing of what it started, ends it as well."""
     makefile = tmp_path / "Makefile"
     makefile.write_text(
-        f"demo:\n\t@PYTHONPATH={ROOT}/dev exec {LOCALCLOUD_PYTHON} -m demo"
+        f"demo:\n\t@PYTHONPATH={PACKAGES_PATH} exec {LOCALCLOUD_PYTHON} -m demo"
         f" --home {tmp_path / 'home'} --port {free_port()}\n"
     )
     command = ["make", "--no-print-directory", "-f", str(makefile), "demo"]
