@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 
+from contracts.column_types import render_roles, render_types
 from contracts.dataclasses import render_package
 from contracts.metrics import render_module, render_page_table
 from contracts.schemas import render_schema
+from retraining.core import column_types
 from retraining.core.documents import KINDS, json_text
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 SCHEMAS_PATH = REPOSITORY_PATH / "include" / "contracts"
-JSON_PATHS = (
-    REPOSITORY_PATH / "trainer" / "contract" / "json_text.py",
-    REPOSITORY_PATH / "examples" / "trainer_kit" / "trainer_kit" / "json_text.py",
-)
+COPIES: dict[Path, ModuleType] = {
+    REPOSITORY_PATH / "trainer" / "contract" / "column_types.py": column_types,
+    REPOSITORY_PATH / "trainer" / "contract" / "json_text.py": json_text,
+    REPOSITORY_PATH / "examples" / "trainer_kit" / "trainer_kit" / "json_text.py": json_text,
+}
+"""Modules that import nothing, and so are the same on both sides."""
 DOCUMENTS_PATH = REPOSITORY_PATH / "trainer" / "contract" / "documents"
 METRICS_PATH = REPOSITORY_PATH / "trainer" / "contract" / "metrics.py"
 TABLES: dict[Path, dict[str, Callable[[], str]]] = {
     REPOSITORY_PATH / "docs" / "model-spec.md": {"metrics": render_page_table},
+    REPOSITORY_PATH / "docs" / "types.md": {"types": render_types, "roles": render_roles},
 }
 """Tables in pages, by the name that stands in the comments around them."""
 
@@ -28,20 +35,20 @@ def render_files() -> dict[Path, str]:
     """Return the text of every rendered file, by its path."""
     schemas = {SCHEMAS_PATH / f"{kind}.schema.json": render_schema(model) for kind, model in KINDS.items()}
     documents = {DOCUMENTS_PATH / name: text for name, text in render_package().items()}
-    copies = dict.fromkeys(JSON_PATHS, _copied(Path(json_text.__file__)))
+    copies = {path: _copied(module) for path, module in COPIES.items()}
     pages = {path: _with_tables(path, tables) for path, tables in TABLES.items()}
     return {**schemas, **documents, **copies, METRICS_PATH: render_module(), **pages}
 
 
 def generated_paths() -> set[Path]:
     """Return the files that stand where rendered ones belong."""
-    return {*JSON_PATHS, METRICS_PATH, *TABLES, *SCHEMAS_PATH.glob("*.schema.json"), *DOCUMENTS_PATH.glob("*.py")}
+    return {*COPIES, METRICS_PATH, *TABLES, *SCHEMAS_PATH.glob("*.schema.json"), *DOCUMENTS_PATH.glob("*.py")}
 
 
-def _copied(path: Path) -> str:
+def _copied(module: ModuleType) -> str:
     """Return the text of a module that both sides have, with a note at the end of its docstring."""
-    summary, rest = path.read_text(encoding="utf-8").split('\n"""\n', 1)
-    note = f"Copied by `make contracts` from `retraining.core.documents.{path.stem}`; do not edit."
+    summary, rest = inspect.getsource(module).split('\n"""\n', 1)
+    note = f"Copied by `make contracts` from `{module.__name__}`; do not edit."
     return f'{summary}\n\n{note}\n"""\n{rest}'
 
 

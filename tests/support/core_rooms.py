@@ -37,7 +37,6 @@ CORE = {
             "retraining.core.spec",
             "retraining.core.documents",
             "retraining.core.naming",
-            "retraining.core.catalog",
         ),
     ),
     "retraining.core.checks": Room(

@@ -257,7 +257,6 @@ TRAINER = {
             "trainer.storage",
             "trainer.contract",
             "trainer.input",
-            "trainer.export",
             "trainer.models",
             "trainer.saved_model",
         ),

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from trainer.contract.column_types import NUMBERS
+from trainer.contract.column_types import COLUMN_TYPES, NUMBERS
 
 MISSING_NUMBER = -1e38
 """A missing number in a request, because JSON has no NaN. This and anything below is missing."""
 
 _INT64_MISSING = np.iinfo(np.int64).min
-_INTEGERS = ("INTEGER", "BOOLEAN")
+_INTEGERS = tuple(name for name in NUMBERS if COLUMN_TYPES[name].feature == "int64_list")
 
 
 def parse_feature(type_: str) -> tf.io.FixedLenFeature:

@@ -12,13 +12,10 @@ from typing import Any
 import pyarrow as pa
 import tensorflow as tf
 
-from trainer.contract.column_types import READ_BY_TENSORFLOW_IO
+from trainer.contract.column_types import COLUMN_TYPES, READ_BY_TENSORFLOW_IO
 from trainer.contract.documents import Manifest
 from trainer.input.source import ParseSpec, Tensor, Tensors
 from trainer.input.tables import default_of, scalar_columns
-
-_DTYPES = {"INTEGER": tf.int64, "FLOAT": tf.float64, "BOOLEAN": tf.bool, "STRING": tf.string, "BYTES": tf.string}
-"""As the client gives them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +57,7 @@ class IoColumns:
     def fields(self, without: frozenset[str] = frozenset()) -> dict[str, Field]:
         """Give what to ask the client for."""
         return {
-            name: Field(dtype=_DTYPES[column.type], default=default_of(self._spec[name]))
+            name: Field(dtype=tf.as_dtype(COLUMN_TYPES[column.type].tensorflow), default=default_of(self._spec[name]))
             for name, column in self._columns.items()
             if name not in without
         }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from trainer.contract.column_types import READ_FROM_TABLE
+from trainer.contract.column_types import COLUMN_TYPES, READ_FROM_TABLE
 from trainer.contract.documents import Column as ManifestColumn
 from trainer.contract.documents import Manifest
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
@@ -22,22 +22,6 @@ from trainer.input.records import MISSING
 from trainer.input.source import ColumnSpec, ParseSpec, Share
 
 _NEW_RUN = f"{NEW_ATTEMPT}: it takes a new snapshot"
-_ARROW = {
-    "INTEGER": pa.int64(),
-    "FLOAT": pa.float64(),
-    "NUMERIC": pa.decimal128(38, 9),
-    "BIGNUMERIC": pa.decimal256(76, 38),
-    "BOOLEAN": pa.bool_(),
-    "STRING": pa.string(),
-    "BYTES": pa.binary(),
-    "DATE": pa.date32(),
-    "DATETIME": pa.timestamp("us"),
-    "TIME": pa.time64("us"),
-    "TIMESTAMP": pa.timestamp("us", "UTC"),
-    "JSON": pa.string(),
-    "GEOGRAPHY": pa.string(),
-}
-"""How the Storage Read API sends each type that can be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +42,9 @@ class Column:
         Raises:
             DataError: It is not the manifest's.
         """
-        if found != _ARROW[self.type]:
-            raise DataError(f"{table}, column {self.name!r}", f"Arrow type {found}", f"{_ARROW[self.type]}", _NEW_RUN)
+        expected = COLUMN_TYPES[self.type].arrow
+        if str(found) != expected:
+            raise DataError(f"{table}, column {self.name!r}", f"Arrow type {found}", expected, _NEW_RUN)
 
 
 def scalar_columns(spec: ParseSpec, manifest: Manifest, types: Collection[str] = READ_FROM_TABLE) -> dict[str, Column]:

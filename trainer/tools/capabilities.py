@@ -1,6 +1,6 @@
 """What this trainer can train, as a document: `python -m trainer.tools.capabilities FILE`; see `make contracts`.
 
-Comes in: the registry of architectures, their hyperparameters with limits, the tables of column types. Goes out: the
+Comes in: the registry of architectures, their hyperparameters with limits. Goes out: the
 file by which a plan is checked before a job is paid for. Write it again after a change; a test compares it.
 """
 
@@ -13,8 +13,6 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from trainer.contract.column_types import READ_BY_TENSORFLOW_IO, READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
-from trainer.export.encoding.types import API_NAMES, MAPPINGS, MAX_COLUMNS, RUN_COLUMNS, WAYS_OUT
 from trainer.models.hyperparameters import Hyperparameters, Limits, limits_of
 from trainer.models.registry import ARCHITECTURES, Architecture
 
@@ -27,16 +25,6 @@ def capabilities() -> dict[str, Any]:
         "kind": "capabilities",
         "schema_version": 1,
         "architectures": {name: _architecture(known) for name, known in ARCHITECTURES.items()},
-        "columns": {
-            "roles": {role: list(types) for role, types in ROLE_TYPES.items()},
-            "exported": [API_NAMES.get(name, name) for name in MAPPINGS],
-            "not_exported": WAYS_OUT,
-            "own": list(RUN_COLUMNS),
-            "most": MAX_COLUMNS,
-            "without_csv": list(WITHOUT_CSV),
-            "read_from_table": list(READ_FROM_TABLE),
-            "read_by_tensorflow_io": list(READ_BY_TENSORFLOW_IO),
-        },
     }
 
 

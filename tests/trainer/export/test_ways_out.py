@@ -17,6 +17,7 @@ from PIL import Image
 
 from tests.support.ways_out import ways_out
 from trainer.bigquery.structs import flatten
+from trainer.contract.column_types import MAX_COLUMNS
 from trainer.contract.documents import Column, ExportRequest, ImageColumn, ShardLayout
 from trainer.errors import TrainerError
 from trainer.export.encoding.columns import column_encoder
@@ -24,7 +25,7 @@ from trainer.export.encoding.formats import make_format
 from trainer.export.encoding.images import resize_columns
 from trainer.export.encoding.layout import Arrangement
 from trainer.export.encoding.objects import ObjectImages
-from trainer.export.encoding.types import MAX_COLUMNS, require_mapped
+from trainer.export.encoding.types import require_mapped
 from trainer.export.reading.sorting import sort_rows
 from trainer.export.work import Unit
 from trainer.storage import Storage

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,11 +11,10 @@ import tf_keras
 
 from tests.support.hyperparameter_rows import ROWS, Row
 from tests.support.trainer_documents import make_feature, make_label
-from trainer.contract.column_types import READ_BY_TENSORFLOW_IO, READ_FROM_TABLE, ROLE_TYPES, WITHOUT_CSV
+from trainer.contract.column_types import COLUMN_TYPES, READ_BY_TENSORFLOW_IO, READ_FROM_TABLE, ROLE_TYPES
 from trainer.contract.documents import Column
 from trainer.errors import RequestError, TrainerError
 from trainer.evaluation.scoring import Columns
-from trainer.export.encoding.types import API_NAMES, MAPPINGS
 from trainer.features.preprocessing import FeatureColumns
 from trainer.features.values import parse_feature
 from trainer.input.io_columns import IoColumns
@@ -27,8 +25,6 @@ from trainer.objective.labels import label_type, weight_type
 from trainer.tools.capabilities import render_capabilities
 
 CONTRACTS = Path(__file__).resolve().parents[3] / "include" / "contracts"
-TYPES = [API_NAMES.get(name, name) for name in MAPPINGS]
-"""Every type that an export can hold."""
 
 
 def test_the_stored_file_is_this_trainers() -> None:
@@ -89,17 +85,7 @@ def test_a_role_takes_the_types_of_the_table_and_no_other(role: str) -> None:
     """The readers themselves are asked, with every type that an export can hold."""
     from_table = {"table": READ_FROM_TABLE, "tensorflow_io": READ_BY_TENSORFLOW_IO}
     wanted = from_table.get(role) or ROLE_TYPES[role]
-    assert {type_ for type_ in TYPES if taken(role, type_)} == set(wanted)
-
-
-def test_the_page_has_the_same_table() -> None:
-    """The rows of `docs/types.md` about roles, in the order of the table; those that name `training.input` last."""
-    page = (Path(__file__).resolve().parents[3] / "docs" / "types.md").read_text(encoding="utf-8")
-    section = page.partition("## What each role takes")[2].partition("\n## ")[0]
-    rows = [line.strip("|").rpartition("|") for line in section.splitlines() if line.startswith("| ")][1:]
-    listed = [re.findall(r"`(\w+)`", types) for _, _, types in rows]
-    assert listed[: len(ROLE_TYPES)] == [list(types) for types in ROLE_TYPES.values()]
-    assert listed[-3:] == [list(READ_FROM_TABLE), list(READ_BY_TENSORFLOW_IO), list(WITHOUT_CSV)]
+    assert {type_ for type_ in COLUMN_TYPES if taken(role, type_)} == set(wanted)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.architecture}-{row.name}-{row.value}")

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trainer.contract.column_types import RUN_COLUMNS
 from trainer.contract.documents import ImageColumn, ShardLayout
 from trainer.errors import RequestError
 from trainer.export.encoding.arrays import Floats, feature_kind, floats, integers, is_array, validity
-from trainer.export.encoding.types import RUN_COLUMNS, FeatureKind
+from trainer.export.encoding.types import FeatureKind
 from trainer.export.encoding.wire import Ints
 
 NUMERIC = "_numeric"

@@ -1,19 +1,15 @@
-"""What each BigQuery type becomes in a `tf.train.Example`: the table in `docs/types.md`; nothing else decides it."""
+"""What each BigQuery type becomes in a `tf.train.Example`, by the table of column types; nothing else decides it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
+from trainer.contract.column_types import API_NAMES, COLUMN_TYPES, MAX_COLUMNS, RUN_COLUMNS, SQL_NAMES, WAYS_OUT
 from trainer.contract.documents import Column
 from trainer.errors import RequestError
 
-RUN_COLUMNS = ("span", "part", "shard", "row_hash")
-"""Columns of the run table that say where a row goes; they are not features."""
-
-MAX_COLUMNS = 10_000 - len(RUN_COLUMNS)
-"""BigQuery's limit per table (https://cloud.google.com/bigquery/quotas#all_tables), less the run table's own."""
+_SQL_NAMES = {**SQL_NAMES, "RECORD": "STRUCT"}
 
 
 class FeatureKind(Enum):
@@ -24,63 +20,10 @@ class FeatureKind(Enum):
     BYTES = "bytes_list"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mapping:
-    """What one type becomes.
-
-    Attributes:
-        kind: Which list.
-        value: What stands in the list.
-        exact: What to select instead where the value is not exact; empty: it is.
-    """
-
-    kind: FeatureKind
-    value: str
-    exact: str = ""
-
-
-_NEAREST = "rounded to the nearest float32; beyond its range ±infinity; NaN stays NaN"
-_DECIMAL = "rounded to float64, that to the nearest float32"
-
-MAPPINGS: dict[str, Mapping] = {
-    "INT64": Mapping(kind=FeatureKind.INT64, value="as it is"),
-    "FLOAT64": Mapping(
-        kind=FeatureKind.FLOAT, value=_NEAREST, exact="`CAST(x AS STRING)`: its digits give the same float64 back"
-    ),
-    "NUMERIC": Mapping(
-        kind=FeatureKind.FLOAT,
-        value=_DECIMAL,
-        exact="`CAST(x AS STRING)`, or whole cents: `CAST(x * 100 AS INT64)`",
-    ),
-    "BIGNUMERIC": Mapping(kind=FeatureKind.FLOAT, value=_DECIMAL, exact="`CAST(x AS STRING)`"),
-    "BOOL": Mapping(kind=FeatureKind.INT64, value="0 or 1"),
-    "STRING": Mapping(kind=FeatureKind.BYTES, value="UTF-8"),
-    "BYTES": Mapping(kind=FeatureKind.BYTES, value="as it is; of a feature of `kind: image` see [Images](#images)"),
-    "DATE": Mapping(kind=FeatureKind.INT64, value="days since 1970-01-01"),
-    "DATETIME": Mapping(kind=FeatureKind.INT64, value="microseconds since 1970-01-01 00:00, no time zone"),
-    "TIME": Mapping(kind=FeatureKind.INT64, value="microseconds since midnight"),
-    "TIMESTAMP": Mapping(kind=FeatureKind.INT64, value="microseconds since 1970-01-01 00:00 UTC"),
-    "JSON": Mapping(kind=FeatureKind.BYTES, value="its text as BigQuery writes it, UTF-8"),
-    "GEOGRAPHY": Mapping(kind=FeatureKind.BYTES, value="WKT, UTF-8"),
-}
-"""By the name in GoogleSQL; in the order of the page."""
-
-LEGACY_NAMES = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL", "RECORD": "STRUCT"}
-"""What BigQuery's REST API calls them."""
-API_NAMES = {name: legacy for legacy, name in LEGACY_NAMES.items()}
-
-WAYS_OUT = {
-    "STRUCT": "Select its fields one by one",
-    "INTERVAL": "Select CAST(x AS STRING), or parts of it: EXTRACT(DAY FROM x)",
-    "RANGE": "Select RANGE_START(x) and RANGE_END(x)",
-}
-"""What to do about types that are refused. A STRUCT is here only as a column that was not flattened."""
-
-
 def kind_of(type_: str) -> FeatureKind | None:
     """Give the list that a type goes to, by either of its names; None: it has no mapping."""
-    mapping = MAPPINGS.get(LEGACY_NAMES.get(type_, type_))
-    return None if mapping is None else mapping.kind
+    row = COLUMN_TYPES.get(API_NAMES.get(type_, type_))
+    return FeatureKind(row.feature) if row else None
 
 
 def require_mapped(schema: Iterable[Column], where: str) -> None:
@@ -97,11 +40,11 @@ def require_mapped(schema: Iterable[Column], where: str) -> None:
     _require_few(len(columns), where)
     unmapped = [column for column in columns if kind_of(column.type) is None]
     if unmapped:
-        types = dict.fromkeys(LEGACY_NAMES.get(column.type, column.type) for column in unmapped)
+        types = dict.fromkeys(_SQL_NAMES.get(column.type, column.type) for column in unmapped)
         raise RequestError(
             where,
             f"no TFRecord mapping for column {', '.join(f'{column.name} ({column.type})' for column in unmapped)}",
-            f"types {', '.join(MAPPINGS)}",
+            f"types {', '.join(row.sql for row in COLUMN_TYPES.values())}",
             "; ".join(dict.fromkeys(WAYS_OUT.get(type_, "Select CAST(x AS STRING)") for type_ in types)),
         )
     taken = sorted({column.name for column in columns} & set(RUN_COLUMNS))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
 
 from trainer.bigquery.streams import TableReader
-from trainer.export.encoding.types import RUN_COLUMNS
+from trainer.contract.column_types import RUN_COLUMNS
 from trainer.export.reading.restriction import row_restriction
 from trainer.export.work import FROZEN_SET, Unit
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trainer.contract.column_types import RUN_COLUMNS
 from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.export.encoding.arrays import integers
-from trainer.export.encoding.types import RUN_COLUMNS
 from trainer.export.work import FROZEN_SET, Unit
 
 Ints = npt.NDArray[np.int64]

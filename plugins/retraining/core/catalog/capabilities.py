@@ -100,29 +100,11 @@ class Architecture(Value):
         return kinds <= set(self.reads) and bool(kinds) == bool(self.reads)
 
 
-class ColumnTypes(Value):
-    """Column types that the trainer reads: by role, in CSV files, and from the run table itself, by either reader.
-
-    `exported` are all that a shard can hold; `not_exported` has the way out for types with one of their own. `own` are
-    the run table's columns beside the query's, of which there can be `most`.
-    """
-
-    roles: dict[str, tuple[str, ...]]
-    exported: tuple[str, ...]
-    not_exported: dict[str, str]
-    own: tuple[str, ...]
-    most: int
-    without_csv: tuple[str, ...]
-    read_from_table: tuple[str, ...]
-    read_by_tensorflow_io: tuple[str, ...]
-
-
 class Capabilities(Document):
-    """Architectures by name, and the column types of each role."""
+    """Architectures by name."""
 
     kind: Literal["capabilities"] = "capabilities"
     architectures: dict[Text, Architecture]
-    columns: ColumnTypes
 
 
 @functools.cache

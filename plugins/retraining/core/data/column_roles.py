@@ -1,4 +1,4 @@
-"""Which columns a model's roles take: one table of role by type, the trainer's own and what the SQL here adds to it.
+"""Which columns a model's roles take: by the table of column types, and what the SQL here adds to it.
 
 In: a spec and the columns of its query. Out: the columns that could not be read, before anything is paid for, and how
 SQL reads the others.
@@ -9,30 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from retraining.core.catalog.capabilities import load_capabilities
+from retraining.core.column_types import (
+    COLUMN_TYPES,
+    EVENT_TIME_TYPES,
+    KEY_TYPES,
+    READ_BY_TENSORFLOW_IO,
+    READ_FROM_TABLE,
+    ROLE_TYPES,
+    WITHOUT_CSV,
+)
 from retraining.core.documents.snapshot import Column
 from retraining.core.spec.features import Feature
 from retraining.core.spec.model import ModelSpec
 from retraining.core.suggestions import suggest
 
-EVENT_TIME_TYPES = ("DATE", "DATETIME", "TIMESTAMP")
-KEY_TYPES = (
-    "BIGNUMERIC",
-    "BOOLEAN",
-    "BYTES",
-    "DATE",
-    "DATETIME",
-    "FLOAT",
-    "INTEGER",
-    "NUMERIC",
-    "STRING",
-    "TIME",
-    "TIMESTAMP",
-)
-"""What BigQuery casts to STRING, which is how a key decides its split."""
-
 _CAST = "cast it in the query"
-_READINGS = {"STRING": "text", "BYTES": "bytes", "BOOLEAN": "truth"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +55,7 @@ def role_of(feature: Feature) -> str:
 
 def types_of(role: str) -> tuple[str, ...]:
     """Return the column types of a feature's role, of a label's kind, or of a slice."""
-    return load_capabilities().columns.roles[role]
+    return ROLE_TYPES[role]
 
 
 def reading(role: str, type_: str) -> str:
@@ -78,7 +69,7 @@ def reading(role: str, type_: str) -> str:
         return "text"
     if role == "image_address":
         return "address"
-    return _READINGS.get(type_, "number")
+    return COLUMN_TYPES[type_].reading
 
 
 def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
@@ -144,10 +135,10 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
     yield from ((name, _Role(part="a weight", types=types_of("weight"), way_out=_CAST)) for name in weights)
     yield spec.data.key, _Role(part="the key", types=KEY_TYPES, way_out=_CAST)
     if spec.training.input == "bigquery":
-        columns, by_io = load_capabilities().columns, spec.training.reader == "tensorflow_io"
+        by_io = spec.training.reader == "tensorflow_io"
         direct = _Role(
             part="read from the table itself",
-            types=columns.read_by_tensorflow_io if by_io else columns.read_from_table,
+            types=READ_BY_TENSORFLOW_IO if by_io else READ_FROM_TABLE,
             way_out="cast it in the query, or set training.input to tfrecord",
         )
         labels = (label.name for label in (spec.label, *spec.auxiliary_labels))
@@ -172,14 +163,13 @@ def _misfit(column: Column, role: _Role) -> Misfit:
 
 def _without_csv(columns: Sequence[Column]) -> Iterator[Misfit]:
     """Yield columns that no file can hold: all are exported, also those that the model does not read."""
-    excluded = load_capabilities().columns.without_csv
     for column in columns:
-        if column.mode == "REPEATED" or column.type in excluded:
+        if column.mode == "REPEATED" or column.type in WITHOUT_CSV:
             what = f"{column.type} REPEATED" if column.mode == "REPEATED" else column.type
             yield Misfit(
                 column=column.name,
                 found=what,
-                expected=f"no REPEATED column and no {' or '.join(excluded)}",
+                expected=f"no REPEATED column and no {' or '.join(WITHOUT_CSV)}",
                 message=f"{column.name} is {what}, which a CSV file cannot hold: leave it out of the query, or set "
                 "training.input to tfrecord",
             )

@@ -9,23 +9,13 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from retraining.core.catalog.capabilities import load_capabilities
+from retraining.core.column_types import API_NAMES, COLUMN_TYPES, MAX_COLUMNS, RUN_COLUMNS, WAYS_OUT
 from retraining.core.data.shard_format import form_of
 from retraining.core.documents.document import canonical_json
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.section import RESERVED_COLUMNS
-
-# BigQuery's API and its SQL call some types differently; documents have the API's names.
-_API_TYPES = {
-    "INT64": "INTEGER",
-    "FLOAT64": "FLOAT",
-    "BOOL": "BOOLEAN",
-    "STRUCT": "RECORD",
-    "DECIMAL": "NUMERIC",
-    "BIGDECIMAL": "BIGNUMERIC",
-}
 
 
 def own_columns(schema: Iterable[Column | Mapping[str, Any]], where: str = "examples query") -> tuple[Column, ...]:
@@ -43,15 +33,14 @@ def own_columns(schema: Iterable[Column | Mapping[str, Any]], where: str = "exam
         DataError: There are too many columns, a name is taken or stands twice, or a column cannot be exported.
     """
     listed = [item.model_dump() if isinstance(item, Column) else dict(item) for item in schema]
-    known = load_capabilities().columns
-    own = [item for item in listed if item["name"] not in known.own]
+    own = [item for item in listed if item["name"] not in RUN_COLUMNS]
     _require_free_names([str(item["name"]) for item in own], where)
     columns = tuple(leaf for item in own for leaf in _leaves(item, "", where, repeated=False))
-    if len(columns) > known.most:
+    if len(columns) > MAX_COLUMNS:
         raise DataError(
             where,
             f"{len(columns):,} columns",
-            f"at most {known.most:,}: BigQuery's 10,000 per table less the run table's {len(known.own)}",
+            f"at most {MAX_COLUMNS:,}: BigQuery's 10,000 per table less the run table's {len(RUN_COLUMNS)}",
             "Put numbers that belong together into one ARRAY<FLOAT64>",
         )
     _require_exported(columns, where)
@@ -63,7 +52,7 @@ def top_columns(schema: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     found = {}
     for item in schema:
         kind = str(item["type"]).upper()
-        values = {"type": _API_TYPES.get(kind, kind), "mode": str(item.get("mode") or "NULLABLE").upper()}
+        values = {"type": API_NAMES.get(kind, kind), "mode": str(item.get("mode") or "NULLABLE").upper()}
         found[str(item["name"])] = Column.model_validate({"name": item["name"], **values})
     return found
 
@@ -76,7 +65,7 @@ def schema_hash(columns: Sequence[Column], spec: ModelSpec) -> str:
 
 def _leaves(item: Mapping[str, Any], prefix: str, where: str, *, repeated: bool) -> Iterator[Column]:
     name = f"{prefix}{item['name']}"
-    kind = _API_TYPES.get(str(item["type"]).upper(), str(item["type"]).upper())
+    kind = API_NAMES.get(str(item["type"]).upper(), str(item["type"]).upper())
     mode = str(item.get("mode") or "NULLABLE").upper()
     if mode == "REPEATED" and repeated:
         raise DataError(
@@ -114,13 +103,12 @@ def _require_exported(columns: Sequence[Column], where: str) -> None:
             "distinct names",
             "Rename one with AS",
         )
-    known = load_capabilities().columns
-    refused = [column for column in columns if column.type not in known.exported]
+    refused = [column for column in columns if column.type not in COLUMN_TYPES]
     if refused:
-        ways = dict.fromkeys(known.not_exported.get(column.type, "Select CAST(x AS STRING)") for column in refused)
+        ways = dict.fromkeys(WAYS_OUT.get(column.type, "Select CAST(x AS STRING)") for column in refused)
         raise DataError(
             where,
             f"no TFRecord mapping for column {', '.join(f'{column.name} ({column.type})' for column in refused)}",
-            f"types {', '.join(sorted(known.exported))}",
+            f"types {', '.join(sorted(COLUMN_TYPES))}",
             "; ".join(ways),
         )

@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 
 from pydantic import ValidationError
 
+from retraining.core.column_types import SQL_NAMES
 from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query, render
 from retraining.core.documents.document import canonical_json
@@ -45,7 +46,6 @@ _BY_ENDING: dict[str, FileFormat] = {
     ".ndjson": "json",
     ".parquet": "parquet",
 }
-_STANDARD_TYPES = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL"}  # BigQuery's API has names of its own
 _SOURCE_FORMATS = {"csv": "CSV", "json": "NEWLINE_DELIMITED_JSON", "parquet": "PARQUET"}
 _NO_TEXT = {"\0", "\N{REPLACEMENT CHARACTER}"}
 _GZIP = b"\x1f\x8b"
@@ -155,7 +155,7 @@ def _load(table: str, uris: Sequence[str], format_: FileFormat, delimiter: str) 
 
 
 def _pinned_type(column: Column) -> str:
-    type_ = _STANDARD_TYPES.get(column.type, column.type)
+    type_ = SQL_NAMES.get(column.type, column.type)
     return f"ARRAY<{type_}>" if column.mode == "REPEATED" else type_
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from retraining.core.catalog.capabilities import load_capabilities
-from retraining.core.data.column_roles import EVENT_TIME_TYPES, KEY_TYPES, types_of
+from retraining.core.column_types import EVENT_TIME_TYPES, KEY_TYPES
+from retraining.core.data.column_roles import types_of
 from retraining.core.data.sql import Query, render
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SpecError
@@ -283,8 +283,7 @@ def build_profile(
 
 def _countable(columns: Sequence[Column]) -> list[Column]:
     """Return the columns whose values BigQuery tells apart: no JSON, no GEOGRAPHY."""
-    exported = load_capabilities().columns.exported
-    return [column for column in columns if column.type in {*exported} & {*KEY_TYPES} and not _unusable(column)]
+    return [column for column in columns if column.type in KEY_TYPES and not _unusable(column)]
 
 
 def _day(value: date | datetime) -> date:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from retraining.core.column_types import COLUMN_TYPES
 from retraining.core.data.shard_format import format_of
 from retraining.core.documents.checks import (
     CategoricalStatistics,
@@ -29,8 +30,8 @@ from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Column, Snapshot
 
 SHOWN_VALUES = 20
-_FLOATS = frozenset({"FLOAT", "NUMERIC", "BIGNUMERIC"})
-_BYTES = frozenset({"STRING", "BYTES", "JSON", "GEOGRAPHY"})
+_TYPES = {"int64_list": "INT", "float_list": "FLOAT", "bytes_list": "BYTES"}
+"""By the list of `tf.train.Feature`."""
 
 Message = Mapping[str, Any]
 """Fields by name: numbers, truths, texts, `Enum`, messages, or lists of them; None is left out."""
@@ -179,7 +180,7 @@ def _numbers(each: NumericStatistics, there: int) -> Message:
 
 def _type(column: Column) -> str:
     """Return the list of `tf.train.Feature` that a column goes to (docs/types.md)."""
-    return "FLOAT" if column.type in _FLOATS else "BYTES" if column.type in _BYTES else "INT"
+    return _TYPES[COLUMN_TYPES[column.type].feature]
 
 
 def _statistics_type(type_: str) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from retraining.core.catalog.cost import Prices, job_cost
+from retraining.core.column_types import API_NAMES, SQL_NAMES
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.document import format_time
 from retraining.core.documents.plan import Machines, Pool
@@ -19,8 +20,7 @@ from retraining.core.scoring.source import KEEP_DAYS
 SHOWN = 5
 """Missing keys, and failed rows, that a message names."""
 
-_SQL_TYPES = {"INTEGER": "INT64", "STRING": "STRING"}
-_API_TYPES = {"INT64": "INTEGER", "FLOAT64": "FLOAT", "ARRAY<FLOAT64>": "FLOAT REPEATED"}
+_API_TYPES = {**API_NAMES, "ARRAY<FLOAT64>": "FLOAT REPEATED"}
 
 
 def destination_columns(plan: ScoringPlan, key_type: str) -> dict[str, str]:
@@ -30,7 +30,7 @@ def destination_columns(plan: ScoringPlan, key_type: str) -> dict[str, str]:
         DataError: The key or the output has the name of another one.
     """
     columns = [
-        (plan.key, _SQL_TYPES[key_type]),
+        (plan.key, SQL_NAMES[key_type]),
         (plan.output, "ARRAY<FLOAT64>" if plan.answer_size else "FLOAT64"),
         ("answer_json", "STRING"),
         ("model_version", "STRING"),

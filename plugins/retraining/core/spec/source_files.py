@@ -7,13 +7,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
+from retraining.core.column_types import COLUMN_TYPES, MAX_COLUMNS
 from retraining.core.spec.section import ColumnName, Section
 
 EVERY_ROW = "SELECT * FROM files"
 """What is asked of the files where the spec has no query."""
 
-MAX_COLUMNS = 9_996
-_TYPES = "INT64|FLOAT64|NUMERIC|BIGNUMERIC|BOOL|STRING|BYTES|DATE|DATETIME|TIME|TIMESTAMP"
+_TYPES = "|".join(row.sql for row in COLUMN_TYPES.values() if row.in_files)
 ColumnType = Annotated[str, StringConstraints(pattern=rf"^({_TYPES}|ARRAY<({_TYPES})>)$")]
 FileFormat = Literal["csv", "json", "parquet"]
 FileUri = Annotated[

@@ -16,9 +16,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trainer.contract.column_types import RUN_COLUMNS
 from trainer.errors import DataError
 from trainer.export.encoding.encode import Encoder
-from trainer.export.encoding.types import RUN_COLUMNS
 
 INT64 = st.one_of(
     st.integers(-(2**63), 2**63 - 1),

@@ -14,8 +14,9 @@ import tensorflow as tf
 
 from tests.trainer.export.encoding.shard_files import write_shard
 from trainer.bigquery.structs import flatten
+from trainer.contract.column_types import COLUMN_TYPES
 from trainer.export.encoding.encode import Encoder
-from trainer.export.encoding.types import MAPPINGS, FeatureKind
+from trainer.export.encoding.types import FeatureKind, kind_of
 
 UTC = datetime.UTC
 # Type: Arrow type that the Storage Read API sends, values, what the Example holds. The extremes of each.
@@ -74,13 +75,13 @@ def same(found: Any, expected: list[Any]) -> None:
 
 
 def test_the_matrix_is_whole() -> None:
-    assert set(MATRIX) == set(MAPPINGS)
+    assert set(MATRIX) == {row.sql for row in COLUMN_TYPES.values()}
 
 
 @pytest.mark.parametrize("type_", MATRIX)
 def test_required_values_come_back(type_: str, tmp_path: Path) -> None:
     arrow, values, expected = MATRIX[type_]
-    dtype = DTYPES[MAPPINGS[type_].kind]
+    dtype = DTYPES[kind_of(type_)]
     parsed = read_back(
         pa.record_batch({"größe": pa.array(values, arrow)}), {"größe": tf.io.FixedLenFeature([], dtype)}, tmp_path / "s"
     )
@@ -90,7 +91,7 @@ def test_required_values_come_back(type_: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("type_", MATRIX)
 def test_null_is_an_absent_feature(type_: str, tmp_path: Path) -> None:
     arrow, values, expected = MATRIX[type_]
-    dtype = DTYPES[MAPPINGS[type_].kind]
+    dtype = DTYPES[kind_of(type_)]
     batch = pa.record_batch({"x": pa.array([None, *values, None], arrow), "n": range(len(values) + 2)})
     parsed = read_back(batch, {"x": tf.io.VarLenFeature(dtype)}, tmp_path / "s")["x"]
     assert parsed.indices[:, 0].numpy().tolist() == list(range(1, len(values) + 1))
@@ -100,7 +101,7 @@ def test_null_is_an_absent_feature(type_: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("type_", MATRIX)
 def test_arrays_come_back_with_empty_ones_between(type_: str, tmp_path: Path) -> None:
     arrow, values, expected = MATRIX[type_]
-    dtype = DTYPES[MAPPINGS[type_].kind]
+    dtype = DTYPES[kind_of(type_)]
     batch = pa.record_batch({"x": pa.array([[], values, [], values[:1], None], pa.list_(arrow)), "n": range(5)})
     parsed = read_back(batch, {"x": tf.io.RaggedFeature(dtype)}, tmp_path / "s")["x"]
     assert parsed.row_lengths().numpy().tolist() == [0, len(values), 0, 1, 0]

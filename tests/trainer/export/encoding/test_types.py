@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from trainer.contract.column_types import COLUMN_TYPES, WAYS_OUT
 from trainer.contract.documents import Column
 from trainer.errors import RequestError
 from trainer.export.encoding import types
@@ -42,26 +43,18 @@ def table_of(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines][2:]
 
 
-def test_the_page_has_the_code_s_table_word_for_word() -> None:
-    expected = [
-        [f"`{name}`", f"`{mapping.kind.value}`", mapping.value, mapping.exact or "it is exact"]
-        for name, mapping in types.MAPPINGS.items()
-    ]
-    assert table_of("What each type becomes") == expected
-
-
 def test_the_page_has_every_refusal() -> None:
-    refused = {name: way for name, way in types.WAYS_OUT.items() if name != "STRUCT"}
+    refused = {name: way for name, way in WAYS_OUT.items() if name != "STRUCT"}
     assert {row[0].strip("`"): row[1] for row in table_of("What is refused") if row[0].startswith("`")} == refused
 
 
 def test_every_type_of_bigquery_is_mapped_or_refused_with_a_way_out() -> None:
-    assert set(types.MAPPINGS) | set(types.WAYS_OUT) == BIGQUERY_TYPES | {"STRUCT"}
+    assert {row.sql for row in COLUMN_TYPES.values()} | set(WAYS_OUT) == BIGQUERY_TYPES | {"STRUCT"}
 
 
 @pytest.mark.parametrize(("legacy", "name"), [("INTEGER", "INT64"), ("FLOAT", "FLOAT64"), ("BOOLEAN", "BOOL")])
 def test_both_names_of_a_type_mean_the_same(legacy: str, name: str) -> None:
-    assert types.kind_of(legacy) is types.kind_of(name) is types.MAPPINGS[name].kind
+    assert types.kind_of(legacy) is types.kind_of(name) is types.FeatureKind(COLUMN_TYPES[legacy].feature)
 
 
 def test_all_columns_without_mapping_are_named_at_once_with_their_ways_out() -> None:
