@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from retraining.core.metrics import LEADING, METRICS, Kind, LabelShape, Metric, Metrics, NumberMetrics, metrics_of
+from retraining.core.metrics import (
+    LEADING,
+    METRICS,
+    Kind,
+    LabelShape,
+    Metric,
+    Metrics,
+    NumberMetrics,
+    metrics_of,
+    watched_metrics,
+)
 from retraining.core.monitoring.performance import ESTIMATES, MEASURES
 from trainer.objective import class_metrics, number_metrics
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+QUARTER = LabelShape(shares=[0.75, 0.25], is_binary=True)
+"""A quarter of the labels is positive."""
+CLASS_METRICS = [name for name in METRICS if name in Metrics.model_fields]
 
 
 def test_each_metric_has_one_row_and_one_value_in_documents() -> None:
@@ -32,6 +47,14 @@ def test_what_the_monitor_has_ways_for_is_in_the_table() -> None:
         assert LEADING[kind] in ESTIMATES[kind]
 
 
+def test_what_the_monitor_shows_it_has_a_way_for() -> None:
+    """Of its own, or an expression of that name in its query."""
+    query = (Path(__file__).resolve().parents[2] / "include" / "templates" / "performance.sql.j2").read_text()
+    measured = {*MEASURES, *re.findall(r"STRUCT\(\s*'(\w+)'", query)}
+    for kind in KINDS:
+        assert set(watched_metrics(kind)) <= measured
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_a_row_speaks_of_kinds_that_have_the_metric(name: Metric) -> None:
     row = METRICS[name]
@@ -39,9 +62,8 @@ def test_a_row_speaks_of_kinds_that_have_the_metric(name: Metric) -> None:
     assert {*row.of_epoch, *row.watched} <= set(row.words)
 
 
-@pytest.mark.parametrize("name", Metrics.model_fields)
+@pytest.mark.parametrize("name", [name for name in CLASS_METRICS if METRICS[name].constant(QUARTER) is not None])
 def test_what_constant_answers_reach_is_a_value_that_documents_take(name: Metric) -> None:
-    constant = METRICS[name].constant(LabelShape(shares=[0.25, 0.75], is_binary=True))
-    assert constant is not None
+    constant = METRICS[name].constant(QUARTER)
     values = {"auc": 0.5, "log_loss": 0.5, "accuracy": 0.5, "brier": 0.5}
     assert getattr(Metrics.model_validate({**values, name: constant}), name) == constant

@@ -68,7 +68,7 @@ def test_the_goal_is_the_metric_s(section, goal):
         ({"goal": "minimize"}, "val_auc is better where it is higher; expected maximize"),
         (
             {"metric": "val_acc"},
-            r"tuning.metric names 'val_acc'; expected one of: val_loss, val_auc, .*, val_pr_auc, loss\.",
+            r"tuning.metric names 'val_acc'; expected one of: val_loss, val_auc, .*val_pr_auc.*, loss\.",
         ),
         ({"metric": "val_calibration_error"}, "expected one of: val_loss, val_auc"),  # cannot decide
         ({"metric": "val_medae"}, "expected one of: val_loss, val_auc"),  # a number's
