@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from retraining.core import documents
 from retraining.core.checks import dataset
+from retraining.core.checks.labels import day_finding, shifted_days
 from retraining.core.checks.quarantine import days_to_leave_out
-from retraining.core.checks.regression import day_finding, shifted_days
 from retraining.core.data import statistics
 from retraining.core.errors import DataError
 from retraining.core.jobs import requests

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retraining.core.data.query_failures import query_failure
-from retraining.core.data.sql import Parameter, Query
+from retraining.core.data.sql import Parameter, Query, query_failure
 from retraining.core.errors import DataError
 from retraining.hooks import warehouse
 

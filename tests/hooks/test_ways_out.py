@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 from google.cloud import bigquery, storage
 
-from retraining.core.data.query_failures import MAX_JOBS_PER_ID
-from retraining.core.data.sql import Query
+from retraining.core.data.sql import MAX_JOBS_PER_ID, Query
 from retraining.core.errors import RetrainingError
 from retraining.hooks import artifacts, session, warehouse
 

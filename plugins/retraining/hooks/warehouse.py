@@ -15,9 +15,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
-from retraining.core.data.query_failures import MAX_JOBS_PER_ID, is_lasting, load_failure, query_failure
 from retraining.core.data.source_files import DetectingLoad, Load
-from retraining.core.data.sql import Query
+from retraining.core.data.sql import MAX_JOBS_PER_ID, Query, is_lasting, load_failure, query_failure
 from retraining.core.errors import DataError, JobError, RetrainingError
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.untyped import ApiJson, Row

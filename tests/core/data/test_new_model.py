@@ -9,7 +9,7 @@ import pytest
 from retraining.core.catalog.model_check import check_model
 from retraining.core.column_types import KEY_TYPES
 from retraining.core.data import new_model
-from retraining.core.data.first_recipe import guess_recipe
+from retraining.core.data.first_spec import guess_recipe
 from retraining.core.data.table_profile import NewModel, build_profile, render_profile_sql, require_columns
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SpecError

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from retraining.core.data.query_failures import load_failure
 from retraining.core.data.source_files import Load
-from retraining.core.data.sql import Query
+from retraining.core.data.sql import Query, load_failure
 from retraining.core.errors import DataError
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.warehouse import Answer

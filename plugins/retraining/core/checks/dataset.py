@@ -21,9 +21,8 @@ from retraining.core.checks.history import (
     volume_change,
     volume_of,
 )
-from retraining.core.checks.labels import label_findings
+from retraining.core.checks.labels import label_findings, weight_findings
 from retraining.core.checks.quarantine import bad_days
-from retraining.core.checks.weights import weight_findings
 from retraining.core.data.column_roles import Misfit, misfits, missing_columns
 from retraining.core.data.snapshot import OTHER_DATA
 from retraining.core.documents.checks import Checks, Finding, Statistics

@@ -7,7 +7,7 @@ from datetime import date
 from statistics import median
 
 from retraining.core.checks.findings import finding, severity_of
-from retraining.core.checks.regression import day_finding, shifted_days
+from retraining.core.checks.labels import day_finding, shifted_days
 from retraining.core.documents.checks import DayStatistics, Finding
 from retraining.core.documents.plan import Plan
 from retraining.core.spec.model import ModelSpec

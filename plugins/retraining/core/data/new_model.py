@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from retraining.core.data.column_roles import types_of
-from retraining.core.data.first_label import guess_label
-from retraining.core.data.first_recipe import guess_recipe
-from retraining.core.data.first_window import guess_window
+from retraining.core.data.first_spec import guess_label, guess_recipe, guess_window
 from retraining.core.data.sql import render
 from retraining.core.data.table_profile import NewModel, TableProfile, reason_left_out
 from retraining.core.errors import DataError

@@ -1,0 +1,266 @@
+"""What a new model's YAML guesses from a look at its table: label, division by time, and how long it is trained.
+
+In: a table's profile, and today's date. Out: the label as YAML has it, how the SQL makes numbers of its values, a
+metric and its bound; the window and its test days; epochs and batches by the rows. These follow a rule of thumb: 0.001,
+the learning rate of Adam, needs some thousand steps whatever the rows are, and early stopping ends what has learnt
+before.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
+from statistics import median
+
+from retraining.core.data.column_roles import types_of
+from retraining.core.data.table_profile import MAX_CLASSES, Counted, FilledDay, NewModel, TableProfile
+from retraining.core.errors import DataError
+
+MAX_TEXTS = 100
+"""Texts that a label may have: more are no classes but names, and a first model learns none of them."""
+_ROWS_PER_CLASS = 5
+"""That classes need on average."""
+_MIN_GAIN = 0.05
+"""By how much of what is left to win a model must beat one that always answers the same."""
+_EXPECTED = "0 and 1, classes from 0 on, texts, or numbers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mapped:
+    """A value of the label in the SQL: what it is there, the class that it becomes, and its rows."""
+
+    value: str
+    is_text: bool
+    label: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstLabel:
+    """What the label is, why, and what a model of it must reach.
+
+    `mapped` are its values where the query makes classes of them.
+    """
+
+    text: str
+    note: str
+    metric: str
+    min_value: float
+    min_note: str
+    mapped: tuple[Mapped, ...] = ()
+
+
+def guess_label(model: NewModel, profile: TableProfile, name: str) -> FirstLabel:
+    """Return what the label seems to be.
+
+    Args:
+        model: What its user says.
+        profile: Of its table.
+        name: Of the label, as YAML has it.
+
+    Raises:
+        DataError: It is none that can be learnt; says why, the limit, and the way out.
+    """
+    found, low, high = profile.of_column(model.label), profile.label_low, profile.label_high
+    type_, values = found.column.type, f"{found.distinct} values from {low:g} to {high:g}" if low is not None else ""
+    if type_ == "STRING":
+        return _label_of_texts(model, profile, name)
+    if type_ in types_of("binary") and (low, high) == (0, 1) and found.distinct == 2:
+        return _binary_label(name, "0 and 1" if type_ != "BOOLEAN" else "true is 1")
+    if type_ in ("INTEGER", "FLOAT") and low is not None and high is not None and found.distinct == 2:
+        two = (_number_label(each, type_) for each in (low, high))
+        mapped = tuple(Mapped(value=value, is_text=False, label=at) for at, value in enumerate(two))
+        return _binary_label(name, f"two numbers; 1 is {mapped[1].value}, 0 is {mapped[0].value}", mapped)
+    if type_ in types_of("multiclass") and (classes := _label_of_classes(profile)):
+        return _multiclass_label(name, classes, profile.classes, values)
+    if type_ in types_of("regression") and (found.distinct or 0) > 1:
+        text, chance = f"{{name: {name}, kind: regression}}", "above what always answering the mean reaches (0)"
+        return FirstLabel(text=text, note=values, metric="r2", min_value=_MIN_GAIN, min_note=chance)
+    raise DataError(
+        f"LABEL of {model.source}",
+        f"{model.label!r} ({type_}) has {values or 'no value'}",
+        _EXPECTED,
+        model.way_out("has such a column (CAST(x > 15 AS INT64), a CASE)"),
+    )
+
+
+def _label_of_texts(model: NewModel, profile: TableProfile, name: str) -> FirstLabel:
+    """Return classes for texts, by their frequency: of two the rarer one is 1."""
+    classes, rows = profile.classes, sum(each.rows for each in profile.classes)
+    where, what = f"LABEL of {model.source}", f"{model.label!r} (STRING)"
+    if len(classes) < 2:
+        raise DataError(where, f"{what} has {len(classes)} values", "two texts or more", "Name another LABEL")
+    if len(classes) > min(MAX_TEXTS, rows / _ROWS_PER_CLASS):
+        many = f"more than {MAX_CLASSES}" if len(classes) > MAX_CLASSES else str(len(classes))
+        limit = f"at most {MAX_TEXTS} texts, and {_ROWS_PER_CLASS} rows of each on average"
+        out = model.way_out("puts the rare ones together (a CASE with ELSE 'other'), or makes a number of them")
+        raise DataError(where, f"{what} has {many} texts in {rows} rows", limit, out)
+    mapped = tuple(Mapped(value=each.value, is_text=True, label=at, rows=each.rows) for at, each in enumerate(classes))
+    if len(classes) == 2:
+        return _binary_label(
+            name, f"1 is {_quoted(classes[1])}, 0 is {_quoted(classes[0])}, by the CASE in the SQL", mapped
+        )
+    note = f"{_quoted(classes[0])} is 0, the most frequent; the CASE in the SQL has the others"
+    return _multiclass_label(name, len(classes), classes, note, mapped)
+
+
+def _binary_label(name: str, note: str, mapped: tuple[Mapped, ...] = ()) -> FirstLabel:
+    text, chance = f"{{name: {name}, kind: binary}}", "above what chance reaches (0.5)"
+    return FirstLabel(text=text, note=note, metric="auc", min_value=0.5 + _MIN_GAIN, min_note=chance, mapped=mapped)
+
+
+def _multiclass_label(
+    name: str, count: int, classes: tuple[Counted, ...], note: str, mapped: tuple[Mapped, ...] = ()
+) -> FirstLabel:
+    share = max(each.rows for each in classes) / sum(each.rows for each in classes)
+    return FirstLabel(
+        text=f"{{name: {name}, kind: multiclass, classes: {count}}}",
+        note=note,
+        metric="accuracy",
+        min_value=round(share + (1 - share) * _MIN_GAIN, 4),
+        min_note=f"above what always answering the most frequent class reaches ({share:.3f})",
+        mapped=mapped,
+    )
+
+
+def _label_of_classes(profile: TableProfile) -> int:
+    """Return how many classes whole numbers are: all from 0 on, with rows enough; 0: they are numbers."""
+    count = len(profile.classes)
+    dense = {each.value for each in profile.classes} == {str(value) for value in range(count)}
+    rows = sum(each.rows for each in profile.classes)
+    return count if dense and 2 < count <= min(MAX_CLASSES, rows / _ROWS_PER_CLASS) else 0
+
+
+def _number_label(value: float, type_: str) -> str:
+    return str(int(value)) if type_ == "INTEGER" else repr(float(value))
+
+
+def _quoted(found: Counted) -> str:
+    """Return a text for a comment of one line."""
+    shown = found.value if len(found.value) <= 30 else f"{found.value[:29]}…"
+    return json.dumps(shown, ensure_ascii=False)
+
+
+STEPS = 3000
+"""Optimizer steps that a training may take, if its rows are few."""
+MIN_STEPS = 300
+"""Before it may stop early."""
+MAX_EPOCHS = 300
+_SMALLEST_BATCH, _LARGEST_BATCH = 16, 512
+_BATCHES_PER_EPOCH = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstRecipe:
+    """Epochs at most, rows per step, and the epochs without progress after which the training ends."""
+
+    epochs: int
+    batch_size: int
+    patience: int
+    steps_per_epoch: int
+
+
+def guess_recipe(train_rows: float) -> FirstRecipe:
+    """Return a recipe for so many training rows: some thousand steps, at least some hundred before it stops early."""
+    rows = max(1, math.floor(train_rows))
+    power = 2 ** round(math.log2(max(1, rows / _BATCHES_PER_EPOCH)))
+    batch = min(_LARGEST_BATCH, max(_SMALLEST_BATCH, power))
+    steps = math.ceil(rows / batch)
+    epochs = min(MAX_EPOCHS, max(5, math.ceil(STEPS / steps)))
+    patience = min(epochs, max(3, math.ceil(epochs / 10), math.ceil(MIN_STEPS / steps)))
+    return FirstRecipe(epochs=epochs, batch_size=batch, patience=patience, steps_per_epoch=steps)
+
+
+LABEL_LAG_DAYS = 1
+MAX_WINDOW_DAYS, MAX_TEST_DAYS = 3650, 365
+"""The spec's limits, see `spec.data.Data`."""
+
+_FILLED_DAYS = 60
+_ENOUGH_ROWS = 5000
+"""Until there are so many, the window takes more than `_FILLED_DAYS` days."""
+
+_LONGEST_PAUSE = timedelta(days=30)
+"""Without a row, and without 3 of the usual pauses between them: the table ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstWindow:
+    """Calendar days, the filled days and rows in them, and what is said of them; `ended`: first and last day."""
+
+    days: int
+    test_days: int
+    filled_days: int
+    rows: int
+    test_rows: int
+    note: str
+    ended: tuple[date, date] | None
+    as_of: datetime
+    """Of the first run whose window ends with the newest row."""
+
+
+def guess_window(model: NewModel, profile: TableProfile, today: date) -> FirstWindow:
+    """Return a window that has some `_FILLED_DAYS` days with rows, or more until there are rows enough.
+
+    Raises:
+        DataError: There are rows of fewer than two days, or those of two do not fit the longest window.
+    """
+    days = [day for day in profile.days if day.day < today]
+    if len(days) < 2:
+        found = f"{model.time} has rows of {len(days)} days before today"
+        out = "Leave out TIME: a hash of the key then decides what is tested"
+        raise DataError(f"TIME of {model.source}", found, "two days or more, to train on and to test with", out)
+    newest = days[0].day
+    if (newest - days[1].day).days >= MAX_WINDOW_DAYS:
+        found = f"the newest day of {model.time} is {newest}, the one before it {days[1].day}"
+        out = "Leave out TIME: a hash of the key then decides what is tested"
+        raise DataError(f"TIME of {model.source}", found, f"less than {MAX_WINDOW_DAYS} days between them", out)
+    taken = _taken(days)
+    tested = _tested(taken)
+    pause = median((later.day - earlier.day).days for later, earlier in pairwise(days))
+    ended = today - newest > max(_LONGEST_PAUSE, timedelta(days=3 * pause))
+    test_days = min(MAX_TEST_DAYS, (newest - taken[tested].day).days)
+    length = (newest - taken[-1].day).days + 1
+    longest = ", the longest window" if len(taken) < len(days) and length > MAX_WINDOW_DAYS - 2 * pause else ""
+    as_of = datetime.combine(newest + timedelta(days=1 + LABEL_LAG_DAYS), time(), tzinfo=UTC)
+    return FirstWindow(
+        days=max(length, test_days + 1),
+        test_days=test_days,
+        filled_days=len(taken),
+        rows=sum(day.rows for day in taken),
+        test_rows=sum(day.rows for day in taken[:tested]),
+        note=f"{len(taken)} days with rows of the {_rows_between(days, profile)} there are{longest}",
+        ended=(profile.first or newest, newest) if ended else None,
+        as_of=as_of,
+    )
+
+
+def _taken(days: list[FilledDay]) -> list[FilledDay]:
+    """Return the days of the window, newest first."""
+    oldest, rows = days[0].day - timedelta(days=MAX_WINDOW_DAYS - 1), 0
+    taken: list[FilledDay] = []
+    for day in days:
+        if day.day < oldest or (len(taken) >= _FILLED_DAYS and rows >= _ENOUGH_ROWS):
+            break
+        taken.append(day)
+        rows += day.rows
+    return taken
+
+
+def _tested(taken: list[FilledDay]) -> int:
+    """Return how many of the newest are tested: some 7, until they have a tenth of the rows; at most a quarter."""
+    total, rows = sum(day.rows for day in taken), 0
+    newest = taken[0].day
+    for count, day in enumerate(taken[:-1], 1):
+        rows += day.rows
+        longest = (newest - taken[count].day).days >= MAX_TEST_DAYS
+        enough = count >= min(7, len(taken) // 8) and rows >= total / 10
+        if enough or longest or count >= len(taken) / 4:
+            return count
+    return 1
+
+
+def _rows_between(days: list[FilledDay], profile: TableProfile) -> str:
+    return str(len(days)) if len(profile.days) < MAX_WINDOW_DAYS else f"more than {MAX_WINDOW_DAYS}"
