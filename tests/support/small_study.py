@@ -8,7 +8,7 @@ from typing import Any
 from retraining.core.documents import Plan, Trial, Tuning
 from retraining.core.documents.tuning import Phase
 from retraining.core.naming.run_keys import RunKey
-from retraining.core.tuning import conclusion, decision
+from retraining.core.tuning import decision
 from tests.support.small_model import AS_OF, make_plan, make_spec
 
 SECTION: dict[str, Any] = {
@@ -51,7 +51,7 @@ def study(days_ago: int, *trials: Trial) -> Tuning:
     plan = plan_with()
     as_of = AS_OF - timedelta(days=days_ago)
     request = decision.decide(plan, [], None)
-    made = conclusion.conclude(plan, request, trials)
+    made = decision.conclude(plan, request, trials)
     return made.model_copy(update={"as_of": as_of, "run_key": str(RunKey.of(as_of, str(days_ago)))})
 
 

@@ -9,7 +9,7 @@ import click
 
 from retraining.commands.shell import Shell, print_answer, split_pair
 from retraining.core.documents.json_text import read_json
-from retraining.core.notification.trial import explain_settings, nobody, trials
+from retraining.core.notification.messages import explain_settings, nobody, trials
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import ApiJson
 from retraining.hooks.airflow_api import AirflowApi

@@ -15,7 +15,7 @@ from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Query
 from retraining.core.documents.snapshot import Column
 from retraining.core.monitoring import request_log
-from retraining.core.planning.feature_patterns import resolve_patterns
+from retraining.core.planning.plan import resolve_patterns
 from retraining.core.spec.files import load_frozen_set_query, load_labels_query, load_query
 from retraining.core.spec.messages import raise_findings
 from retraining.core.spec.model import ModelSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retraining.core.checks.decision import constant_score, decision_findings
+from retraining.core.checks.dataset import constant_score, decision_findings
 from retraining.core.documents.checks import LabelStatistics
 from retraining.core.spec.model import ModelSpec
 from tests.support.small_decision import decide, failed, scores

@@ -14,7 +14,7 @@ from retraining.core.data.table_profile import NewModel, build_profile, render_p
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SpecError
 from retraining.core.planning import windows
-from retraining.core.planning.feature_patterns import resolve_patterns
+from retraining.core.planning.plan import resolve_patterns
 from retraining.core.spec.files import load_spec
 
 MODEL = NewModel(name="late", table="parcels.sent", label="late", key="id", time="at")

@@ -10,7 +10,7 @@ import pytest
 from retraining.core.documents import ScoringPlan
 from retraining.core.errors import DataError
 from retraining.core.scoring import lines
-from retraining.core.scoring.keys import KeySet, find_places
+from retraining.core.scoring.lines import KeySet, find_places
 from tests.support.contracts import EXAMPLES
 
 PLAN = json.loads((EXAMPLES / "scoring_plan__query.json").read_bytes())

@@ -10,7 +10,7 @@ import pytest
 from retraining.core.documents import Predictions, ScoringInput, ScoringPlan
 from retraining.core.errors import ConflictError, ContractError, DataError, PlanError, SpecError
 from retraining.core.scoring import answers, requests, source
-from retraining.core.scoring.claims import DestinationClaim
+from retraining.core.scoring.answers import DestinationClaim
 from retraining.core.scoring.plan import with_params
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retraining.core.documents import Tuning
-from retraining.core.tuning import conclusion, decision
+from retraining.core.tuning import decision
 from retraining.core.tuning import requests as tuning_requests
 from tests.support.small_study import CHAMPION, SECTION, plan_with, study, trial
 
@@ -92,7 +92,7 @@ def test_trials_are_read_back():
     assert first.hyperparameters == {"hidden_units": "small", "learning_rate": 0.002}
     assert (first.value, first.curve[0].step, first.seconds) == (0.75, 1, 3.5)
     assert (second.value, second.words) == (None, "the loss is not a number")
-    settled = conclusion.conclude(plan, request, (first, second))
+    settled = decision.conclude(plan, request, (first, second))
     assert (settled.source, settled.best) == ("study", "recall-1")
     assert settled.hyperparameters == {"hidden_units": "small", "learning_rate": 0.002, "dropout": 0.1}
     assert isinstance(settled, Tuning)
@@ -128,7 +128,7 @@ def test_a_run_trains_with_exactly_what_the_best_trial_had():
     plan = plan_with(section)
     request = decision.decide(plan, [], CHAMPION)
     assert request.hyperparameters["dropout"] == 0.9
-    settled = conclusion.conclude(plan, request, (trial(1, 0.7, 0.02),))
+    settled = decision.conclude(plan, request, (trial(1, 0.7, 0.02),))
     trained = tuning_requests.trial_request_of(plan, "search", ()).training.hyperparameters
     assert settled.hyperparameters == {**trained, "learning_rate": 0.02, "hidden_units": "small"}
     assert settled.hyperparameters["dropout"] == 0.1

@@ -13,7 +13,7 @@ from retraining.core.jobs import requests
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.tuning import TuningParameter
-from retraining.core.tuning import conclusion, decision, warm_start
+from retraining.core.tuning import decision, warm_start
 from tests.support import small_decision
 from tests.support.small_model import AS_OF, make_plan
 from tests.support.small_study import CHAMPION, HYPERPARAMETERS, plan_with, study, trial
@@ -78,7 +78,7 @@ def test_a_night_that_starts_a_little_early_still_counts():
 
 def test_the_champion_s_tuned_values_are_used_and_no_others():
     request = decision.decide(plan_with(search="never"), [], CHAMPION)
-    settled = conclusion.conclude(plan_with(), request, ())
+    settled = decision.conclude(plan_with(), request, ())
     assert settled.hyperparameters == {"learning_rate": 0.003, "hidden_units": "large", "dropout": 0.1}
     assert settled.source == "champion"
 
@@ -90,7 +90,7 @@ def test_what_a_person_asked_for_stands_and_is_not_searched_over(override):
     request = decision.decide(plan, [], CHAMPION)
     assert (request.search, request.because) == (False, "unwanted")
     assert "set learning_rate" in request.words
-    settled = conclusion.conclude(plan, request, ())
+    settled = decision.conclude(plan, request, ())
     assert settled.hyperparameters["learning_rate"] == 0.05
     assert settled.hyperparameters["hidden_units"] == "large"
 
@@ -110,7 +110,7 @@ def test_values_that_no_study_found_are_the_file_s():
 
 def test_a_model_without_the_section_trains_with_its_own():
     plan = plan_with(section=None)
-    settled = conclusion.conclude(plan, decision.decide(plan, [], CHAMPION), ())
+    settled = decision.conclude(plan, decision.decide(plan, [], CHAMPION), ())
     assert (settled.hyperparameters, settled.source) == (HYPERPARAMETERS, "spec")
 
 
@@ -214,7 +214,7 @@ def test_the_narrowed_space_lies_inside_and_holds_the_value(low, width, at, scal
 def test_a_study_without_any_score_leaves_the_values_as_they_were():
     plan = plan_with()
     request = decision.decide(plan, [], CHAMPION)
-    settled = conclusion.conclude(plan, request, (trial(1, None),))
+    settled = decision.conclude(plan, request, (trial(1, None),))
     assert settled.hyperparameters["learning_rate"] == 0.003
     assert "none of 1 trials" in settled.words
 

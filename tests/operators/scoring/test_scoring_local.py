@@ -14,7 +14,7 @@ from google.cloud import aiplatform_v1, bigquery, storage
 from retraining.core.documents import KINDS, ScoringPlan
 from retraining.core.errors import DataError
 from retraining.core.scoring import answers
-from retraining.core.scoring.claims import DestinationClaim
+from retraining.core.scoring.answers import DestinationClaim
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud

@@ -10,7 +10,7 @@ import pytest
 
 from retraining.core.bucket_folders import UPLOAD_TOOLS, BucketFolder
 from retraining.core.errors import PlanError
-from retraining.core.scoring.places import require_places
+from retraining.core.scoring.plan import require_places
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.scoring import Scoring

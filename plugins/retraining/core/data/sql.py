@@ -1,4 +1,7 @@
-"""SQL with its parameters, and why a statement failed. Values are query parameters; only checked identifiers are rendered into a template."""
+"""SQL with its parameters, and why a statement failed.
+
+Values are query parameters; only checked identifiers are rendered into a template.
+"""
 
 from __future__ import annotations
 

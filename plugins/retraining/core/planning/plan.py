@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, overload
 
+from pydantic import ValidationError
+
 from retraining.core.catalog.cost import Prices, estimate, machine_hourly, require_budget, unknown_prices
 from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import canonical_json, digest
@@ -16,12 +18,44 @@ from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.trust import AGREED
 from retraining.core.planning import windows
-from retraining.core.planning.feature_patterns import resolve_patterns
 from retraining.core.settings import Settings
 from retraining.core.spec.deployment import Deployment
+from retraining.core.spec.messages import explain as explain_error
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import used_parameters
+from retraining.core.spec.yaml_file import SpecText
 from retraining.core.untyped import YamlValues
+
+
+def resolve_patterns(spec: ModelSpec, columns: Sequence[str]) -> tuple[ModelSpec, dict[str, tuple[str, ...]]]:
+    """Return a spec that names each of its features, and which columns each pattern gave.
+
+    Args:
+        spec: As in the file.
+        columns: Of its query, in its order.
+
+    Raises:
+        PlanError: A pattern names no column, or the features are none that a model can have.
+    """
+    if not spec.patterns:
+        return spec, {}
+    resolved, matched = spec.resolve(columns)
+    for pattern, found in matched.items():
+        if not found:
+            raise PlanError(
+                f"{spec.name}.yaml, features",
+                f"names {pattern!r}, which no column of {spec.data.source_name} has that is free",
+                f"a pattern of these: {', '.join(columns)}",
+                "Correct it, or remove it. Key, event time, label and what stands there by its name are taken",
+            )
+    try:
+        return ModelSpec.model_validate(resolved), matched
+    except ValidationError as error:
+        finding = explain_error(error, SpecText(f"{spec.name} with the columns of its query", resolved, {}), ModelSpec)
+        raise PlanError(
+            finding.where, finding.found, finding.expected, finding.way_out or "Correct features or the query"
+        ) from error
+
 
 _MONTH_HOURS = 730
 

@@ -14,10 +14,11 @@ from retraining.core import backoff
 from retraining.core.documents.evaluation import EvaluateRequest, Evaluation
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import Report
-from retraining.core.documents.tuning import Because, Hyperparameters, LastStudy, Tuning, TuningRequest
+from retraining.core.documents.tuning import Because, Hyperparameters, LastStudy, Trial, Tuning, TuningRequest
 from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.naming.run_keys import RunKey
-from retraining.core.tuning.warm_start import range_shares, repeated_trials
+from retraining.core.spec.tuning import TuningParameter
+from retraining.core.tuning.warm_start import best_trial, range_shares, repeated_trials
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,3 +198,49 @@ def _lost(plan: Plan, champion: ChampionRecord | None) -> float | None:
         return None
     higher_is_better = plan.spec.evaluation.metric in HIGHER_IS_BETTER
     return champion.then - champion.now if higher_is_better else champion.now - champion.then
+
+
+def conclude(
+    plan: Plan,
+    request: TuningRequest,
+    trials: Sequence[Trial],
+    *,
+    searched: Sequence[TuningParameter] = (),
+    jobs: Sequence[str] = (),
+) -> Tuning:
+    """Return what the run trains with.
+
+    Args:
+        plan: The run.
+        request: What was decided.
+        trials: Of both phases, in order; none when nothing was searched.
+        searched: The space of the second phase.
+        jobs: Names of the tuning jobs.
+    """
+    spec = plan.spec.tuning
+    best = best_trial(trials, spec.goal) if spec else None
+    hyperparameters, message = request.hyperparameters, request.words
+    source: Literal["spec", "champion", "study"] = request.source
+    if best is not None and spec is not None:  # the trials' own ground was the file, never the champion
+        hyperparameters, source = {**plan.spec.training.hyperparameters, **best.hyperparameters}, "study"
+        message = f"trial {best.trial_id} of {len(trials)} ({best.phase}) is the best: {spec.metric} {best.value:.4f}"
+    elif trials:
+        message = f"none of {len(trials)} trials has a score: the values of the {source} are used"
+    elif source == "champion":
+        message = f"{message}; the champion's values are used"
+    return Tuning(
+        model=plan.model,
+        run_key=plan.run_key,
+        as_of=plan.as_of,
+        metric=spec.metric if spec else None,
+        goal=spec.goal if spec else None,
+        hyperparameters=hyperparameters,
+        source=source,
+        words=message,
+        space=spec.parameters if spec else (),
+        searched=tuple(searched),
+        trials=tuple(trials),
+        best=best.trial_id if best else None,
+        jobs=tuple(jobs),
+        seconds=round(sum(trial.seconds or 0.0 for trial in trials), 3),
+    )

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from retraining.core.documents.tuning import Recalled, Trial, Tuning
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter
-from retraining.core.tuning.conclusion import best_trial
 
 REMEMBERED_STUDIES = 10
 # The newest study's best trials: what they agree on is searched closely (the elite of the cross-entropy method,
@@ -169,3 +168,12 @@ def _from_unit(parameter: TuningParameter, at: float) -> float:
     if parameter.scale == "reverse_log":
         return float(high + low - low * (high / low) ** (1 - at))
     return low + (high - low) * at
+
+
+def best_trial(trials: Iterable[Trial], goal: Literal["maximize", "minimize"]) -> Trial | None:
+    """Return the trial with the best score; the earlier one of equals; None when none has a score."""
+    scored = [trial for trial in trials if trial.value is not None]
+    if not scored:
+        return None
+    sign = -1 if goal == "maximize" else 1
+    return min(scored, key=lambda trial: sign * (trial.value or 0.0))

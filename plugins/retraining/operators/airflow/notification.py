@@ -13,10 +13,9 @@ from retraining.core.documents import Notification
 from retraining.core.errors import RetrainingError
 from retraining.core.naming import dags, storage
 from retraining.core.notification import notices
-from retraining.core.notification.channels import Recipient, recipients, short
+from retraining.core.notification.messages import Message, Recipient, recipients, render_message, short
 from retraining.core.notification.notices import DagRun, Notice
 from retraining.core.notification.once import Claimant, claim
-from retraining.core.notification.texts import Message, render_message
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.notify import Event, Notify

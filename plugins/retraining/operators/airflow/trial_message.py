@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from retraining.core.errors import SettingsError
-from retraining.core.notification.trial import explain_settings, nobody, trials
+from retraining.core.notification.messages import explain_settings, nobody, trials
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.notifiers import NotSentError

@@ -14,7 +14,7 @@ from retraining.core.documents import CleanedDeployment, FoundDeployment, Rollou
 from retraining.core.errors import ConflictError, ContractError
 from retraining.core.naming import vertex
 from retraining.core.promotion import rollouts
-from retraining.core.retention.left_deployments import cleaned, left_on_staging, left_rollout, unclaimed_model
+from retraining.core.retention.versions import cleaned_deployment, left_on_staging, left_rollout, unclaimed_model
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import move_traffic, settle_rollout, undeploy
 from retraining.operators.deployment.rollout_state import RolloutState
@@ -54,15 +54,15 @@ def end_deployment(cloud: CloudPort, deployment: FoundDeployment, as_of: datetim
     places = (endpoint.deployed, endpoint.traffic) if endpoint else ({}, {})
     left = _left(cloud, deployment.model, places, rollout, as_of, staging=staging)
     if endpoint is None or deployment.deployed_model_id not in left:
-        return cleaned(deployment, "left", "it has traffic, is gone, or a run is at work on it")
+        return cleaned_deployment(deployment, "left", "it has traffic, is gone, or a run is at work on it")
     try:
         if staging and endpoint.traffic:  # of a try that died while it was asked
             endpoint = move_traffic(cloud, state, endpoint, lambda _: {})
         if undeploy(cloud, state, endpoint, deployment.deployed_model_id):
-            return cleaned(deployment, "undeployed")
+            return cleaned_deployment(deployment, "undeployed")
     except ConflictError as error:
         LOGGER.info("%s", error)
-    return cleaned(deployment, "left", "somebody is at work on the endpoint, or on the model's champion")
+    return cleaned_deployment(deployment, "left", "somebody is at work on the endpoint, or on the model's champion")
 
 
 def _settle(cloud: CloudPort, state: RolloutState, deployment: FoundDeployment, as_of: datetime) -> CleanedDeployment:
@@ -72,19 +72,19 @@ def _settle(cloud: CloudPort, state: RolloutState, deployment: FoundDeployment, 
         or rollout is None
         or rollout.deployed_model_id != deployment.deployed_model_id
     ):
-        return cleaned(deployment, "left", "somebody goes on with it, or has brought it to its end")
+        return cleaned_deployment(deployment, "left", "somebody goes on with it, or has brought it to its end")
     try:
         for _ in range(LOOKS):
             if settle_rollout(cloud, state):
-                return cleaned(deployment, "settled")
+                return cleaned_deployment(deployment, "settled")
             LOGGER.info("%s: machines are still coming or going", deployment.deployed_model_id)
             cloud.clock.sleep(LOOK_INTERVAL_S)
     except ConflictError:
-        return cleaned(deployment, "left", "somebody goes on with it")
+        return cleaned_deployment(deployment, "left", "somebody goes on with it")
     except ContractError as error:
         LOGGER.error("%s", error)
-        return cleaned(deployment, "left", str(error))
-    return cleaned(deployment, "left", "its machines are still coming or going; the next cleaning goes on")
+        return cleaned_deployment(deployment, "left", str(error))
+    return cleaned_deployment(deployment, "left", "its machines are still coming or going; the next cleaning goes on")
 
 
 def _is_left(cloud: CloudPort, rollout: Rollout | None, as_of: datetime) -> bool:

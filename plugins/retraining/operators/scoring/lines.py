@@ -11,7 +11,7 @@ from retraining.core.data.span_store import StoredObject
 from retraining.core.documents import Predictions, ScoringInput, ScoringPlan, ScoringResult
 from retraining.core.errors import DataError
 from retraining.core.scoring import answers, lines
-from retraining.core.scoring.keys import Key, KeySet, PlacedKey
+from retraining.core.scoring.lines import Key, KeySet, PlacedKey
 from retraining.core.settings import include_path
 from retraining.hooks.ports import CloudPort
 

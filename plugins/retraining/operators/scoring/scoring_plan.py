@@ -12,7 +12,7 @@ from retraining.core.documents import Plan, Report, ScoringPlan
 from retraining.core.naming import storage
 from retraining.core.planning import windows
 from retraining.core.planning.params import require_known
-from retraining.core.scoring import places, plan
+from retraining.core.scoring import plan
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.untyped import XCom
@@ -61,7 +61,7 @@ class PlanScoringOperator(CloudOperator):
         spec = files.load_spec(include / "models" / f"{self.model}.yaml")
         require_known(params, score_params(spec))
         scoring = plan.with_params(spec, params)
-        places.require_places(spec, scoring, cloud.settings)
+        plan.require_places(spec, scoring, cloud.settings)
         require_serving_machine(scoring.machine, load_hardware(include), f"Param machine of {self.model}")
         sql = files.load_scoring_query(self.model, scoring.query, include) if scoring.query else None
         version = plan.choose_version(self.model, scoring.version, cloud.registry.list_versions(self.model))

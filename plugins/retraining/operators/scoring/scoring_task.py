@@ -11,8 +11,7 @@ from retraining.core.documents import ScoringPlan
 from retraining.core.errors import ConflictError
 from retraining.core.naming import bigquery, storage
 from retraining.core.scoring import answers
-from retraining.core.scoring.answers import written_table
-from retraining.core.scoring.claims import RELEASED, DestinationClaim
+from retraining.core.scoring.answers import RELEASED, DestinationClaim, written_table
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import RunTask
 from retraining.operators.record.ownership import own_scoring

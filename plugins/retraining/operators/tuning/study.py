@@ -15,7 +15,7 @@ from retraining.core.jobs.job import Job, JobIdentity, JobType
 from retraining.core.jobs.outcomes import goes_on_with
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import console, storage
-from retraining.core.tuning import conclusion, decision, requests, warm_start
+from retraining.core.tuning import decision, requests, warm_start
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
@@ -72,7 +72,7 @@ class TuneOperator(RunTask, CloudSensor):
     ) -> Tuning | None:
         """Conclude the search; None while a job works."""
         if not request.search or plan.spec.tuning is None:
-            return record.write_once(conclusion.conclude(plan, request, ()))
+            return record.write_once(decision.conclude(plan, request, ()))
         account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
         if request.recalled:
             job_request = requests.repetition_job(plan, request, account)
@@ -89,7 +89,7 @@ class TuneOperator(RunTask, CloudSensor):
         jobs.append(job)
         searched = requests.read_trials(plan, "search", request, cloud.jobs.trials(job))
         self._log_trials((*recalled, *searched))
-        return record.write_once(conclusion.conclude(plan, request, (*recalled, *searched), searched=space, jobs=jobs))
+        return record.write_once(decision.conclude(plan, request, (*recalled, *searched), searched=space, jobs=jobs))
 
     def _finish_job(
         self, cloud: CloudPort, job_request: JobRequest, context: Context, bears_failure: bool

@@ -11,8 +11,8 @@ import pytest
 
 from retraining.core.documents import Decision, Deployment, Ledger, Plan, Rollback
 from retraining.core.notification import notices
+from retraining.core.notification.messages import MOST_SUBJECT, render_message
 from retraining.core.notification.notices import DagRun, Notice
-from retraining.core.notification.texts import MOST_SUBJECT, render_message
 from retraining.core.spec.notify import EVENTS
 from tests.support.contracts import EXAMPLES
 

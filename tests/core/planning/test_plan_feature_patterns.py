@@ -6,8 +6,7 @@ import pytest
 
 from retraining.core.documents import Plan
 from retraining.core.errors import PlanError, SpecError
-from retraining.core.planning.feature_patterns import resolve_patterns
-from retraining.core.planning.plan import explain
+from retraining.core.planning.plan import explain, resolve_patterns
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
 from tests.support.small_model import SPEC_YAML, make_plan, make_spec, spec_values
