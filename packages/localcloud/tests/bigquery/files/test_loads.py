@@ -162,6 +162,12 @@ def test_a_failed_truncation_keeps_the_rows(client, table):
     with pytest.raises(exceptions.BadRequest):
         load(client, table, b"y,two\n", source_format="CSV", write_disposition="WRITE_TRUNCATE")
     assert rows(client, table) == [("x", 1)]
+    for other in ("a", "b"):
+        schema = [bigquery.SchemaField(other, "INTEGER")]
+        with pytest.raises(exceptions.BadRequest):
+            load(client, table, b"y\n", schema=schema, source_format="CSV", write_disposition="WRITE_TRUNCATE")
+        assert rows(client, table) == [("x", 1)]
+        assert client.get_table(table).schema == LETTERS
     with pytest.raises(exceptions.Conflict, match="Already Exists: Table"):
         load(client, table, b"y,2\n", source_format="CSV", write_disposition="WRITE_EMPTY")
     load(

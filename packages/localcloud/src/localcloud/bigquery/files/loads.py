@@ -41,7 +41,6 @@ class _Target:
     table: str
     reference: str
     columns: list[ColumnType]
-    is_new: bool
 
 
 def apply(routes: Untyped, upload: Untyped) -> None:
@@ -142,23 +141,24 @@ def _write(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untype
     if len({compression_of(path) for path in paths}) > 1:
         raise ValidationError("Compressed and uncompressed files cannot be loaded by one job.")
     connection = ctx.engine.connection
-    target = _target(project, load, paths, ctx)
+    where = load["destinationTable"]
+    name = where.get("projectId") or project, where["datasetId"], where["tableId"]
+    before = ctx.catalog.get_table(*name)
+    connection.execute("BEGIN TRANSACTION")
     try:
-        connection.execute("BEGIN TRANSACTION")
-        try:
-            if load.get("writeDisposition") == "WRITE_TRUNCATE":
-                connection.execute(statement("DELETE FROM {table}", table=target.reference))
-            rows = sum(_insert(path, target, load, connection) for path in paths)
-        except BaseException:  # whatever it was, no half of a load may stay
-            connection.execute("ROLLBACK")
-            raise
+        target = _target(project, load, paths, ctx)
+        if load.get("writeDisposition") == "WRITE_TRUNCATE":
+            connection.execute(statement("DELETE FROM {table}", table=target.reference))
+        rows = sum(_insert(path, target, load, connection) for path in paths)
         connection.execute("COMMIT")
-    except BaseException:  # raised again: only what was begun is taken back first
-        if target.is_new:  # a load that fails makes no table
-            connection.execute(f"DROP TABLE IF EXISTS {target.reference}")
-            ctx.catalog.delete_table(target.project, target.dataset, target.table)
+    except BaseException:  # whatever it was, no half of a load may stay: no rows, and no other schema
+        connection.execute("ROLLBACK")
+        if before is not None:  # the catalog is in memory too, which no transaction takes back
+            ctx.catalog.update_table(before)
+        else:
+            ctx.catalog.delete_table(*name, not_found_ok=True)
         raise
-    stored = ctx.catalog.get_table(target.project, target.dataset, target.table)
+    stored = ctx.catalog.get_table(*name)
     (count,) = connection.execute(statement("SELECT count(*) FROM {table}", table=target.reference)).fetchone()
     ctx.catalog.update_table(stored.model_copy(update={"num_rows": count, "last_modified_time": ctx.clock.now()}))
     return rows
@@ -211,7 +211,6 @@ def _target(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untyp
         raise NotFoundError(f"Not found: Dataset {owner}:{dataset}")
     stored = ctx.catalog.get_table(owner, dataset, table)
     given = (load.get("schema") or {}).get("fields") or []
-    is_new = stored is None
     if stored is None and load.get("createDisposition") == "CREATE_NEVER":
         raise NotFoundError(f"Not found: Table {full_name}")
     if stored is not None and disposition == "WRITE_EMPTY" and _has_rows(reference, connection):
@@ -222,9 +221,9 @@ def _target(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untyp
             raise ValidationError("No schema specified on job or table.")
         make_table(owner, dataset, table, fields, ctx)
     columns = column_types(connection, reference)
-    if given and not is_new and disposition != "WRITE_TRUNCATE":
+    if given and stored is not None and disposition != "WRITE_TRUNCATE":
         columns = _in_file_order(columns, given, full_name)
-    return _Target(project=owner, dataset=dataset, table=table, reference=reference, columns=columns, is_new=is_new)
+    return _Target(project=owner, dataset=dataset, table=table, reference=reference, columns=columns)
 
 
 def _detect(paths: list[Path], load: Mapping[str, Any], connection: Untyped) -> list[dict[str, Any]]:
