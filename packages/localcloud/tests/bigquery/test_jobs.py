@@ -256,3 +256,28 @@ def test_a_table_in_a_dataset_that_is_not_there_is_not_found(client):
     """As the service says it, so that a caller may make the dataset and try again."""
     with pytest.raises(exceptions.NotFound, match=r"Dataset \S+:not_there"):
         client.create_table(bigquery.Table(f"{client.project}.not_there.rows"), timeout=30)
+
+
+def test_a_default_dataset_holds_for_both_ways_to_ask(client, local_cloud):
+    """`jobs.query` as `jobs.insert`: names of tables alone are in it, to read and to make them."""
+    config = bigquery.QueryJobConfig(default_dataset=f"{local_cloud.project}.jobs")
+    name = f"made_{uuid.uuid4().hex}"
+    client.query_and_wait(f"CREATE TABLE {name} AS SELECT name FROM people", job_config=config)
+    assert client.get_table(f"jobs.{name}").num_rows == 3
+    for ask in (client.query_and_wait, lambda sql, job_config: client.query(sql, job_config=job_config).result()):
+        assert [row.n for row in ask(f"SELECT COUNT(*) AS n FROM {name}", job_config=config)] == [3]
+    with pytest.raises(exceptions.BadRequest, match="must be qualified with a dataset"):
+        client.query_and_wait(f"CREATE TABLE {name} AS SELECT 1 AS n", retry=None, job_retry=None)
+
+
+def test_a_table_beside_results(client):
+    """As Ibis puts frames in memory: in the anonymous dataset of a query, which no list has."""
+    beside = client.query("SELECT 1 AS n").destination
+    table = f"{beside.project}.{beside.dataset_id}.t{uuid.uuid4().hex}"
+    client.load_table_from_json([{"n": 1}, {"n": 2}], table).result(timeout=60)
+    assert [row.n for row in client.query_and_wait(f"SELECT SUM(n) AS n FROM `{table}`")] == [3]
+    assert sorted(row.n for row in client.list_rows(table)) == [1, 2]
+    assert beside.dataset_id not in {dataset.dataset_id for dataset in client.list_datasets()}
+    client.delete_table(table)
+    with pytest.raises(exceptions.NotFound):
+        client.get_table(table)

@@ -33,12 +33,14 @@ from localcloud.bigquery.patches import (
     query_bytes,
     referenced_tables,
     result_types,
+    script_targets,
     shared_connection,
     sql,
     star_columns,
     table_resources,
     unknown_projects,
     unnamed_columns,
+    unqualified_tables,
 )
 from localcloud.bigquery.types.results import BoundedResults
 from localcloud.faults import FaultShelf
@@ -96,6 +98,7 @@ def mend_sql(executor: Untyped) -> None:
     star_columns.apply()
     column_case.apply()
     parameter_names.apply()
+    script_targets.apply()
     result_types.apply(executor)
     created_types.apply()
 
@@ -113,6 +116,7 @@ def mend_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirati
     query_bytes.apply(routes)
     expirations.apply(routes, expiring)
     dry_runs.apply(routes)
+    unqualified_tables.apply(routes)
     referenced_tables.apply(routes)
 
 
@@ -164,7 +168,8 @@ def open_app(
         app.add_middleware(internal_errors.InternalErrors)
         table_resources.apply(context, expiring)
         inserted_rows.apply(app, context)
-        anonymous_tables.list_rows_of(app, results)
+        anonymous_tables.list_rows_of(app, results, context)
+        anonymous_tables.make_datasets(projects.ids, context)
         dropping = expirations.drop_expired(context, projects.main, expiring)
         asyncio.get_running_loop().create_task(dropping, name="expirations")
         return app

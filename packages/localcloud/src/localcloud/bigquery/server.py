@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     from bqemulator.server import EmulatorServer
 
     from localcloud.bigquery import emulator
-    from localcloud.bigquery.doors import nulls, permissions
+    from localcloud.bigquery.doors import job_documents, permissions
     from localcloud.bigquery.patches.expirations import Expirations
     from localcloud.bigquery.read.service import build_server
 
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
         readable=[state.directory("bigquery/uploads")],
     )
     permissions.install(iam, bearers)
-    nulls.install()
+    job_documents.install()
     server = EmulatorServer(emulator_settings)
     asyncio.run(server._run_forever_async())
     os._exit(0)  # DuckDB is closed; a channel that a client keeps open must not hold the process

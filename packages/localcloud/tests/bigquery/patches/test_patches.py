@@ -108,7 +108,7 @@ def upload_a_file(client: bigquery.Client) -> int:
 
 def name_a_parameter_in_a_comment(client: bigquery.Client) -> list[dict[str, object]]:
     config = bigquery.QueryJobConfig(query_parameters=[bigquery.ScalarQueryParameter("a", "INT64", 7)])
-    return rows_of(client, "SELECT @a AS n -- @a\n", job_config=config)
+    return rows_of(client, "SELECT @a AS n, @`A` AS quoted, '@`a`' AS text -- @a, @`a`\n", job_config=config)
 
 
 def send_what_is_no_text(client: bigquery.Client) -> None:
@@ -141,6 +141,14 @@ def name_columns_by_a_star(client: bigquery.Client) -> list[str]:
     return sorted(rows_of(client, about(name, "SELECT *, FARM_FINGERPRINT('a') AS f FROM $t"))[0])
 
 
+def set_two_variables(client: bigquery.Client) -> list[dict[str, object]]:
+    return rows_of(client, "DECLARE a, b INT64; SET (a, b) = (SELECT AS STRUCT 1 AS x, 2 AS y); SELECT a, b;")
+
+
+def create_in_no_dataset(client: bigquery.Client) -> None:
+    run(client, "CREATE OR REPLACE TABLE in_no_dataset AS SELECT 1 AS n").result(retry=None)
+
+
 def keep_capitals(client: bigquery.Client) -> list[str]:
     name = table_of(client, "SELECT 1 AS TVnews, 2 AS other")
     return list(rows_of(client, about(name, "SELECT *, FARM_FINGERPRINT('a') AS Print FROM $t"))[0])
@@ -171,14 +179,16 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "loads": (upload_a_file, 2),
     "media_types": (upload_rows, 1),
     "numerics": (cast_to_numeric, decimal.Decimal("0.123456789")),
-    "parameter_names": (name_a_parameter_in_a_comment, [{"n": 7}]),
+    "parameter_names": (name_a_parameter_in_a_comment, [{"n": 7, "quoted": 7, "text": "@`a`"}]),
     "query_bytes": (count_bytes, 24),
     "referenced_tables": (name_what_is_read, [["the table"], ["the table"]]),
     "result_types": (type_of_a_result, "JSON"),
+    "script_targets": (set_two_variables, [{"a": 1, "b": 2}]),
     "star_columns": (name_columns_by_a_star, ["f", "id", "s"]),
     "table_resources": (count_rows, 5),
     "unknown_projects": (list_what_is_not_there, "Forbidden"),
     "unnamed_columns": (create_without_a_name, "BadRequest"),
+    "unqualified_tables": (create_in_no_dataset, "BadRequest"),
 }
 TWO_RESULTS = """
 import asyncio, sys, threading

@@ -20,6 +20,10 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     ),
     "byte_literals": ("SELECT TO_HEX(b'\\x00\\xff') v", [{"v": "00ff"}]),
     "column_names": ("SELECT COUNT(*), 1", [{"f0_": 1, "f1_": 1}]),
+    "arrays_without_nulls": (
+        "SELECT ARRAY_AGG(DISTINCT x IGNORE NULLS) v FROM UNNEST([2, NULL, 2]) x",
+        [{"v": [2]}],
+    ),
     "offset_names": ("SELECT o FROM UNNEST(['a', 'b']) WITH OFFSET o ORDER BY o", [{"o": 0}, {"o": 1}]),
     "selected_structs": (
         "SELECT ARRAY(SELECT AS STRUCT LOWER(x) AS n FROM UNNEST(['B', 'A']) x ORDER BY n) v",

@@ -37,6 +37,16 @@ def client(local_cloud) -> bigquery.Client:
             "SELECT r[OFFSET(o)] v FROM (SELECT ['a', 'b'] p, ['x', 'y'] r), UNNEST(p) WITH OFFSET o ORDER BY o",
             ["x", "y"],
         ),
+        ("SELECT ARRAY_AGG(DISTINCT x IGNORE NULLS ORDER BY x) v FROM UNNEST([2, 1, NULL, 2]) x", [[1, 2]]),
+        ("SELECT ARRAY_AGG(DISTINCT x IGNORE NULLS ORDER BY x LIMIT 1) v FROM UNNEST([2, NULL, 2]) x", [[2]]),
+        (
+            (
+                "DECLARE d ARRAY<INT64>; SET (d) = (SELECT AS STRUCT ARRAY_AGG(DISTINCT x IGNORE NULLS)"
+                " FROM UNNEST([2, NULL, 2]) x); SELECT d AS v;"
+            ),
+            [[2]],
+        ),
+        ("DECLARE o INT64 DEFAULT 1; SELECT [10, 20][OFFSET(o)] AS v;", [20]),
         ("SELECT COUNTIF(c IS NULL) v FROM sql.rows", [142]),
         ("SELECT APPROX_QUANTILES(x, 4) v FROM sql.rows", [[1.5, 375.0, 750.0, 1125.0, 1500.0]]),
         ("SELECT APPROX_QUANTILES(x, 20)[OFFSET(10)] v FROM sql.rows", [750.0]),

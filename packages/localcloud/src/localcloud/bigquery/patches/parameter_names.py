@@ -1,7 +1,7 @@
-"""Mends named parameters: `@name` is replaced wherever it stands, also in comments and in strings.
+"""Mends named parameters: `@name` is replaced also in comments and in strings, and a name in backticks nowhere.
 
-Then there are more values than DuckDB sees markers. In: a statement in DuckDB's SQL after translation, and REST's
-queryParameters. Out: the statement with one marker per use, and the values in the order of the markers.
+Then there are more values than DuckDB sees markers, or fewer. In: a statement in DuckDB's SQL after translation, and
+REST's queryParameters. Out: the statement with one marker per use, and the values in the order of the markers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from localcloud.untyped import Untyped
 
 # Strings, quoted identifiers and comments pass unchanged; what is left are uses.
 _NAMED = re.compile(
-    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|\#[^\n]*|/\*.*?\*/|[@$](?P<name>[A-Za-z_]\w*)""", re.DOTALL
+    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|\#[^\n]*|/\*.*?\*/"""
+    r"""|[@$](?P<quote>["`]?)(?P<name>[A-Za-z_]\w*)(?P=quote)""",
+    re.DOTALL,
 )
 
 
@@ -28,7 +30,7 @@ def bind_named(sql: str, parameters: list[dict[str, Any]], convert: Untyped) -> 
     """Replace each use of a named parameter with a marker.
 
     Args:
-        sql: The statement, parameters as `@name` or `$name`.
+        sql: The statement, parameters as `@name` or `$name`; the name may be quoted, as SQLAlchemy sends it.
         parameters: REST's QueryParameter objects, all with names.
         convert: bqemulator's module `sql.parameters`, which knows the values' types.
 

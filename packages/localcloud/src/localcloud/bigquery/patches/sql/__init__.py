@@ -1,7 +1,7 @@
 """One file per fault of bqemulator's translation of SQL: what is wrong, and the rewrite that avoids it.
 
 A rewrite gets the syntax tree of one statement in GoogleSQL, changes it in place, and tells whether anything in it was
-concerned. Multi-statement scripts pass unchanged.
+concerned. A script's statements come one by one, when they run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sqlglot import exp
 from localcloud.bigquery.patches import numerics
 from localcloud.bigquery.patches.sql import (
     array_indexes,
+    arrays_without_nulls,
     byte_literals,
     column_names,
     offset_names,
@@ -29,6 +30,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     array_indexes.rewrite,
     offset_names.rewrite,
     top_counts.rewrite,
+    arrays_without_nulls.rewrite,
     struct_fields.rewrite,
     selected_structs.rewrite,
     byte_literals.rewrite,
@@ -39,14 +41,17 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
 
 
 def apply(executor: Untyped) -> None:
-    """Rewrite each statement before it is translated."""
+    """Rewrite each statement before it is translated, also those of scripts."""
+    from bqemulator.scripting import interpreter
+
     translate = executor.rewrite_and_translate_statement
 
     @functools.wraps(translate)
     async def translate_rewritten(bq_sql: str, **kwargs: Untyped) -> str:
         return str(await translate(rewrite(bq_sql), **kwargs))
 
-    executor.rewrite_and_translate_statement = translate_rewritten
+    for module in (executor, interpreter):
+        module.rewrite_and_translate_statement = translate_rewritten
 
 
 def rewrite(statement: str) -> str:
