@@ -141,6 +141,23 @@ def test_write_through_the_service(client, local_cloud):
         client.write_log_entries(log_name="app", resource={"type": "global"}, entries=[{"text_payload": "x"}])
 
 
+def test_a_deleted_log_is_gone(client, local_cloud):
+    """Its entries and its name, and no other log's; there is nothing left to delete then."""
+    parent = f"projects/{local_cloud.project}"
+    gone, other = (f"{parent}/logs/{uuid.uuid4().hex}%2F{what}" for what in ("gone", "other"))
+    for name in (gone, other):
+        client.write_log_entries(log_name=name, resource={"type": "global"}, entries=[{"text_payload": "hello"}])
+    client.delete_log(log_name=gone)
+    assert [list(client.list_log_entries(resource_names=[parent], filter=f'logName="{gone}"'))] == [[]]
+    assert {gone, other} & set(client.list_logs(parent=parent)) == {other}
+    with pytest.raises(exceptions.NotFound, match="Log not found"):
+        client.delete_log(log_name=gone)
+    with pytest.raises(exceptions.InvalidArgument, match="log name"):
+        client.delete_log(log_name=f"{parent}/logs/a/b")
+    url = f"https://logging.googleapis.com/v2/{other}"
+    assert [local_cloud.http.delete(url, timeout=10).status_code for _ in range(2)] == [200, 404]
+
+
 def test_rest(local_cloud, job):
     """entries:list and entries:write in JSON."""
     base = "https://logging.googleapis.com/v2/entries"

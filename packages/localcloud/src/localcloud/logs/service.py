@@ -1,4 +1,4 @@
-"""Cloud Logging's LoggingServiceV2, over gRPC and REST: write, list, list logs.
+"""Cloud Logging's LoggingServiceV2, over gRPC and REST: write, list, list logs, delete a log.
 
 In: requests in Google's own types. Out: entries in the `store` file, which other servers write to directly.
 """
@@ -9,6 +9,7 @@ import asyncio
 import base64
 import json
 import logging
+import re
 import sqlite3
 import urllib.parse
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from typing import Any
 
 import grpc
 from google.cloud.logging_v2 import types
-from google.protobuf import json_format, timestamp_pb2
+from google.protobuf import empty_pb2, json_format, timestamp_pb2
 
 from localcloud.access.iam import DeniedError, Iam
 from localcloud.access.iam_calls import asked
@@ -27,6 +28,7 @@ from localcloud.http.http1 import Request, Response
 from localcloud.logs.filters import FilterError, compile_filter
 from localcloud.logs.store import Entry, LogStore
 from localcloud.projects import Projects
+from localcloud.untyped import Untyped
 
 _log = logging.getLogger("logging")
 
@@ -34,10 +36,15 @@ _SERVICE = "/google.logging.v2.LoggingServiceV2/"
 _MAX_PAGE = 1000
 _DEFAULT_PAGE = 50
 _MAX_NAMES = 100  # as the service
+_LOG_NAME = re.compile(r"projects/[^/]+/logs/[^/]+")
 
 
 class RefusalError(Exception):
     """A request that Cloud Logging would refuse with INVALID_ARGUMENT."""
+
+
+class MissingError(Exception):
+    """A request about a log that is not there (NOT_FOUND)."""
 
 
 class LogService:
@@ -51,6 +58,7 @@ class LogService:
             "WriteLogEntries": (types.WriteLogEntriesRequest, self.write),
             "ListLogEntries": (types.ListLogEntriesRequest, self.list),
             "ListLogs": (types.ListLogsRequest, self.list_logs),
+            "DeleteLog": (types.DeleteLogRequest, self.delete_log),
         }
 
     def write(self, request: types.WriteLogEntriesRequest) -> types.WriteLogEntriesResponse:
@@ -93,6 +101,15 @@ class LogService:
         parent = self._projects.with_ids(request.parent)
         return types.ListLogsResponse(log_names=self._store.log_names(f"{parent}/logs/"))
 
+    def delete_log(self, request: types.DeleteLogRequest) -> empty_pb2.Empty:
+        """Delete a log's entries; those that are written later make it again."""
+        name = self._projects.with_ids(request.log_name)
+        if not _LOG_NAME.fullmatch(name):
+            raise RefusalError(f"Invalid log name {name!r}. Expected the form projects/<project>/logs/<log>.")
+        if not self._store.delete_log(name):
+            raise MissingError(f"Log not found: {name}.")
+        return empty_pb2.Empty()
+
     def start_grpc(
         self, socket_path: Path, door: grpc.ServerInterceptor, *further: grpc.GenericRpcHandler
     ) -> grpc.Server:
@@ -104,13 +121,15 @@ class LogService:
         return server
 
     async def answer(self, request: Request) -> Response:
-        """Answer a REST request: entries:write, entries:list, and the list of logs."""
+        """Answer a REST request: entries:write, entries:list, the list of logs, and a log's end."""
         if request.path in ("/v2/entries:write", "/v2/entries:list"):
             name = "WriteLogEntries" if request.path.endswith("write") else "ListLogEntries"
             document = await request.read_body()
         elif request.path.startswith("/v2/projects/") and request.path.endswith("/logs"):
             name = "ListLogs"
             document = json.dumps({"parent": request.path.removeprefix("/v2/").removesuffix("/logs")}).encode()
+        elif request.method == "DELETE" and (log_name := request.path.removeprefix("/v2/")) != request.path:
+            name, document = "DeleteLog", json.dumps({"logName": log_name}).encode()
         else:
             return Response.of_error(404, f"{request.path} is not part of the local cloud", "NOT_FOUND")
         kind, method = self._methods[name]
@@ -121,9 +140,11 @@ class LogService:
             answer = await asyncio.to_thread(method, parsed)  # a slow filter must not hold up other requests
         except DeniedError as error:
             return Response.of_error(403, str(error), "PERMISSION_DENIED")
+        except MissingError as error:
+            return Response.of_error(404, str(error), "NOT_FOUND")
         except (RefusalError, json_format.ParseError, UnicodeDecodeError, RecursionError, OverflowError) as error:
             return Response.of_error(400, str(error), "INVALID_ARGUMENT")
-        return Response(body=json_format.MessageToJson(type(answer).pb(answer), indent=None).encode())
+        return Response(body=json_format.MessageToJson(_plain(answer), indent=None).encode())
 
 
 class _Dispatch(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
@@ -132,13 +153,18 @@ class _Dispatch(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no ty
             _SERVICE + name: grpc.unary_unary_rpc_method_handler(
                 _refusing(method),
                 request_deserializer=kind.deserialize,  # type: ignore[attr-defined]  # proto-plus
-                response_serializer=lambda answer: type(answer).serialize(answer),
+                response_serializer=lambda answer: _plain(answer).SerializeToString(),
             )
             for name, (kind, method) in methods.items()
         }
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         return self._handlers.get(handler_call_details.method)
+
+
+def _plain(message: Untyped) -> Untyped:
+    """Return a message without proto-plus around it."""
+    return type(message).pb(message) if hasattr(type(message), "pb") else message
 
 
 def _refusing(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
@@ -148,6 +174,9 @@ def _refusing(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerConte
         except RefusalError as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise  # not reached: abort raises
+        except MissingError as error:
+            context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+            raise
 
     return call
 

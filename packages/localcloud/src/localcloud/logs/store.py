@@ -179,6 +179,11 @@ class LogStore:
         )
         return [name for (name,) in rows]
 
+    def delete_log(self, name: str) -> bool:
+        """Delete all entries of a log; tell whether there were any."""
+        with self._connection() as connection:
+            return connection.execute("DELETE FROM entries WHERE log_name = ?", (name,)).rowcount > 0
+
     def _connection(self) -> sqlite3.Connection:
         if not hasattr(self._local, "connection"):
             connection = sqlite3.connect(self._path, timeout=30)
