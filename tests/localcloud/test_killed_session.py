@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,9 +10,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.local_cloud import REPOSITORY_PATH
+import pytest
+
+from tests.support.local_cloud import LOCALCLOUD_PYTHON, REPOSITORY_PATH
 
 PATIENCE_S = 120
+SECONDS_TO_END = 25  # the guardian asks, and kills after fifteen
 
 
 def left(text: str) -> dict[int, bytes]:
@@ -28,9 +32,9 @@ def left(text: str) -> dict[int, bytes]:
     return found
 
 
-def wait_for(what: str, done: Callable[[], bool]) -> None:
+def wait_for(what: str, done: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
     """Look until it is so."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + patience_s
     while not done():
         assert time.monotonic() < until, what
         time.sleep(0.1)
@@ -61,3 +65,24 @@ def test_what_a_killed_session_started_ends_with_it() -> None:
     session.kill()
     session.communicate()
     wait_for("nothing to be left", lambda: not left(mark))
+
+
+@pytest.mark.long
+def test_a_killed_session_takes_its_local_cloud_and_its_jobs_with_it(tmp_path: Path) -> None:
+    """Servers, a custom job's running replicas, and their children: deaf to SIGTERM, in sessions of their own."""
+    if not LOCALCLOUD_PYTHON.exists():
+        pytest.skip("the local cloud's environment is missing: run `make setup`")
+    told_path, held = tmp_path / "told.json", REPOSITORY_PATH / "tests" / "support" / "held_session.py"
+    environ = {**os.environ, "HELD_SESSION_TELLS": str(told_path)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(held)]
+    session = subprocess.Popen(command, env=environ, cwd=REPOSITORY_PATH, start_new_session=True)
+    try:
+        wait_for("a job to run", lambda: told_path.exists() or session.poll() is not None)
+        told = json.loads(told_path.read_text())
+        wait_for("replicas and their children", lambda: len(left("held-replica")) == 4)
+    finally:
+        session.kill()
+        session.wait()
+    mark = told["marks"].rpartition(":")[2]
+    texts = (mark, told["state_path"], "held-replica")
+    wait_for("nothing to be left", lambda: not any(map(left, texts)), SECONDS_TO_END)
