@@ -93,6 +93,8 @@ $(VENV)/containers/.ready: dev/containers/requirements.txt
 $(VENV)/lineage/.ready: requirements.txt requirements-lineage.txt
 $(VENV)/clients/.ready: packages/localcloud/clients/requirements.txt
 $(VENV)/gsutil/.ready: packages/localcloud/clients/gsutil.txt
+$(VENV)/tables/.ready: packages/localcloud/clients/tables.txt
+$(VENV)/dbt/.ready: packages/localcloud/clients/dbt.txt
 $(VENV)/audit/.ready: requirements-audit.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
@@ -113,6 +115,8 @@ tfio-env: $(VENV)/tfio/.ready ## Make the environment of training.reader tensorf
 TFJS_ENV := $(TFIO_ENV:%/tfio/.ready=%/tfjs/.ready)
 # TensorFlow Data Validation has Python 3.11 alone: its test is left out elsewhere.
 TFDV_ENV := $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 12))' 2>/dev/null && echo $(VENV)/tfdv/.ready)
+
+CLIENT_ENVS := $(patsubst %,$(VENV)/%/.ready,clients gsutil tables dbt)
 
 FRAMEWORK_ENVS := $(VENV)/sklearn/.ready $(VENV)/xgboost/.ready
 .PHONY: frameworks-env
@@ -137,6 +141,8 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade dev/tfdv/requirements.in -o dev/tfdv/requirements.txt
 	$(COMPILE) --upgrade packages/localcloud/clients/requirements.in -o packages/localcloud/clients/requirements.txt
 	$(COMPILE) --upgrade packages/localcloud/clients/gsutil.in -o packages/localcloud/clients/gsutil.txt
+	$(COMPILE) --upgrade packages/localcloud/clients/tables.in -o packages/localcloud/clients/tables.txt
+	$(COMPILE) --upgrade packages/localcloud/clients/dbt.in -o packages/localcloud/clients/dbt.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade --no-deps requirements-lineage.in -o requirements-lineage.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
@@ -239,7 +245,7 @@ test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLinea
 	@$(AIRFLOW_PY) -m pytest -m long tests/operators/airflow/test_lineage_events.py
 
 .PHONY: test-clients
-test-clients: setup $(VENV)/clients/.ready $(VENV)/gsutil/.ready ## The daily calls of the clients that people use (gcsfs, smart_open, pyarrow, gsutil, Cloud Logging) against the local cloud (3 min)
+test-clients: setup $(CLIENT_ENVS) ## The daily calls of the clients that people use (gcsfs, gsutil, pandas-gbq, SQLAlchemy, Ibis, dbt, Vizier and more) against the local cloud (8 min)
 	@$(AIRFLOW_PY) -m pytest -m long packages/localcloud/tests/clients
 
 .PHONY: test-browser
@@ -247,7 +253,7 @@ test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models pa
 	@PICTURES='$(PICTURES)' $(VENV)/$(AIRFLOW_ENV)/bin/python -m pytest $(AIRFLOW_WARNINGS) -m long -s tests/e2e/test_models_page.py
 
 .PHONY: test-long
-test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(VENV)/clients/.ready $(VENV)/gsutil/.ready ## Run the tests that take minutes
+test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes
 	@trap 'exit 130' INT TERM; failed=0; \
 	  $(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer || failed=$$?; \
 	  $(TRAINER_PY) -m pytest -m long tests/trainer || failed=$$?; exit $$failed

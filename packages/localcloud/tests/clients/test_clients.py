@@ -1,22 +1,19 @@
 """The daily calls of the clients that people use beside the project's own, unmodified, by the environment alone.
 
-Each script runs in the environment of `../clients`; what it checks itself fails it. They are long tests: `make
-test-clients`.
+Each script runs in an environment of `../clients`, TensorFlow's in the trainer's; what it checks itself fails it. They
+are long tests: `make test-clients`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import uuid
-from pathlib import Path
 
 import pytest
 from google.cloud import storage
 
-REPOSITORY_PATH = Path(__file__).resolve().parents[4]
-PATIENCE_S = 300
+from tests.support.client_programs import run_program, run_script
 
 pytestmark = pytest.mark.long
 
@@ -111,36 +108,69 @@ own.addHandler(handler)
 own.warning("by the standard library")
 handler.close()
 assert list(client.list_entries(filter_=name.replace("clients-", "handler-")))
+logger.delete()
+assert not list(client.list_entries(filter_=name))
 """
 
 
-def run(local_cloud, program: str, *command: str, cwd: Path | None = None) -> str:
-    """Run a program of an environment against the local cloud; give its output."""
-    path = REPOSITORY_PATH / ".venv" / program
-    if not path.exists():
-        pytest.skip(f"{path} is not there: make test-clients makes it")
-    environ = {name: value for name, value in {**os.environ, **local_cloud.env}.items() if value}
-    done = subprocess.run([path, *command], env=environ, text=True, capture_output=True, timeout=PATIENCE_S, cwd=cwd)
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-5000:]}"
-    return done.stdout
+GFILE = """
+import tensorflow as tf
+gfile = tf.io.gfile
+root = f"gs://{BUCKET}/{FOLDER}"
+with gfile.GFile(f"{root}/a.txt", "w") as file:
+    file.write("one\\n"); file.write("two\\n")
+with gfile.GFile(f"{root}/a.txt") as file:
+    assert file.readline() == "one\\n" and file.read() == "two\\n" and file.size() == 8
+    file.seek(4); assert file.read(3) == "two"
+assert gfile.exists(f"{root}/a.txt") and not gfile.exists(f"{root}/b.txt") and gfile.isdir(root)
+gfile.copy(f"{root}/a.txt", f"{root}/d/b.txt")
+try:
+    gfile.copy(f"{root}/a.txt", f"{root}/d/b.txt")
+except tf.errors.AlreadyExistsError:
+    pass
+else:
+    raise AssertionError("written over")
+gfile.copy(f"{root}/a.txt", f"{root}/d/b.txt", overwrite=True)
+gfile.rename(f"{root}/d/b.txt", f"{root}/d/c.txt")
+assert gfile.listdir(f"{root}/d") == ["c.txt"]
+assert sorted(gfile.listdir(root)) == ["a.txt", "d/"], gfile.listdir(root)
+assert gfile.stat(f"{root}/a.txt").length == 8
+gfile.makedirs(f"{root}/x/y"); assert gfile.isdir(f"{root}/x/y")
+assert gfile.glob(f"{root}/*.txt") == [f"{root}/a.txt"]
+assert gfile.glob(f"{root}/d/*") == [f"{root}/d/c.txt"]
+with gfile.GFile(f"{root}/large.bin", "wb") as file:
+    for _ in range(10):
+        file.write(b"x" * 1_000_000)
+with gfile.GFile(f"{root}/large.bin", "rb") as file:
+    assert len(file.read()) == 10_000_000
+with gfile.GFile(f"{root}/a.txt", "a") as file:
+    file.write("three\\n")
+assert gfile.GFile(f"{root}/a.txt").read() == "one\\ntwo\\nthree\\n"
+with tf.io.TFRecordWriter(f"{root}/r.tfrecord") as writer:
+    for n in range(100):
+        writer.write(b"%d" % n)
+assert len(list(tf.data.TFRecordDataset(f"{root}/r.tfrecord"))) == 100
+assert [f for f, _, _ in gfile.walk(root)][0].rstrip("/") == root
+gfile.remove(f"{root}/a.txt")
+gfile.rename(f"{root}/d", f"{root}/e"); assert gfile.listdir(f"{root}/e") == ["c.txt"]
+gfile.rmtree(root)
+assert not gfile.exists(f"{root}/e/c.txt")
+"""
 
 
 @pytest.mark.parametrize(
-    "script",
+    ("environment", "script"),
     [
-        pytest.param(GCSFS, id="gcsfs"),
-        pytest.param(SMART_OPEN, id="smart_open"),
-        pytest.param(PYARROW, id="pyarrow"),
-        pytest.param(LOGGING, id="google-cloud-logging"),
+        pytest.param("clients", GCSFS, id="gcsfs"),
+        pytest.param("clients", SMART_OPEN, id="smart_open"),
+        pytest.param("clients", PYARROW, id="pyarrow"),
+        pytest.param("clients", LOGGING, id="google-cloud-logging"),
+        pytest.param("trainer", GFILE, id="gfile"),
     ],
 )
-def test_a_python_client(local_cloud, script):
+def test_a_python_client(local_cloud, environment, script):
     """Writes, reads, lists, copies, deletes, in its own way."""
-    identity = uuid.uuid4().hex[:12]
-    names = {"PROJECT": local_cloud.project, "BUCKET": local_cloud.bucket, "ID": identity}
-    names["FOLDER"] = f"clients/{identity}"
-    begin = "".join(f"{name} = {value!r}\n" for name, value in names.items())
-    run(local_cloud, "clients/bin/python", "-c", begin + script)
+    run_script(local_cloud, environment, script)
 
 
 def test_gsutil(local_cloud, tmp_path):
@@ -150,7 +180,7 @@ def test_gsutil(local_cloud, tmp_path):
     (tmp_path / "large.bin").write_bytes(os.urandom(9_000_000))
 
     def gsutil(*arguments: str) -> str:
-        return run(local_cloud, "gsutil/bin/gsutil", "-q", *arguments, cwd=tmp_path)
+        return run_program(local_cloud, "gsutil/bin/gsutil", "-q", *arguments, cwd=tmp_path)
 
     gsutil("cp", "small.txt", "large.bin", f"{folder}/")
     assert gsutil("cat", f"{folder}/small.txt") == "hello\n--b\n"
@@ -158,7 +188,7 @@ def test_gsutil(local_cloud, tmp_path):
     assert (tmp_path / "back.bin").read_bytes() == (tmp_path / "large.bin").read_bytes()
     assert sorted(gsutil("ls", folder).split()) == [f"{folder}/large.bin", f"{folder}/small.txt"]
     gsutil("setmeta", "-h", "Content-Type:text/x", "-h", "x-goog-meta-k:v", f"{folder}/small.txt")
-    assert "text/x" in run(local_cloud, "gsutil/bin/gsutil", "stat", f"{folder}/small.txt")
+    assert "text/x" in run_program(local_cloud, "gsutil/bin/gsutil", "stat", f"{folder}/small.txt")
     gsutil("cp", f"{folder}/small.txt", f"{folder}/copy.txt")
     gsutil("mv", f"{folder}/copy.txt", f"{folder}/moved.txt")
     gsutil("rsync", "-r", folder, str(tmp_path))

@@ -1,0 +1,1 @@
+select * from {{ ref('elders') }} where name is null

@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select name, count(*) as n from {{ ref('elders') }} group by name
