@@ -117,7 +117,6 @@ TFJS_ENV := $(TFIO_ENV:%/tfio/.ready=%/tfjs/.ready)
 TFDV_ENV := $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 12))' 2>/dev/null && echo $(VENV)/tfdv/.ready)
 
 CLIENT_ENVS := $(patsubst %,$(VENV)/%/.ready,clients gsutil tables dbt)
-
 FRAMEWORK_ENVS := $(VENV)/sklearn/.ready $(VENV)/xgboost/.ready
 .PHONY: frameworks-env
 frameworks-env: $(FRAMEWORK_ENVS) ## Make the environments of the examples with scikit-learn and XGBoost (test makes them)
@@ -252,11 +251,17 @@ test-clients: setup $(CLIENT_ENVS) ## The daily calls of the clients that people
 test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models page in Chromium, with a real Airflow: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw; AIRFLOW_ENV=floor: in Airflow 3.1.7)
 	@PICTURES='$(PICTURES)' $(VENV)/$(AIRFLOW_ENV)/bin/python -m pytest $(AIRFLOW_WARNINGS) -m long -s tests/e2e/test_models_page.py
 
-.PHONY: test-long
-test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes
-	@trap 'exit 130' INT TERM; failed=0; \
-	  $(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer || failed=$$?; \
-	  $(TRAINER_PY) -m pytest -m long tests/trainer || failed=$$?; exit $$failed
+LONG_LANES := test-long-nights test-long-rest test-long-trainer test-long-containers
+.PHONY: test-long test-long-nights test-long-rest test-long-trainer test-long-containers
+test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, two lanes at a time; each lane's output comes when it ends
+	@$(MAKE) --keep-going --jobs 2 --output-sync=target $(LONG_LANES)
+test-long-nights: setup tuning-env ## Whole nights and months under a real scheduler
+	@$(AIRFLOW_PY) -m pytest -m long -s tests/e2e
+test-long-rest: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/lineage/.ready $(CLIENT_ENVS) ## The long tests of everything else but the trainer and the images
+	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer --ignore tests/e2e --ignore tests/dev/containers
+test-long-trainer: setup $(TFIO_ENV) $(TFJS_ENV) $(FRAMEWORK_ENVS) ## The trainer's long tests
+	@$(TRAINER_PY) -m pytest -m long tests/trainer
+test-long-containers: containers ## The images (make containers)
 
 .PHONY: check-trainer
 check-trainer: setup $(FRAMEWORK_ENVS) ## Hold an image to the contract of trainers: a process where dev/demo/localcloud.json has it, else a container of podman (IMAGE=…; without it all that are shipped)

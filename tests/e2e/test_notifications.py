@@ -21,7 +21,7 @@ from .test_approval import FIRST, answered
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
 FAILED = f"flight_delays: a run of {DAG_ID} failed"
-PROMOTED = "flight_delays: promoted as of 2013-11-20"
+PROMOTED = "flight_delays: promoted, waits for approval as of 2013-11-20"
 ASKED = "flight_delays: a version of 2013-11-20 waits for approval"
 NO_TIME = {"as_of": "2999-01-01T00:00:00Z"}
 
