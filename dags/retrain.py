@@ -14,7 +14,7 @@ from retraining.core.jobs.job import JobType
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
-from retraining.operators.airflow.invalid import RefuseSpecOperator
+from retraining.operators.airflow.failures import RefuseSpecOperator
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
 from retraining.operators.data.checks import CheckDataOperator

@@ -19,8 +19,7 @@ from retraining.operators.airflow.schedules import cron_schedule
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.ending.conclusion import ConcludeRunOperator
 from retraining.operators.scoring.destination import CleanUpScoringOperator, WriteAnswersOperator
-from retraining.operators.scoring.instances import SnapshotInstancesOperator
-from retraining.operators.scoring.prediction import PredictOperator
+from retraining.operators.scoring.prediction import PredictOperator, SnapshotInstancesOperator
 from retraining.operators.scoring.scoring_plan import PlanScoringOperator
 
 LOGGER = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from retraining.operators.airflow.early_end import KEY, end_run
+from retraining.operators.airflow.dag_run import ENDED_EARLY, end_run
 from tests.support.airflow_release import AirflowFailException, DagBag, DownstreamTasksSkipped, sync_bag_to_db
 
 from .conftest import ROOT, parse
@@ -174,7 +174,7 @@ def scheduler() -> Iterator[Scheduler]:
 def _execute(conclude: Any, run: Any, paused: str | None) -> tuple[str, str]:
     """The last task as a worker runs it, with the states and the XCom that the API server would give it."""
     states = {run.run_id: {ti.task_id: ti.state and str(ti.state) for ti in run.task_instances}}
-    xcoms = {("plan", KEY): paused}
+    xcoms = {("plan", ENDED_EARLY): paused}
     ti = SimpleNamespace(
         dag_id=DAG_ID,
         run_id=run.run_id,

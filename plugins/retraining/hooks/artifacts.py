@@ -16,12 +16,37 @@ from retraining.core.errors import ContractError, SettingsError
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.untyped import ApiJson
 from retraining.hooks import limits
-from retraining.hooks.parquet import FOOTER_BYTES, column_names
 from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
     from google.cloud.storage import Blob, Bucket, Client
     from typing_extensions import Buffer
+
+PARQUET_FOOTER_BYTES = 1_000_000
+"""Of a file's end that are read: 9,996 columns in 100 row groups take more, but few have so many."""
+
+_PARQUET_MAGIC = b"PAR1"
+_PARQUET_LENGTH = 4
+
+
+def parquet_column_names(end: bytes) -> list[str] | None:
+    """Return the names of a file's columns, in its order; None: it is no Parquet file, or its footer is longer."""
+    import pyarrow
+    import pyarrow.parquet
+
+    size = (
+        int.from_bytes(end[-len(_PARQUET_MAGIC) - _PARQUET_LENGTH : -len(_PARQUET_MAGIC)], "little")
+        + _PARQUET_LENGTH
+        + len(_PARQUET_MAGIC)
+    )
+    if not end.endswith(_PARQUET_MAGIC) or len(end) < size:
+        return None
+    try:
+        # The footer alone is a file without data: enough to be asked for its schema.
+        return list(pyarrow.parquet.read_schema(pyarrow.BufferReader(_PARQUET_MAGIC + end[-size:])).names)
+    except (pyarrow.ArrowException, OSError):
+        return None
+
 
 READERS = 10  # as many connections as urllib3 keeps to a host; with more it warns of each
 MAX_DOCUMENT_BYTES = 64_000_000
@@ -101,8 +126,8 @@ class Artifacts:
 
     def parquet_columns(self, sizes: Mapping[str, int]) -> dict[str, list[str] | None]:
         """Return the names of the columns of Parquet files of known sizes; None of one that is no Parquet file."""
-        ends = {uri: (max(0, size - FOOTER_BYTES), size) for uri, size in sizes.items() if size}
-        return {uri: column_names(end) for uri, end in self.read_ranges(ends).items()}
+        ends = {uri: (max(0, size - PARQUET_FOOTER_BYTES), size) for uri, size in sizes.items() if size}
+        return {uri: parquet_column_names(end) for uri, end in self.read_ranges(ends).items()}
 
     def exists(self, uri: str) -> bool:
         """Tell whether there is an object at the address."""

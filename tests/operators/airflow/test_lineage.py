@@ -17,7 +17,7 @@ from retraining.core.lineage.steps import STEPS
 from retraining.core.naming import bigquery
 from retraining.operators.airflow.lineage import LineageMixin
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.scoring.instances import SnapshotInstancesOperator
+from retraining.operators.scoring.prediction import SnapshotInstancesOperator
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.product import REPOSITORY
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan

@@ -12,7 +12,7 @@ from retraining.__main__ import main
 from retraining.commands.shell import Shell
 from retraining.core.documents import Failure, ModelOverview
 from retraining.core.naming import pages
-from retraining.operators.airflow.early_end import KEY as ENDED_EARLY
+from retraining.operators.airflow.dag_run import ENDED_EARLY as ENDED_EARLY
 from retraining.operators.airflow.links import AllRunsLink, ReportLink
 from retraining.operators.ending.conclusion import ConcludeRunOperator
 from retraining.operators.report.page import ReportOperator

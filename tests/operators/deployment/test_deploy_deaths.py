@@ -19,7 +19,7 @@ from retraining.core.errors import ConflictError, JobError
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
-from retraining.operators.retention.left_deployments import find_deployments
+from retraining.operators.retention.versions import find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import Death, DyingCloud
 from tests.support.scenes.deployment import FOLDER, Scene

@@ -19,7 +19,7 @@ from retraining.core.errors import ConflictError, JobError
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.version_deployment import DeployModelOperator
-from retraining.operators.retention.left_deployments import end_deployment, find_deployments
+from retraining.operators.retention.versions import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import DyingCloud
 from tests.support.scenes.dying_night import Night, promoted_night, require_as_before, require_served

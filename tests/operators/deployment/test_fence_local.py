@@ -21,7 +21,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.deployment.version_rollback import RollBackOperator
-from retraining.operators.retention.left_deployments import end_deployment, find_deployments
+from retraining.operators.retention.versions import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.scenes.deployed_night import DyingAtName, Night, Waiting
 from tests.support.scenes.served_models import save_models

@@ -19,7 +19,7 @@ from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.rollback_end import EndRollbackOperator
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.deployment.version_rollback import RollBackOperator
-from retraining.operators.retention.left_deployments import end_deployment, find_deployments
+from retraining.operators.retention.versions import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.dying import Death, DyingCloud

@@ -9,7 +9,7 @@ import pytest
 
 from retraining.core.documents import Pause
 from retraining.core.naming import storage
-from retraining.operators.airflow.early_end import reason_of_end
+from retraining.operators.airflow.dag_run import reason_of_end
 from retraining.operators.deployment.version_rollback import RollBackOperator
 from tests.support.airflow_release import AirflowFailException, DownstreamTasksSkipped
 from tests.support.fakes.cloud import FakeCloud

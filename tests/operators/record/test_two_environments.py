@@ -15,7 +15,7 @@ from retraining.core.spec.files import load_spec
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.planning.run_plan import PlanRunOperator
-from retraining.operators.retention.left_deployments import find_deployments
+from retraining.operators.retention.versions import find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.jobs import FakeJobs

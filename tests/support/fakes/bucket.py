@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
 from retraining.core.data.span_store import StoredObject
+from retraining.hooks.artifacts import parquet_column_names
 from retraining.hooks.objects import Deleted
-from retraining.hooks.parquet import column_names
 
 
 class Killed(BaseException):
@@ -92,7 +92,7 @@ class FakeBucket:
 
     def parquet_columns(self, sizes: Mapping[str, int]) -> dict[str, list[str] | None]:
         """As the hook."""
-        return {uri: column_names(self.objects[uri]) for uri in sizes if uri in self.objects}
+        return {uri: parquet_column_names(self.objects[uri]) for uri in sizes if uri in self.objects}
 
     def exists(self, uri: str) -> bool:
         """As the hook."""

@@ -10,7 +10,7 @@ from retraining.core.errors import ConflictError, JobError
 from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
-from retraining.operators.retention.left_deployments import end_deployment, find_deployments
+from retraining.operators.retention.versions import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import Death, DyingCloud
 from tests.support.scenes.deployment import Scene

@@ -17,8 +17,7 @@ from retraining.operators.airflow.params import score_params
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.scoring import scoring_plan
 from retraining.operators.scoring.destination import CleanUpScoringOperator, WriteAnswersOperator
-from retraining.operators.scoring.instances import SnapshotInstancesOperator
-from retraining.operators.scoring.prediction import PredictOperator
+from retraining.operators.scoring.prediction import PredictOperator, SnapshotInstancesOperator
 from retraining.operators.scoring.scoring_plan import PlanScoringOperator
 from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud

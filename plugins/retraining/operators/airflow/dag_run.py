@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
-from airflow.sdk import Context
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from retraining.core.documents import Trigger
 from retraining.core.planning.triggers import AssetEvent, newest_event, trigger_of
 from retraining.core.untyped import JsonObject
+from retraining.hooks.airflow_exceptions import DownstreamTasksSkipped
 
 LOGGER = logging.getLogger(__name__)
 
@@ -94,3 +95,29 @@ def _events_after(context: Context, asset: Any, since: datetime) -> list[Any]:
 
 def _event(event: Any) -> AssetEvent:
     return AssetEvent(asset=event.asset.name, at=event.timestamp, extra=dict(event.extra or {}))
+
+
+PLAN, ENDED_EARLY = "plan", "ended_early"
+
+
+def end_run(task: BaseOperator, context: Context, message: str) -> NoReturn:
+    """End the task, as a success, and skip what follows it; the teardowns run and find nothing to do.
+
+    Args:
+        task: The run's `plan`.
+        context: Airflow's.
+        message: Why; `conclude` finds it in XCom.
+
+    Raises:
+        DownstreamTasksSkipped: Airflow's way to say so.
+    """
+    context["ti"].xcom_push(key=ENDED_EARLY, value=message)
+    following = task.get_flat_relatives(upstream=False)
+    skipped: Any = DownstreamTasksSkipped  # it has no types
+    raise skipped(tasks=sorted(each.task_id for each in following if not each.is_teardown))
+
+
+def reason_of_end(ti: Any) -> str | None:
+    """Return why the run's plan ended it; None: it did not. A cleared plan begins without."""
+    found = ti.xcom_pull(task_ids=PLAN, key=ENDED_EARLY)
+    return str(found) if found else None

@@ -7,19 +7,43 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from airflow.sdk import Context
+
 from retraining.core.checks import quarantine
 from retraining.core.data import frozen_set, image_objects, snapshot, source_files, statistics
 from retraining.core.data.columns import own_columns, schema_hash, top_columns
+from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Query
 from retraining.core.documents import Column, FrozenSet, GoldenWork, LeftOut, Plan, Snapshot, Span, Statistics
 from retraining.core.documents.snapshot import SourceFilesRead, SourceTable
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.spans import MARKER, SpanPlace, marker_uri, place_of, span_uri
+from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.source_files import SourceFiles
 from retraining.core.untyped import Row
-from retraining.hooks.ports import CloudPort
+from retraining.hooks.ports import CloudPort, WarehousePort
 from retraining.hooks.source_files import list_files, look
+
+
+def job_attempt(context: Context) -> str:
+    """Return what tells a wanted repetition of a query (another run, a cleared task) from a retry."""
+    ti = context["ti"]
+    return f"{ti.dag_id}|{ti.run_id}|{ti.max_tries}"
+
+
+def query_columns(warehouse: WarehousePort, spec: ModelSpec, sql: str) -> list[str]:
+    """Return the names of the query's columns in its order; none, and nothing asked, of a spec without patterns.
+
+    Raises:
+        RetrainingError: BigQuery refuses the query.
+    """
+    if not spec.patterns:
+        return []
+    where = spec.data.source_name
+    return [
+        column.name for column in own_columns(warehouse.dry_run(render_columns_sql(spec, sql), where).schema, where)
+    ]
 
 
 class RunTable:

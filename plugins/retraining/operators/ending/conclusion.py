@@ -19,7 +19,7 @@ from retraining.core.notification.notices import Notice
 from retraining.core.report.outcome import require_success, unsuccessful
 from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.cloud_task import CloudTask
-from retraining.operators.airflow.early_end import reason_of_end
+from retraining.operators.airflow.dag_run import reason_of_end
 from retraining.operators.airflow.failures import KIND_KEY, find_unplanned, pulled_failure
 from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.record.run_record import MAYBE_RUN_URI

@@ -13,7 +13,7 @@ from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage, vertex
 from retraining.core.promotion import gates
 from retraining.hooks.ports import CloudPort
-from retraining.operators.evaluation.comparison import require_models
+from retraining.operators.evaluation.decision import require_models
 from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from retraining.core.settings import include_path
 from retraining.core.untyped import JsonObject
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, Connect, RunTask
-from retraining.operators.airflow.early_end import reason_of_end
+from retraining.operators.airflow.dag_run import reason_of_end
 from retraining.operators.airflow.failures import list_failures, note_states, note_unplanned
 from retraining.operators.airflow.links import (
     AllRunsLink,

@@ -24,9 +24,8 @@ from retraining.core.retention import jobs_and_tables, spans
 from retraining.core.retention.spans import Limits
 from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
-from retraining.operators.retention.left_deployments import find_deployments
-from retraining.operators.retention.old_versions import find_versions
 from retraining.operators.retention.references import ModelRuns
+from retraining.operators.retention.versions import find_deployments, find_versions
 
 
 def find_garbage(
