@@ -247,7 +247,7 @@ def _load_client() -> tuple[Any, Callable[..., Tensor]]:
             "training.reader tensorflow_io",
             f"tensorflow-io cannot be loaded beside TensorFlow {tf.__version__}: {error}",
             "tensorflow-io 0.37 and TensorFlow 2.16, as trainer/requirements-tfio.txt has them",
-            "Train in an image built with it (docs/training-data.md), or remove training.reader",
+            "Train in an image built with it (docs/data.md#tensorflow-io), or remove training.reader",
         ) from error
 
 

@@ -262,7 +262,7 @@ def test_a_table_that_tensorflow_io_cannot_read_is_another_attempts_or_read_late
     read(mended)
 
 
-WITHOUT_IO = "Train in an image built with it (docs/training-data.md), or remove training.reader"
+WITHOUT_IO = "Train in an image built with it (docs/data.md#tensorflow-io), or remove training.reader"
 
 
 def test_without_tensorflow_io_the_table_is_read_by_the_other_reader(direct_manifest: Manifest) -> None:

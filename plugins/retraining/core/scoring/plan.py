@@ -177,7 +177,7 @@ def with_params(spec: ModelSpec, params: Mapping[str, Any]) -> Scoring:
     """
     scoring = spec.scoring
     if scoring is None:
-        raise SpecError(f"{spec.name}.yaml", "no section scoring", "one", "Add it (docs/batch-scoring.md)")
+        raise SpecError(f"{spec.name}.yaml", "no section scoring", "one", "Add it (docs/deployment.md#scoring-in-bulk)")
     given = {name: params[name] for name in OVERRIDES if params.get(name) is not None}
     sources = [name for name in SOURCES if name in given]
     if len(sources) > 1:
@@ -189,7 +189,7 @@ def with_params(spec: ModelSpec, params: Mapping[str, Any]) -> Scoring:
         return Scoring.model_validate({**values, **given})
     except ValueError as error:
         text = re.sub(r"\s*\[type=.*?\]|\s*For further information.*", "", str(error)).replace("\n", " ")
-        raise PlanError("Params", text, "values as in docs/batch-scoring.md", "Trigger again") from error
+        raise PlanError("Params", text, "values as in docs/deployment.md#scoring-in-bulk", "Trigger again") from error
 
 
 def choose_version(model: str, asked: str, versions: Sequence[Version]) -> Version:

@@ -129,6 +129,6 @@ class Training(Section):
         if not self.runtime.image:
             return (
                 "reader tensorflow_io needs an image with tensorflow-io, and neither our own nor pre-built ones "
-                "have: name one in runtime.image (docs/training-data.md says how it is built), or remove reader"
+                "have: name one in runtime.image (docs/data.md#tensorflow-io says how it is built), or remove reader"
             )
         return None
