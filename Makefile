@@ -1,4 +1,4 @@
-# `make help` lists everything. Two commands are enough to start: `make demo`, `make test`.
+# `make help` lists every target with its variables. Two commands are enough to start: `make demo`, `make test`.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,6 +12,7 @@ AS_OF ?=
 MONTHS ?= 3
 STATE ?= build/localcloud
 ROUNDS ?= 5
+SEEDS ?= 5
 TRAINER_ENV ?= trainer
 AIRFLOW_ENV ?= airflow
 SCALE ?= 1
@@ -58,13 +59,16 @@ FLOOR_TESTS := tests/core tests/hooks tests/operators tests/web tests/commands t
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
 .PHONY: help
-help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':[^#]*## ' '{printf "%-16s %s\n", $$1, $$2}'
+help: ## List the targets, with their variables
+	@awk '/^# --- / { gsub(/^# -+ | -+$$/, ""); print "\n" $$0 } \
+	  /^[a-z-]+:.*## / { line = sprintf("  %-20s", substr($$1, 1, index($$1, ":") - 1)); sub(/^[^#]*## /, ""); \
+	    for (i = 1; i <= NF; i++) { if (length(line " " $$i) > 120) { print line; line = sprintf("%22s", "") } line = line " " $$i } \
+	    print line }' $(MAKEFILE_LIST)
 
 # --- environments ---------------------------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: $(VENV)/airflow/.ready $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Make the three environments (done by demo and test as needed)
+setup: $(VENV)/airflow/.ready $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Make the three environments in .venv/ (demo and test do it as needed; PYTHON=python3.13 chooses the interpreter, 3.11 to 3.13)
 
 $(VENV)/python.ok:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13)))' 2>/dev/null || { \
@@ -104,12 +108,12 @@ $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
 	@touch $@
 
 .PHONY: tuning-env
-tuning-env: $(VENV)/tuning/.ready ## Make the environment of the local cloud's tuner (Open Source Vizier with JAX; demo and test make it)
+tuning-env: $(VENV)/tuning/.ready ## Make the environment of the local cloud's tuner, Open Source Vizier with JAX (demo and test do it)
 
 # TensorFlow 2.16 has no Python 3.13: the tests of that reader are left out there.
 TFIO_ENV := $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 13))' 2>/dev/null && echo $(VENV)/tfio/.ready)
 .PHONY: tfio-env
-tfio-env: $(VENV)/tfio/.ready ## Make the environment of training.reader tensorflow_io (TensorFlow 2.16, Python 3.11 or 3.12; test makes it)
+tfio-env: $(VENV)/tfio/.ready ## Make the environment of training.reader tensorflow_io: TensorFlow 2.16, Python 3.11 or 3.12 (test does it)
 
 # Nor has TensorFlow 2.19, of the converter to TensorFlow.js.
 TFJS_ENV := $(TFIO_ENV:%/tfio/.ready=%/tfjs/.ready)
@@ -119,7 +123,7 @@ TFDV_ENV := $(shell $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 1
 CLIENT_ENVS := $(patsubst %,$(VENV)/%/.ready,clients gsutil tables dbt)
 FRAMEWORK_ENVS := $(VENV)/sklearn/.ready $(VENV)/xgboost/.ready
 .PHONY: frameworks-env
-frameworks-env: $(FRAMEWORK_ENVS) ## Make the environments of the examples with scikit-learn and XGBoost (test makes them)
+frameworks-env: $(FRAMEWORK_ENVS) ## Make the environments of the examples with scikit-learn and XGBoost (test does it)
 
 .PHONY: lock
 lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
@@ -154,34 +158,34 @@ demo: setup tuning-env ## Retrain the flights model for one night, whole, on thi
 	@PYTHONPATH=$(DEV) exec $(LOCALCLOUD_PY) -m demo --port $(PORT) $(if $(filter 0,$(KEEP)),--end) $(if $(filter 1,$(V)),--verbose) $(if $(AS_OF),--as-of $(AS_OF))
 
 .PHONY: demo-ramp
-demo-ramp: setup ## Replace one night's model by the next one's in steps of the traffic, while customers ask; takes ten minutes (KEEP=0, PORT=8080)
+demo-ramp: setup ## Run two nights: the second one's version takes the traffic in steps while customers ask, and the gates are printed (10 min; KEEP=0, PORT=8080)
 	@PYTHONPATH=$(DEV) exec $(LOCALCLOUD_PY) -m demo --ramp --home build/ramp --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
 
 .PHONY: demo-year
-demo-year: setup ## Replay months of 2013 in fast motion: customers, late labels, an outage, a drift; the monitor orders a retraining; ends with a picture, build/year/year.html (MONTHS=3, KEEP=0, PORT=8080; half an hour)
+demo-year: setup ## Replay months of 2013 in fast motion: customers, late labels, an outage, a drift, the retraining that the monitor orders; ends with a picture, build/year/year.html (half an hour; MONTHS=3, KEEP=0, PORT=8080; dev/demo/README.md)
 	@rm -rf build/year
 	@PYTHONPATH=$(DEV) exec $(LOCALCLOUD_PY) -m demo --months $(MONTHS) --home build/year --port $(PORT) $(if $(filter 0,$(KEEP)),--end)
 
 .PHONY: demo-env
-demo-env: $(VENV)/localcloud/.ready ## Print the environment of a shell beside the demonstration: airflow, and Google's clients
+demo-env: $(VENV)/localcloud/.ready ## Print the environment of a shell beside the demonstration, for airflow and Google's clients: eval "$(make -s demo-env)"
 	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m demo.shell
 
 .PHONY: localcloud-up localcloud-env localcloud-down
 localcloud-up: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Start the local cloud alone, in the foreground (STATE=build/localcloud)
 	@PYTHONPATH=$(DEV) exec $(LOCALCLOUD_PY) -m localcloud up --state $(STATE) --config dev/demo/localcloud.json
-localcloud-env: $(VENV)/localcloud/.ready ## Print the environment that points Google's clients at the local cloud
+localcloud-env: $(VENV)/localcloud/.ready ## Print the environment that points Google's clients at the local cloud (STATE=build/localcloud)
 	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m localcloud env --state $(STATE)
-localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud
+localcloud-down: $(VENV)/localcloud/.ready ## Stop the local cloud (STATE=build/localcloud)
 	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m localcloud down --state $(STATE)
 
 # --- models ---------------------------------------------------------------------------------------------------------
 
 .PHONY: new-model
-new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=, TABLE=dataset.table or FILES='gs://…/*.csv', LABEL=, KEY= of one column or several with commas, TIME= unless its rows have none; RETRAINING_PROJECT, RETRAINING_REGION and, of files, RETRAINING_DATASET say where)
+new-model: $(VENV)/airflow/.ready ## Write a first YAML and SQL of a model from a look at its table (NAME=; TABLE=dataset.table or FILES='gs://…/*.csv'; LABEL=; KEY= of one column or several with commas, left out: a hash of the row; TIME=, left out: examples without a time; RETRAINING_PROJECT, RETRAINING_REGION and, of files, RETRAINING_DATASET say where)
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining new-model --name '$(NAME)' --table '$(TABLE)' --files '$(FILES)' --dataset '$(RETRAINING_DATASET)' --label '$(LABEL)' --key '$(KEY)' --time '$(TIME)' --project '$(RETRAINING_PROJECT)' --region '$(RETRAINING_REGION)'
 
 .PHONY: tfrecords-to-parquet
-tfrecords-to-parquet: $(VENV)/trainer/.ready ## Make Parquet files of TFRecord files, which BigQuery does not load, and print data.files for them (FROM='gs://…/*.tfrecord', TO=gs://…; SCHEMA='id:STRING, pixels:FLOAT64[784]' where a look at the first does not do)
+tfrecords-to-parquet: $(VENV)/trainer/.ready ## Make Parquet files of TFRecord files, which BigQuery does not load, and print data.files for them (FROM='gs://…/*.tfrecord', TO=gs://…; SCHEMA='id:STRING, pixels:FLOAT64[784]' where a look at the first does not do; docs/data.md)
 	@TF_CPP_MIN_LOG_LEVEL=3 exec $(TRAINER_PY) -m trainer.tools.tfrecords --from '$(FROM)' --to '$(TO)' --schema '$(SCHEMA)'
 
 .PHONY: preview
@@ -189,26 +193,26 @@ preview: $(VENV)/airflow/.ready ## Plan, snapshot and checks of a run without Ai
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining preview '$(MODEL)' --as-of '$(AS_OF)'
 
 .PHONY: retraining
-retraining: $(VENV)/airflow/.ready ## The command line for daily use: DO='models', 'runs MODEL', 'why MODEL', 'compare RUN RUN', 'replay RUN', 'run MODEL'
+retraining: $(VENV)/airflow/.ready ## Run the command line for daily use, docs/operations.md (DO='models', the default, 'runs MODEL', 'why MODEL', 'compare RUN RUN', 'replay RUN', 'run MODEL')
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining $(DO)
 
 .PHONY: tensorboard
-tensorboard: $(VENV)/trainer/.ready ## TensorBoard over several runs of a model (MODEL=, RUNS='KEY KEY', RETRAINING_BUCKET; PORT=6006)
+tensorboard: $(VENV)/trainer/.ready ## Show several runs of a model in TensorBoard (MODEL=, RUNS='KEY KEY', RETRAINING_BUCKET; PORT=6006; docs/operations.md)
 	@test -n '$(MODEL)' -a -n '$(RUNS)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUNS='KEY KEY' and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
 	@TF_CPP_MIN_LOG_LEVEL=3 exec $(TRAINER_PY) -m tensorboard.main --port $(or $(filter-out 8080,$(PORT)),6006) --logdir_spec '$(subst $(space),$(comma),$(foreach run,$(RUNS),$(run):gs://$(or $(RETRAINING_RESULTS_BUCKET),$(RETRAINING_BUCKET))/jobs/$(MODEL)/runs/$(run)/training/logs))'
 
 .PHONY: tfjs tfdv
-tfjs: $(VENV)/tfjs/.ready ## Convert a run's model for TensorFlow.js, into its folder training/tfjs (MODEL=, RUN=, RETRAINING_BUCKET; Python 3.11 or 3.12)
+tfjs: $(VENV)/tfjs/.ready ## Convert a run's model for TensorFlow.js, for browsers and Node, into its folder training/tfjs (MODEL=, RUN=, RETRAINING_BUCKET; Python 3.11 or 3.12; docs/models.md)
 	@test -n '$(MODEL)' -a -n '$(RUN)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUN=… and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
 	@TF_CPP_MIN_LOG_LEVEL=3 TF_USE_LEGACY_KERAS=1 $(VENV)/tfjs/bin/python -m trainer.tools.tfjs gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(RUN)
-tfdv: $(VENV)/tfdv/.ready ## TensorFlow Data Validation looks at a run's schema, statistics and shards (MODEL=, RUN=, RETRAINING_BUCKET; Python 3.11)
+tfdv: $(VENV)/tfdv/.ready ## Let TensorFlow Data Validation look at a run's schema, statistics and shards (MODEL=, RUN=, RETRAINING_BUCKET; Python 3.11; docs/types.md)
 	@test -n '$(MODEL)' -a -n '$(RUN)' -a -n '$(RETRAINING_BUCKET)' || { echo "make: expected MODEL=…, RUN=… and RETRAINING_BUCKET. DO='runs MODEL' lists the keys" >&2; exit 2; }
 	@PYTHONPATH=$(DEV) TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/tfdv/bin/python -m tfdv gs://$(RETRAINING_BUCKET)/$(MODEL)/runs/$(RUN)
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 .PHONY: test test-trainer test-nights
-test: setup tuning-env $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the whole test suite, in two lanes
+test: setup tuning-env $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the suite but for what takes minutes, in two lanes
 	@mkdir -p build
 	@echo "test: the trainer's tests and the nights run beside the others; their output comes after"
 	@$(MAKE) --no-print-directory --keep-going test-trainer test-nights >build/test-beside.log 2>&1 & beside=$$!; \
@@ -235,36 +239,36 @@ test-unit: $(VENV)/airflow/.ready ## Run what needs no server: core, DAGs, opera
 	@$(AIRFLOW_PY) -m pytest -q -m "not long and not cloud and not e2e" $(UNIT_TESTS)
 test-one: setup ## Run one test, file or folder in the environment that it needs (TEST=tests/core/promotion/test_gates.py::test_name)
 	@$(if $(filter tests/trainer%,$(TEST)),$(TRAINER_PY),$(AIRFLOW_PY)) -m pytest $(TEST)
-test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported
+test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported, in an environment of its own
 	@$(VENV)/floor/bin/python -m pytest -q $(FLOOR_WARNINGS) -m "not long" $(FLOOR_TESTS)
 
 .PHONY: test-lineage
-test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLineage provider and look at its events (3 min)
+test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLineage provider, in an environment of its own, and look at its events (3 min; docs/composer.md)
 	@$(UV) pip check --quiet --python $(VENV)/lineage/bin/python
 	@$(AIRFLOW_PY) -m pytest -m long tests/operators/airflow/test_lineage_events.py
 
 .PHONY: test-clients
-test-clients: setup $(CLIENT_ENVS) ## The daily calls of the clients that people use (gcsfs, gsutil, pandas-gbq, SQLAlchemy, Ibis, dbt, Vizier and more) against the local cloud (8 min)
+test-clients: setup $(CLIENT_ENVS) ## Run the daily calls of the clients that people use beside the project's own (gcsfs, smart_open, pyarrow, gsutil, Cloud Logging, gfile, pandas-gbq, SQLAlchemy, Ibis, dbt, Vizier) against the local cloud, in environments of their own (8 min)
 	@$(AIRFLOW_PY) -m pytest -m long packages/localcloud/tests/clients
 
 .PHONY: test-browser
-test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models page in Chromium, with a real Airflow: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw; AIRFLOW_ENV=floor: in Airflow 3.1.7)
+test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models page in Chromium, with a real Airflow and axe-core: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw; AIRFLOW_ENV=floor: in Airflow 3.1.7)
 	@PICTURES='$(PICTURES)' $(VENV)/$(AIRFLOW_ENV)/bin/python -m pytest $(AIRFLOW_WARNINGS) -m long -s tests/e2e/test_models_page.py
 
 LONG_LANES := test-long-nights test-long-rest test-long-trainer test-long-containers
 .PHONY: test-long test-long-nights test-long-rest test-long-trainer test-long-containers
-test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, two lanes at a time; each lane's output comes when it ends
+test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, with the environments that they need, in four lanes, two at a time; each lane's output comes when it ends, and one that fails stops no other (TF.js needs Node 20 and npm; without these and Chromium the Models page is skipped, without podman the containers)
 	@$(MAKE) --keep-going --jobs 2 --output-sync=target $(LONG_LANES)
-test-long-nights: setup tuning-env ## Whole nights and months under a real scheduler
+test-long-nights: setup tuning-env ## Run the lane of whole nights and months under a real scheduler
 	@$(AIRFLOW_PY) -m pytest -m long -s tests/e2e
-test-long-rest: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/lineage/.ready $(CLIENT_ENVS) ## The long tests of everything else but the trainer and the images
+test-long-rest: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the lane of everything else but the trainer and the images
 	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer --ignore tests/e2e --ignore tests/dev/containers
-test-long-trainer: setup $(TFIO_ENV) $(TFJS_ENV) $(FRAMEWORK_ENVS) ## The trainer's long tests
+test-long-trainer: setup $(TFIO_ENV) $(TFJS_ENV) $(FRAMEWORK_ENVS) ## Run the lane of the trainer
 	@$(TRAINER_PY) -m pytest -m long tests/trainer
-test-long-containers: containers ## The images (make containers)
+test-long-containers: containers ## Run the lane of the images: containers
 
 .PHONY: check-trainer
-check-trainer: setup $(FRAMEWORK_ENVS) ## Hold an image to the contract of trainers: a process where dev/demo/localcloud.json has it, else a container of podman (IMAGE=…; without it all that are shipped)
+check-trainer: setup $(FRAMEWORK_ENVS) ## Hold an image to the contract of trainers, docs/trainer-contract.md: a process where dev/demo/localcloud.json has it, else a container of podman (IMAGE=…; without it all that are shipped)
 	@TRAINER_IMAGE='$(IMAGE)' $(TRAINER_PY) -m pytest -q tests/trainer/conformance
 
 .PHONY: coverage
@@ -277,23 +281,23 @@ coverage: setup $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the suite without its night
 	@$(AIRFLOW_PY) .ci/low_coverage.py build/coverage/report.json
 
 .PHONY: hooks
-hooks: $(VENV)/airflow/.ready ## Look at each commit as CI does first (git hooks by pre-commit)
+hooks: $(VENV)/airflow/.ready ## Look at each commit as CI does first: ruff, mypy, models (git hooks by pre-commit)
 	@$(VENV)/airflow/bin/pre-commit install
 
 .PHONY: containers
-containers: setup tuning-env $(VENV)/containers/.ready ## Build the images with podman and run them: three trainers against their contract, the trainer's as a night's jobs, docker-compose.yaml whole (25 min)
+containers: setup tuning-env $(VENV)/containers/.ready ## Build the images with podman and run them: three trainers against their contract, the trainer's as a night's jobs, docker-compose.yaml whole (25 min; dev/containers/README.md)
 	@$(AIRFLOW_PY) -m pytest -m long -s tests/dev/containers
 
 .PHONY: lint
-lint: $(VENV)/airflow/.ready ## ruff over everything
+lint: $(VENV)/airflow/.ready ## Run ruff over everything
 	@$(AIRFLOW_PY) -m ruff check . && $(AIRFLOW_PY) -m ruff format --check .
 
 .PHONY: typecheck
-typecheck: $(VENV)/airflow/.ready ## mypy, strict
+typecheck: $(VENV)/airflow/.ready ## Run mypy, strict, over everything
 	@$(AIRFLOW_PY) -m mypy plugins dags dev packages trainer tests conftest.py
 
 .PHONY: check-models
-check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml; writes build/model.schema.json (RETRAINING_PROJECT and RETRAINING_REGION: ask BigQuery too)
+check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml, write build/model.schema.json (with RETRAINING_PROJECT and RETRAINING_REGION BigQuery is asked too, by dry runs: unknown tables and columns, types that do not fit; and the files of data.files are looked at)
 	@mkdir -p build
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining check-models --json-schema build/model.schema.json --day $$(date -u +%F) $(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),--cloud) $(if $(RETRAINING_REGION),--region $(RETRAINING_REGION))
 	@$(if $(and $(RETRAINING_PROJECT),$(RETRAINING_REGION)),PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining check-queries --project $(RETRAINING_PROJECT) --region $(RETRAINING_REGION),:)
@@ -304,70 +308,70 @@ contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Render what follows 
 	@TF_CPP_MIN_LOG_LEVEL=3 $(TRAINER_PY) -m trainer.tools.capabilities include/contracts/capabilities.json
 
 .PHONY: audit
-audit: $(VENV)/audit/.ready ## Ask the advisory database about every locked package (needs a connection to it)
+audit: $(VENV)/audit/.ready ## Ask the advisory database about every locked package (needs a connection to it; docs/security.md)
 	@$(VENV)/audit/bin/python .ci/audit.py
 
 .PHONY: bench-parse
-bench-parse: $(VENV)/airflow/.ready ## Seconds to parse the DAG files with 100 generated model specs
+bench-parse: $(VENV)/airflow/.ready ## Measure the seconds to parse the DAG files with 100 generated model specs
 	@$(AIRFLOW_PY) -m pytest -q -s tests/dags -k parse_time
 
 .PHONY: bench-input
-bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## How fast a training reads its shards, against the tutorial: build/bench/input.json (10 min; ROUNDS=5)
+bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Measure how fast a training reads its shards, against TensorFlow's tutorial and helper: build/bench/input.json (10 min; ROUNDS=5)
 	@PYTHONPATH=$(DEV):. $(TRAINER_PY) -m bench.input --rounds $(ROUNDS)
 
 .PHONY: bench-readers
-bench-readers: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Files, the run table by the Storage Read API, and by tensorflow-io: build/bench/readers.json (4 min; ROUNDS=5)
+bench-readers: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Measure how fast a training reads files, the run table by the Storage Read API, and by tensorflow-io: build/bench/readers.json (4 min; ROUNDS=5)
 	@PYTHONPATH=$(DEV):. exec $(LOCALCLOUD_PY) -m bench.readers --rounds $(ROUNDS)
 
 .PHONY: bench-images
-bench-images: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Images that are objects, fetched many at a time against one by one: build/bench/images.json (4 min; ROUNDS=5)
+bench-images: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Measure how fast the export fetches images that are objects, many at a time against one by one: build/bench/images.json (4 min; ROUNDS=5)
 	@PYTHONPATH=$(DEV):. exec $(LOCALCLOUD_PY) -m bench.images --rounds $(ROUNDS)
 
 .PHONY: bench-scoring
-bench-scoring: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Rows a second and core of a batch prediction, beside the endpoint and the bare model: build/bench/scoring.json (6 min; ROUNDS=5)
+bench-scoring: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Measure rows a second and core of a batch prediction, beside the endpoint and the bare model: build/bench/scoring.json (6 min; ROUNDS=5)
 	@PYTHONPATH=$(DEV):. exec $(LOCALCLOUD_PY) -m bench.scoring --rounds $(ROUNDS)
 
 .PHONY: bench-export
-bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx/.ready ## How fast the export is against TensorFlow's, TFX's and Beam's: build/bench/export.json (12 min; ROUNDS=5, SCALE=0.01)
+bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx/.ready ## Measure the export against TensorFlow's, TFX's and Beam's ways: build/bench/export.json (12 min; ROUNDS=5; SCALE=1, below 1: fewer rows, and without the export job)
 	@PYTHONPATH=$(DEV):. exec $(LOCALCLOUD_PY) -m bench.export --rounds $(ROUNDS) --scale $(SCALE)
 
 .PHONY: bench-train
-bench-train: $(VENV)/$(TRAINER_ENV)/.ready $(VENV)/localcloud/.ready ## Two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5; TRAINER_ENV=tfio: on TensorFlow 2.16)
+bench-train: $(VENV)/$(TRAINER_ENV)/.ready $(VENV)/localcloud/.ready ## Measure two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5; TRAINER_ENV=tfio: on TensorFlow 2.16)
 	@PYTHONPATH=$(DEV):. $(VENV)/$(TRAINER_ENV)/bin/python -m bench.train --rounds $(ROUNDS)
 
 .PHONY: bench-environments
-bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## The way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (6 min; ROUNDS=5)
+bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Measure the way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (6 min; ROUNDS=5)
 	@PYTHONPATH=$(DEV):. $(TRAINER_PY) -m bench.environments --rounds $(ROUNDS) $(abspath $(VENV))/trainer/bin/python $(abspath $(VENV))/tfio/bin/python
 
 .PHONY: bench-tuning bench-tuning-grid
-bench-tuning: $(VENV)/airflow/.ready tuning-env ## Trials that a search needs when it remembers earlier ones: build/bench/tuning.json (over two hours; goes on where it was stopped; SEEDS=5)
-	@PYTHONPATH=$(DEV):plugins exec $(AIRFLOW_PY) -m bench.tuning --seeds $(or $(SEEDS),5)
-bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again what bench-tuning searches: tuning_grid.json (6 min)
+bench-tuning: $(VENV)/airflow/.ready tuning-env ## Count the trials of a search that remembers earlier ones, beside one that starts from nothing: build/bench/tuning.json (over two hours; goes on where it was stopped; SEEDS=5)
+	@PYTHONPATH=$(DEV):plugins exec $(AIRFLOW_PY) -m bench.tuning --seeds $(SEEDS)
+bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again the scores that bench-tuning searches: tuning_grid.json (6 min)
 	@PYTHONPATH=$(DEV):. exec $(TRAINER_PY) -m bench.tuning_grid
 
 .PHONY: bench-gates
-bench-gates: $(VENV)/airflow/.ready ## How often the judge errs, in simulated comparisons: gates.json and the pictures of docs/evaluation.md (20 min)
+bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simulated comparisons: equal models, gains, a year of nights; gates.json and the pictures of docs/evaluation.md (20 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates
 
 .PHONY: bench-monitor
-bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## How often the monitor sees what is not there, and how soon what is: monitor.json and the picture of docs/monitoring.md (5 min)
+bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## Count the monitor's false alarms, and its delay behind injected shifts: monitor.json and the picture of docs/monitoring.md (5 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor
 
 .PHONY: bench-estimate
-bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## How far the monitor's estimate is from what labels say later, over a year of flights: estimate.json (1 min)
+bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## Hold the monitor's estimate without labels against what labels say later, over a year of flights: estimate.json, docs/monitoring.md (1 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_estimate $(VENV)/sklearn/bin/python
 
 .PHONY: monitor-references
-monitor-references: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready $(UV) ## Ask NannyML, Evidently and TensorFlow Data Validation again what the monitor's numbers are held to, in a throw-away environment (Python 3.11; 2 min)
+monitor-references: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready $(UV) ## Ask NannyML, Evidently and TensorFlow Data Validation again what the monitor's numbers are held to (docs/monitoring.md), in a throw-away environment (Python 3.11; 2 min)
 	@$(UV) venv --quiet --clear --no-project --python $(PYTHON) build/references
 	@$(UV) pip install --quiet --python build/references/bin/python nannyml==0.13.1 evidently==0.7.23 pandas==2.3.3
 	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.monitor_references build/references/bin/python $(VENV)/tfdv/bin/python
 	@rm -rf build/references
 
 .PHONY: bench-rates scaling-tables simulate-export
-bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure what the benchmarks' docs/scaling.md counts with: build/bench/rates.json (5 min)
+bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure rows and photos a second of one core, for packages/bench/docs/scaling.md: build/bench/rates.json (5 min)
 	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m bench.scaling_rates
-scaling-tables: $(VENV)/airflow/.ready ## Make the tables of the benchmarks' docs/scaling.md again from scaling_rates.json and include/prices
+scaling-tables: $(VENV)/airflow/.ready ## Make the tables of packages/bench/docs/scaling.md again from scaling_rates.json and include/prices
 	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.scaling write packages/bench/docs/scaling.md
 simulate-export: $(VENV)/airflow/.ready ## Play the export's assignment of units out: skewed days, lost and preempted replicas
 	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.scaling simulate
@@ -391,7 +395,7 @@ sdist: $(VENV)/trainer/.ready ## Build dist/trainer-*.tar.gz for Vertex AI's pre
 	@$(TRAINER_PY) -m trainer.tools.package --framework $(FRAMEWORK) --out dist
 
 .PHONY: compose-env
-compose-env: ## Write .env with fresh secrets for docker-compose.yaml, unless there is one
+compose-env: ## Write .env with fresh secrets for docker-compose.yaml, the system in containers, unless there is one
 	@test ! -e .env || { echo "make: .env is there already; remove it to make new secrets (and the volume of Postgres with it)" >&2; exit 2; }
 	@umask 077 && $(PYTHON) dev/compose/make_env.py > .env && echo "compose-env: .env written; now: docker compose up"
 

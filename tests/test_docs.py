@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import json
 import re
 import subprocess
@@ -29,7 +30,6 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 COMPOSER = REPOSITORY / "docs" / "composer.md"
 MODEL_SPEC = REPOSITORY / "docs" / "model-spec.md"
 TRAINING = REPOSITORY / "docs" / "training.md"
-CONTRIBUTING = REPOSITORY / "CONTRIBUTING.md"
 TEST_PATHS = [path for folder in ("tests", "packages") for path in (REPOSITORY / folder).rglob("test_*.py")]
 LOCALCLOUD = REPOSITORY / "packages" / "localcloud"
 
@@ -90,34 +90,63 @@ def make_targets() -> set[str]:
     return phony
 
 
+@functools.cache
+def help_lines() -> dict[str, str]:
+    """Return what `make help` says of each target that it lists."""
+    shown = subprocess.run(["make", "-s", "help"], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    entries = re.findall(r"^  ([a-z][a-z-]*) +(\S.*(?:\n {22} .*)*)$", shown, re.MULTILINE)
+    return {target: " ".join(text.split()) for target, text in entries}
+
+
+def recipes() -> dict[str, str]:
+    """Return each target's recipe, the lines below its rule."""
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    return dict(re.findall(r"^([a-z][a-z-]*):(?!=)[^\n]*\n((?:\t[^\n]*\n|  [^\n]*\n)*)", makefile, re.MULTILINE))
+
+
+def make_variables() -> set[str]:
+    """Return the variables that people may set on Make's command line."""
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([A-Z_]+) \?=", makefile, re.MULTILINE))
+
+
 class TestMake:
     """Targets and variables of the Makefile."""
 
     def test_every_named_target_exists(self) -> None:
         """What the docs tell people to type works."""
         named = found_in_code(r"(?<![\w-])make ([a-z][a-z-]*)")
+        assert named
         assert not {name: where for name, where in named.items() if name not in make_targets()}
 
-    def test_every_target_is_in_the_table(self) -> None:
-        """The table of targets in CONTRIBUTING.md is whole."""
-        listed = {row[0].strip("`").removeprefix("make ") for row in table_rows(page(CONTRIBUTING)) if "make" in row[0]}
-        assert listed == make_targets()
-
     def test_every_target_has_its_line_in_help(self) -> None:
-        """`make help` leaves none out."""
-        makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
-        explained = set(re.findall(r"^([a-z][a-z-]*):.*## ", makefile, re.MULTILINE))
-        assert explained == make_targets()
+        """`make help` leaves none out, and says something of each."""
+        assert set(help_lines()) == make_targets()
+
+    def test_help_names_the_variables_of_each_target(self) -> None:
+        """Those that its recipe reads, but for the interpreter, which `setup` explains; no other ones."""
+        explained = help_lines()
+        missing, unknown = {}, {}
+        for target, recipe in recipes().items():
+            named = set(re.findall(r"\b([A-Z_]+)=", explained[target]))
+            missing[target] = {each for each in make_variables() - {"PYTHON"} if f"$({each})" in recipe} - named
+            unknown[target] = named - make_variables()
+        assert not {target: names for target, names in missing.items() if names}
+        assert not {target: names for target, names in unknown.items() if names}
 
     def test_variables_exist_and_are_named(self) -> None:
-        """`KEEP=0` and its like: what the docs name exists, what exists is named."""
-        makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
-        variables = set(re.findall(r"^([A-Z_]+) \?=", makefile, re.MULTILINE))
+        """`KEEP=0` and its like: what the docs name exists, and `make help` names what exists."""
         on_make_lines = {
             name for _, code in ALL_CODE if code.startswith("make ") for name in re.findall(r"\b([A-Z_]+)=", code)
         }
-        assert on_make_lines <= variables
-        assert not {name for name in variables if not any(f"{name}=" in code for _, code in ALL_CODE)}
+        assert on_make_lines <= make_variables()
+        assert set(re.findall(r"\b([A-Z_]+)=", " ".join(help_lines().values()))) == make_variables()
+
+    def test_pages_that_help_names_exist(self) -> None:
+        """`docs/models.md` and its like lead somewhere."""
+        pages = re.findall(r"[\w./-]+/[\w-]+\.md", " ".join(help_lines().values()))
+        assert pages
+        assert not [name for name in pages if not (REPOSITORY / name).is_file()]
 
 
 class TestSettings:
