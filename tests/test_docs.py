@@ -126,7 +126,8 @@ class TestMake:
     def test_help_names_the_variables_of_each_target(self) -> None:
         """Those that its recipe reads, but for the interpreter, which `setup` explains; no other ones."""
         explained = help_lines()
-        missing, unknown = {}, {}
+        missing: dict[str, set[str]] = {}
+        unknown: dict[str, set[str]] = {}
         for target, recipe in recipes().items():
             named = set(re.findall(r"\b([A-Z_]+)=", explained[target]))
             missing[target] = {each for each in make_variables() - {"PYTHON"} if f"$({each})" in recipe} - named
