@@ -10,15 +10,23 @@ import inspect
 import textwrap
 import typing
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
-import annotated_types
-from pydantic import BaseModel, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from contracts.docstrings import field_docstrings
-from contracts.models import Alias, Annotation, aliases, annotations_of, document_models_in, is_union, origin_of
+from contracts.docstrings import field_docstrings, without_links
+from contracts.models import (
+    Alias,
+    Annotation,
+    aliases,
+    annotations_of,
+    document_models_in,
+    is_union,
+    limits_of,
+    origin_of,
+)
 from contracts.python_text import formatted, heading
 from retraining.core.documents import (
     Document,
@@ -68,7 +76,6 @@ FILES: dict[str, tuple[str, tuple[type[BaseModel], ...]]] = {
 }
 _SCALARS_SUMMARY = "Types with a name: texts, numbers and choices with their limits."
 _PACKAGE_SUMMARY = "The documents of the trainer as frozen dataclasses."
-_LIMITS = {"ge": "minimum", "gt": "above", "le": "maximum", "lt": "below"}
 _PLAIN = {str: "str", int: "int", float: "float", bool: "bool", type(None): "None", Any: "object"}
 
 Item = Alias | type[BaseModel]
@@ -159,7 +166,7 @@ class _Package:
             text = self._render_field(model.model_fields[name], annotation, is_tag=name == "kind")
             lines.append(f"    {name}: {text}")
             if name in docstrings:
-                lines.append(textwrap.indent(_quoted(docstrings[name]), "    "))
+                lines.append(textwrap.indent(_quoted(without_links(docstrings[name])), "    "))
         return "\n".join([*lines, ""])
 
     def _render_field(self, field: FieldInfo, annotation: Annotation, *, is_tag: bool) -> str:
@@ -190,7 +197,7 @@ class _Package:
         if annotation in _PLAIN:
             return _PLAIN[annotation]
         if origin is Annotated:
-            limits = _limits(arguments[1:])
+            limits = [f"{name}={value!r}" for name, value in limits_of(arguments[1:]).items()]
             inner = self._render(arguments[0])
             return f"Annotated[{inner}, Limits({', '.join(limits)})]" if limits else inner
         if origin is Literal:
@@ -237,29 +244,6 @@ def _as_json(annotation: Annotation) -> dict[str, str] | None:
     """Return the form in JSON of a type that has another one in Python: a time, a day."""
     notes = typing.get_args(annotation)[1:] if origin_of(annotation) is Annotated else ()
     return next((note.json_schema for note in notes if isinstance(note, WithJsonSchema)), None)
-
-
-def _limits(notes: tuple[Any, ...]) -> list[str]:
-    limits: dict[str, Any] = {}
-    for note in notes:
-        if isinstance(note, FieldInfo):
-            extra = note.json_schema_extra if isinstance(note.json_schema_extra, dict) else {}
-            limits |= {"required": tuple(cast(list[str], extra["required"]))} if "required" in extra else {}
-            limits |= {"distinct": True} if extra.get("uniqueItems") else {}
-            for rule in note.metadata:
-                limits |= _limit(rule)
-        elif isinstance(note, StringConstraints):
-            given = {name: getattr(note, name) for name in ("pattern", "min_length", "max_length")}
-            limits |= {name: value for name, value in given.items() if value is not None}
-    return [f"{name}={value!r}" for name, value in limits.items()]
-
-
-def _limit(rule: object) -> dict[str, Any]:
-    if isinstance(rule, annotated_types.MinLen):
-        return {"min_length": rule.min_length}
-    if isinstance(rule, annotated_types.MaxLen):
-        return {"max_length": rule.max_length}
-    return {ours: getattr(rule, name) for name, ours in _LIMITS.items() if hasattr(rule, name)}
 
 
 def _quoted(text: str) -> str:

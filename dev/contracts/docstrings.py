@@ -6,6 +6,7 @@ import ast
 import functools
 import inspect
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
@@ -21,6 +22,11 @@ def field_docstrings(cls: type[BaseModel]) -> Mapping[str, str]:
         classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
         found |= _documented(next(node for node in classes if node.name == each.__name__).body)
     return {name: text for name, text in found.items() if name in cls.model_fields}
+
+
+def without_links(text: str) -> str:
+    """Return a docstring for readers elsewhere than in docs/, where its links lead nowhere."""
+    return re.sub(r"\[([^\]]+)\]\([^)\s]+\)", r"\1", text)
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ from types import ModuleType
 
 from contracts.column_types import render_roles, render_types
 from contracts.dataclasses import render_package
+from contracts.keys import TABLES as KEY_TABLES
+from contracts.keys import render_keys
 from contracts.metrics import render_module, render_page_table
 from contracts.schemas import render_schema
 from retraining.core import column_types
@@ -25,7 +28,8 @@ COPIES: dict[Path, ModuleType] = {
 DOCUMENTS_PATH = REPOSITORY_PATH / "trainer" / "contract" / "documents"
 METRICS_PATH = REPOSITORY_PATH / "trainer" / "contract" / "metrics.py"
 TABLES: dict[Path, dict[str, Callable[[], str]]] = {
-    REPOSITORY_PATH / "docs" / "model-spec.md": {"metrics": render_page_table},
+    REPOSITORY_PATH / "docs" / "model-spec.md": {"metrics": render_page_table}
+    | {f"keys of {name}": functools.partial(render_keys, name) for name in KEY_TABLES},
     REPOSITORY_PATH / "docs" / "types.md": {"types": render_types, "roles": render_roles},
 }
 """Tables in pages, by the name that stands in the comments around them."""

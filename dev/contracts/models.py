@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, Union, cast
 
-from pydantic import BaseModel
+import annotated_types
+from pydantic import BaseModel, StringConstraints
+from pydantic.fields import FieldInfo
 
 from contracts.docstrings import name_docstrings
 from retraining.core import metrics
@@ -36,6 +38,7 @@ SOURCES = (
 
 Annotation = Any
 """A type as it stands after a field's name."""
+_LIMITS = {"ge": "minimum", "gt": "above", "le": "maximum", "lt": "below"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,3 +112,27 @@ def is_union(annotation: Annotation) -> bool:
 def origin_of(annotation: Annotation) -> Any:  # noqa: ANN401 - special forms have no type
     """Return what a type is made with: `tuple`, `Union`, `Annotated`, …; None for a class."""
     return typing.get_origin(annotation)
+
+
+def limits_of(notes: Sequence[Any]) -> dict[str, Any]:
+    """Return the limits among what is noted about a type, by the names that the trainer has for them."""
+    limits: dict[str, Any] = {}
+    for note in notes:
+        if isinstance(note, FieldInfo):
+            extra = note.json_schema_extra if isinstance(note.json_schema_extra, dict) else {}
+            limits |= {"required": tuple(cast(list[str], extra["required"]))} if "required" in extra else {}
+            limits |= {"distinct": True} if extra.get("uniqueItems") else {}
+            for rule in note.metadata:
+                limits |= _limit(rule)
+        elif isinstance(note, StringConstraints):
+            given = {name: getattr(note, name) for name in ("pattern", "min_length", "max_length")}
+            limits |= {name: value for name, value in given.items() if value is not None}
+    return limits
+
+
+def _limit(rule: object) -> dict[str, Any]:
+    if isinstance(rule, annotated_types.MinLen):
+        return {"min_length": rule.min_length}
+    if isinstance(rule, annotated_types.MaxLen):
+        return {"max_length": rule.max_length}
+    return {ours: getattr(rule, name) for name, ours in _LIMITS.items() if hasattr(rule, name)}

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from contracts.docstrings import field_docstrings
+from contracts.docstrings import field_docstrings, without_links
 from contracts.models import document_models_below
 from retraining.core.documents import Document
 
@@ -44,5 +44,5 @@ def _rendered(node: Any, described: Mapping[str, type[BaseModel]]) -> Any:  # no
     if "properties" in node and node.get("title") in described:
         cls = described[node["title"]]
         for name, text in field_docstrings(cls).items():
-            kept["properties"][cls.model_fields[name].alias or name]["description"] = text
+            kept["properties"][cls.model_fields[name].alias or name]["description"] = without_links(text)
     return kept

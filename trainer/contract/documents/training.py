@@ -54,11 +54,12 @@ class NumericFeature:
     """A number."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["numeric"] = "numeric"
     normalize: bool = True
     """Subtract the training mean, divide by the training standard deviation."""
     missing: Literal["mean", "zero"] = "mean"
-    """What stands in for NULL; a second column says that it was missing."""
+    """What stands in for NULL: the training split's mean, or 0; a second column says that it was missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,26 +67,31 @@ class CategoricalFeature:
     """A category. The 1000 most frequent training values get an embedding each, all others share one."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["categorical"] = "categorical"
     embedding_dim: EmbeddingDim | None = None
-    """Width of the embedding; null: min(50, round(1.6 * values ** 0.56))."""
+    """Width of the embedding; `null`: min(50, round(1.6 * values ** 0.56))."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFeature:
-    """A PNG or JPEG, resized once at export; 1 channel is grey, 3 are RGB.
-
-    It stands in a BYTES column; with `objects` the column is a STRING with the address of an object that holds it.
-    """
+    """A PNG or JPEG, resized once at export. It stands in a BYTES column, or in an object."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["image"] = "image"
     height: Size
+    """Pixels to which the export resizes."""
     width: Size
+    """Pixels to which the export resizes."""
     channels: Literal[1, 3] = 3
+    """1: grey, 3: RGB."""
     encoding: ImageEncoding = "raw"
+    """How it is stored: `raw` is bytes of pixels."""
     objects: ObjectsFolder | None = None
-    """Folder below which the objects lie: it is listed by each run."""
+    """Folder `gs://bucket/folder/`; the column then has the addresses of objects in it. It
+    is listed by each run.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +99,7 @@ class SequenceFeature:
     """An ARRAY of numbers or categories."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["sequence"] = "sequence"
     of: Literal["numeric", "categorical"]
     """What its elements are."""
@@ -103,7 +110,7 @@ class SequenceFeature:
     normalize: bool = True
     """Of numbers: by mean and deviation of the elements."""
     embedding_dim: EmbeddingDim | None = None
-    """Of categories; null: chosen by the number of values."""
+    """Width of the embedding, of categories; `null`: by the number of values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +118,7 @@ class TextFeature:
     """A text as it stands, for architectures that bring a module that reads texts."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["text"] = "text"
 
 
@@ -119,24 +127,27 @@ Feature = NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature |
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryLabel:
-    """What is predicted: 0 or 1."""
+    """0 or 1."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["binary"] = "binary"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MulticlassLabel:
-    """What is predicted: one of `classes` whole numbers from 0."""
+    """One of `classes` whole numbers from 0."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["multiclass"] = "multiclass"
     classes: Annotated[int, Limits(minimum=2, maximum=100000)]
+    """How many classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionLabel:
-    """What is predicted: a number.
+    """A number.
 
     Training sees it by its mean and deviation over the training split, after `transform`; answers, scores and metrics
     are in the label's own unit. `huber` changes from squares to absolute values at one such deviation. `poisson` is for
@@ -144,12 +155,16 @@ class RegressionLabel:
     """
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["regression"] = "regression"
     loss: Loss = "mse"
+    """What training minimises; `poisson` is of counts."""
     transform: Literal["none", "log1p"] = "none"
     """What the label goes through before training, and back after the model: `log1p` is ln(1 + label)."""
     quantiles: Annotated[tuple[Quantile, ...], Limits(max_length=99)] = ()
-    """Of loss quantile: what the model answers with, rising; the median among them is the answer that is judged."""
+    """Of loss `quantile`: what the model answers with, two or more, rising; the median 0.5 among them is the answer
+    that is judged.
+    """
     min: float | None = None
     """The least label that is right."""
     max: float | None = None
@@ -169,10 +184,12 @@ class WeightedLabel:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """When a checkpoint is written inside an epoch, beside the one at its end; null: not by that."""
+    """When a checkpoint is written inside an epoch; one at each epoch's end is always written."""
 
     every_steps: Annotated[int, Limits(minimum=1, maximum=1000000000)] | None = None
+    """Steps after which one is written; `null`: not by steps."""
     every_seconds: Annotated[float, Limits(above=0, maximum=1000000)] | None = 300.0
+    """Seconds after which one is written; `null`: not by time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +197,9 @@ class ReduceRate:
     """The learning rate times `factor` after `patience` epochs without a better validation loss."""
 
     patience: Annotated[int, Limits(minimum=1, maximum=1000)]
+    """Epochs without a better validation loss before that."""
     factor: Annotated[float, Limits(above=0, below=1)] = 0.5
+    """What the learning rate is multiplied by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +207,9 @@ class TensorBoardOptions:
     """What TensorBoard gets beside each epoch's numbers: weights as histograms, a profile of some steps."""
 
     histograms: bool = False
+    """The weights after each epoch."""
     profile: bool = False
+    """A profile of the first steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +217,7 @@ class Callbacks:
     """What happens beside the steps."""
 
     reduce_lr: ReduceRate | None = None
+    """The learning rate falls when nothing gets better."""
     tensorboard: TensorBoardOptions = field(default_factory=TensorBoardOptions)
 
 
@@ -204,15 +226,16 @@ class Package:
     """A package of the model: a wheel, or a name and version for the image's package index."""
 
     wheel: WheelUri | None = None
-    """Address of a wheel; null: `requirement` is given."""
+    """Address of a wheel, `gs://…/own_layers-1.0-py3-none-any.whl`; `null`: `requirement` is given."""
     requirement: PackageVersion | None = None
-    """As `humanize==4.9.0`; null: `wheel` is given."""
+    """Name and version, `humanize==4.9.0`, from the package index that the image's pip is set to; `null`: `wheel` is
+    given.
+    """
     sha256: Annotated[tuple[Sha256, ...], Limits(min_length=1, max_length=100)]
-    """Of the wheel; of a requirement those of the wheels that may be taken."""
+    """SHA-256 of the wheel; of a `requirement` those of the wheels that may be taken."""
     imports: ModuleName | None = None
-    """Module that is imported before a model is loaded, for its TensorFlow operations; null: none.
-
-    The evaluation gets the packages only where one has it.
+    """Module that is imported before a model is loaded, for its TensorFlow operations; `null`: none. The evaluation
+    gets the packages only where one has it.
     """
 
 

@@ -15,10 +15,7 @@ Half = Annotated[float, Field(ge=0, le=0.5)]
 
 
 class Augmentation(Section):
-    """Random changes of the training's images, drawn anew for each image and epoch; each number is the most there is.
-
-    All of them times `strength` times the hyperparameter `augmentation_strength`, at most to their own bounds.
-    """
+    """Random changes of the training's images, drawn anew for each image and epoch; numbers are the most there is."""
 
     flip: Literal["none", "horizontal", "vertical", "both"] = "none"
     """Mirrored: half of the images, in each direction; fewer where the strength is below 1."""
@@ -35,9 +32,10 @@ class Augmentation(Section):
     noise: Half = 0.0
     """Standard deviation of what is added to each value, as a share of the range from black to white."""
     strength: Annotated[float, Field(ge=0, le=10)] = 1.0
-    """What all of them are multiplied by."""
+    """What all of them are multiplied by; each stays within its bound. The hyperparameter `augmentation_strength`
+    multiplies it once more, and can be searched."""
     contact_sheet: bool = True
-    """Whether the run's page shows some training images, each as it is and changed."""
+    """Whether the run's page shows eight training images, each as it is and changed four times."""
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:

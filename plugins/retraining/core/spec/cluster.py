@@ -23,7 +23,9 @@ class Accelerator(Section):
     """Accelerators of one machine, by Vertex AI's name: NVIDIA_TESLA_T4, TPU_V3. A TPU's count is its cores."""
 
     type: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]+$")]
+    """Vertex AI's name: `NVIDIA_TESLA_T4`, `NVIDIA_L4`, `TPU_V3`."""
     count: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512] = 1
+    """In each machine; of a TPU its cores."""
 
     @property
     def is_tpu(self) -> bool:
@@ -32,11 +34,14 @@ class Accelerator(Section):
 
 
 class Replica(Section):
-    """One machine. `tpu_topology` is of the TPU machine types ct5lp and ct6e, for example 2x2."""
+    """One machine."""
 
     machine: MachineType
+    """Of Vertex AI."""
     accelerator: Accelerator | None = None
+    """GPUs or TPU of the machine; the chief's and the workers' must be equal."""
     tpu_topology: Annotated[str, StringConstraints(pattern=r"^\d+x\d+(x\d+)?$")] | None = None
+    """Of the machines `ct5lp-…` and `ct6e-…`: `2x2`, `4x4`."""
 
     @property
     def is_tpu(self) -> bool:
@@ -64,20 +69,30 @@ class Replicas(Replica):
     """Several equal machines."""
 
     count: Annotated[int, Field(ge=0, le=100)]
+    """Machines."""
 
 
 class Cluster(Section):
     """Machines of the training job: a tier by name, or CUSTOM with machines by role."""
 
     tier: Literal["BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM"] = "BASIC"
+    """A size by name (the table below), or `CUSTOM`: machines by role."""
     chief: Replica | None = None
+    """With `CUSTOM`: the machine that leads the job; its state is the job's."""
     workers: Replicas | None = None
+    """With `CUSTOM`: further machines that train."""
     parameter_servers: Replicas | None = None
+    """With `CUSTOM`: machines that hold the variables of asynchronous training."""
     evaluator: Replica | None = None
+    """With `CUSTOM`: a machine that scores checkpoints beside the training."""
     spot: bool = False
+    """Whether on spot machines; after two jobs lost to preemption or stockout the next ones are on demand."""
     disk_gb: Annotated[int, Field(ge=100, le=64000)] = 100
+    """GB of each machine's boot disk."""
     disk_type: Literal["pd-ssd", "pd-standard"] = "pd-ssd"
+    """Of each machine's boot disk."""
     timeout_hours: Annotated[float, Field(gt=0, le=168)] = 6
+    """Hours after which the service ends the job."""
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
@@ -116,8 +131,14 @@ class Runtime(Section):
     """
 
     framework: Annotated[str, StringConstraints(pattern=r"^2\.\d{1,2}$")] | None = None
+    """TensorFlow version (`2.15`) of Vertex AI's pre-built container, with the trainer of `RETRAINING_TRAINER_PACKAGE`.
+    That is its source distribution; GPUs need this or `image`."""
     image: Annotated[str, StringConstraints(max_length=500, pattern=f"^{IMAGE_PATTERN}$")] | None = None
+    """A custom container that obeys the [documents](documents.md); TPUs need it. An architecture that this project's
+    trainer does not know is then left to it, unchecked."""
     models: Literal["saved_model", "own"] = "saved_model"
+    """`own`, with `image`: models of another framework; the image [scores them](trainer-contract.md), a container of
+    its own serves them."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

@@ -21,25 +21,33 @@ _OF_TIME = ("event_time", "days", "label_lag_days", "window_days", "test_days")
 
 
 class DataChecks(Section):
-    """What the examples must satisfy before anything is paid for. Counts are rows, the rest shares in [0, 1].
-
-    `ranges` are closed intervals of numeric features. `max_label_shift` bounds a regression's label: how far a day's
-    mean may be from the median mean of its weekday, in deviations of the label within a day. `max_volume_change` is the
-    share by which a run may have more or fewer rows than the median of the last `volume_runs` runs; `severity`
-    overrides a check's own, by its name.
-    """
+    """What must hold before anything is paid for. Counts are rows, the rest shares in [0, 1]."""
 
     min_rows: Count = 1000
+    """Rows in the window, all splits; of a sample its share of them."""
     max_null_fraction: dict[ColumnName, Fraction] = Field(default_factory=dict)
+    """By feature: largest share of missing values."""
     label_rate: tuple[Fraction, Fraction] = (0.001, 0.999)
+    """Bounds of the label's mean in each split; with several classes the upper one bounds the share of the most
+    frequent class."""
     max_label_shift: Annotated[float, Field(gt=0, le=1000)] | None = 1.0
+    """How far a day's mean label may be from the median of the means of the days of its weekday, of a regression. In
+    deviations of the label within a day; of all days where there are fewer than three of the weekday; `null`: not
+    checked."""
     ranges: dict[ColumnName, tuple[float, float]] = Field(default_factory=dict)
+    """By numeric feature: `[low, high]`, both included."""
     max_age_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
+    """How much older than the window's end the newest example may be; `null`: not checked."""
     max_volume_change: Annotated[float, Field(gt=0, le=1000)] | None = 0.5
+    """Share of rows per day more or less than the median of the last runs; `null`: not checked."""
     volume_runs: Annotated[int, Field(ge=1, le=100)] = 5
+    """With how many of the last runs the rows are compared."""
     on_new_category: Literal["warn", "block", "ignore"] = "warn"
+    """What a category does that the test days have and training lacks."""
     on_vanished_category: Literal["warn", "block", "ignore"] = "warn"
+    """What a category does that the last run's training had and that is gone from the test days."""
     severity: dict[str, Severity] = Field(default_factory=dict)
+    """By check, instead of its own; `quarantine` leaves out the day: [all checks](checks.md)."""
 
     @field_validator("severity")
     @classmethod
@@ -66,55 +74,80 @@ class DataChecks(Section):
 
 
 class Layout(Section):
-    """How examples lie in TFRecords.
-
-    `numeric: vector` packs all numeric features into one list `_numeric`, in the order of the spec, NaN for NULL.
-    With `rows_per_record` above 1 one Example holds so many rows.
-    """
+    """How examples lie in TFRecords."""
 
     numeric: Literal["columns", "vector"] = "columns"
+    """`vector`: all numeric features in one list `_numeric`, in the order of the spec, NaN for NULL; reads several
+    times faster."""
     rows_per_record: Annotated[int, Field(ge=1, le=65536)] = 1
+    """Rows in one Example; above 1 it reads faster still, and cannot hold array columns."""
 
 
 class ExportMachines(Section):
-    """Machines of the export job: `replicas` equal ones share its shards."""
+    """Machines of the export job."""
 
     replicas: Annotated[int, Field(ge=1, le=100)] = 1
+    """Equal machines that share the shards."""
     machine: MachineType = "n1-standard-4"
+    """Of each."""
     spot: bool = False
+    """Whether they are spot machines."""
 
 
 class Data(Section):
-    """Where examples come from. `query` and `golden_query` are paths below include/sql; windows are whole UTC days.
-
-    With `split: hash` examples have no time: all are read, and the test split is a share of the keys. `days` are the
-    first and the last day of data that ended: no clock starts a run of it, and a backfill takes these days. Examples of
-    `files` need no query. `weight` is a column that says how much an example counts, in training and wherever quality
-    is measured.
-    """
+    """Where the examples come from; windows are whole UTC days."""
 
     query: SqlPath | None = None
+    """Path below `include/sql`; needed unless there are `files`: one SELECT, one row per example. It uses
+    `@window_start`, `@window_end` (half-open) and `@as_of`, or is refused; with `split: hash` it has `@as_of` alone,
+    and may leave it out."""
     files: SourceFiles | None = None
+    """[Files in Cloud Storage](data.md#files) as the source: the query reads them as the table `files`. Without a query
+    every row is an example."""
     golden_query: SqlPath | None = None
+    """Path below `include/sql`: a frozen set of examples that every run's models are judged on beside the test days.
+    They never train."""
     key: ColumnName
+    """Identifies an example; decides train or validation, and the shard, for life."""
     weight: ColumnName | None = None
+    """Says [how much an example counts](evaluation.md#weights), as a number from 0 on. In the loss (over the training
+    split's mean weight), in the metrics of epochs and trials, and in all that the evaluation measures. It is no feature
+    and is not asked for when serving."""
     split: Literal["time", "hash"] = "time"
+    """How the test split is found: the newest days, or by hash, for [examples without a
+    time](data.md#examples-without-a-time)."""
     event_time: ColumnName | None = None
+    """TIMESTAMP, DATETIME or DATE whose UTC day is the example's span; needed unless `split` is `hash`."""
     days: Annotated[tuple[date, date] | None, Field(exclude_if=lambda value: value is None)] = None
+    """First and last day of data that ended, such as `[2013-01-01, 2013-12-31]`; `null`: it goes on. No clock starts a
+    run or a monitor of it, and a [backfill](operations.md#backfill) takes these days. `make new-model` writes it for a
+    table without a new row for a month."""
     time_travel: bool = False
+    """Whether the query reads its tables [as they were at `as_of`](data.md#tables-as-they-were)."""
     label_lag_days: Annotated[int, Field(ge=0, le=365)] = 1
+    """Days after the event until the label is known: the window ends so many before `as_of`, at midnight UTC."""
     window_days: Annotated[int, Field(ge=2, le=3650)] = 60
+    """Days of examples."""
     test_days: Annotated[int, Field(ge=1, le=365)] = 7
+    """The newest days of the window: the test split, never trained on in that run."""
     test_percent: Annotated[int, Field(ge=1, le=50)] = 10
+    """With `split: hash`: the share of all examples, chosen by hash of the key, that is the test split."""
     validation_percent: Annotated[int, Field(ge=1, le=50)] = 10
+    """Share of the other examples, chosen by hash of the key, that early stopping watches."""
     sample_percent: SamplePercent = 100.0
+    """Share of the examples that a run reads, chosen by hash of the key: [a sample](data.md#a-sample). Also a Param."""
     rows_per_shard: Annotated[int, Field(ge=1000, le=10**9)] = 100_000
+    """Rows of a TFRecord file, about."""
     shard_mb: Annotated[int, Field(ge=1, le=1024)] = 64
+    """MB of rows in a TFRecord file, at most and about (measured as JSON text)."""
     compression: Literal["GZIP", "NONE"] = "GZIP"
+    """Of the TFRecord files."""
     layout: Layout = Field(default_factory=Layout)
     schema_version: Annotated[int, Field(ge=1, le=10**6)] = 1
+    """Raise it to accept other columns or types of the query than the last run had."""
     export: ExportMachines = Field(default_factory=ExportMachines)
     keep_table_days: Annotated[int, Field(ge=1, le=90)] = 7
+    """Days until the run table expires by itself."""
     checks: DataChecks = Field(default_factory=DataChecks)
 
     @field_validator("query", "golden_query")

@@ -31,12 +31,19 @@ class Container(Section):
     """
 
     image: Annotated[str, StringConstraints(max_length=500, pattern=f"^{IMAGE_PATTERN}$")]
+    """With its registry, by digest or tag, in the Artifact Registry of the region."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    """What it listens on: `AIP_HTTP_PORT`."""
     predict_route: Route | None = None
+    """Path that is asked, with `/` first; required but of a pre-built container."""
     health_route: Route | None = None
+    """Path that answers 200 once it can be asked; required but of a pre-built container."""
     command: tuple[str, ...] = ()
+    """In place of the image's entry point."""
     args: tuple[str, ...] = ()
+    """Its arguments; `$(AIP_HTTP_PORT)`, `$(AIP_STORAGE_URI)` and the like are filled in."""
     environment: dict[VariableName, str] = Field(default_factory=dict)
+    """Its variables; not those that begin with `AIP_`, which Vertex AI sets."""
 
     @staticmethod
     def is_prebuilt(image: str) -> bool:
@@ -56,20 +63,23 @@ class Container(Section):
 
 
 class Canary(Section):
-    """The steps of traffic of a new version, and what must hold at each before the next.
-
-    `percent` rises and ends with 100. At each other step `bake_minutes` are looked at: errors, latency and answers of
-    the new version beside those of the one before in the same minutes. With fewer than `min_requests` the step lasts
-    up to four times as long; then the ramp goes on or stops, as `on_low_traffic` says.
-    """
+    """The steps of traffic of a new version, and what must hold at each before the next."""
 
     percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (1, 10, 50, 100)
+    """Shares of the new version; they rise and end with 100."""
     bake_minutes: Annotated[int, Field(ge=1, le=720)] = 15
+    """Minutes that each share but the last is looked at."""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """Of its requests; more is let pass where the version before errs as often."""
     max_latency_ratio: Annotated[float, Field(ge=1, le=100)] = 1.5
+    """Its 95th percentile to that of the version before."""
     max_answer_shift: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Jensen-Shannon divergence of its answers from those of the version before."""
     min_requests: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    """With fewer at a step it lasts up to four times as long. Latency and answers are not judged against fewer of the
+    version before."""
     on_low_traffic: Literal["continue", "stop"] = "stop"
+    """What then: `stop` gives the traffic back, `continue` goes on without having judged."""
 
     @model_validator(mode="after")
     def _rises_to_all(self) -> Self:
@@ -80,35 +90,46 @@ class Canary(Section):
 
 
 class Deployment(Section):
-    """Where the champion serves, and in what; without `container` in that of RETRAINING_SERVING_IMAGE.
-
-    Without `canary` a version has all traffic once its smoke test has passed. Of `approval` in earlier releases true
-    was `always`, false `never`.
-    """
+    """Where the champion serves, and in what."""
 
     machine: MachineType = "n1-standard-2"
+    """Of the endpoint."""
     accelerator: Accelerator | None = None
-    """Of each machine; only what serves in a container of its own uses it."""
+    """GPUs of each machine of the endpoint. They need a `deployment.container` for GPUs, a machine that takes them and
+    a region that has them."""
     min_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Replicas that are always on."""
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Replicas under load."""
     autoscale_cpu_percent: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Load of the processors that replicas come and go for; null: Vertex AI's own, 60."""
+    """Load of the processors that replicas come and go for between the two; `null`: Vertex AI's own, 60."""
     dedicated_endpoint: bool = False
-    """Whether the endpoint has an address of its own; said once, when it is made."""
+    """Whether the endpoint has [an address of its own](deployment.md#options-of-the-endpoint); cannot be changed once
+    it is made."""
     request_log_sampling: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of the requests that are logged with their answers."""
+    """Share of the requests that are [logged](deployment.md#options-of-the-endpoint) with their answers."""
     key_input: bool = False
-    """Whether the model takes the example's key with a request, and gives it back: labels find their answers by it."""
+    """Whether the model takes [the example's `data.key`](deployment.md#the-key-of-a-request) as one more input and
+    gives it back. It stands beside the answer, so that later labels find it."""
     canary_percent: tuple[Annotated[int, Field(ge=1, le=100)], ...] = (100,)
-    """Of plans of earlier releases; a file that has it is refused (`files.REMOVED`)."""
+    """Of plans of earlier releases; a file that has it is refused: `canary` has the steps."""
     keep_previous_hours: Annotated[int, Field(ge=0, le=720)] = 24
+    """Hours that [the version before](deployment.md#the-version-before) stays deployed without traffic, for a quick way
+    back. `0`: it is undeployed at once."""
     canary: Canary | None = None
+    """[Steps of traffic](deployment.md#the-ramp), and what must hold at each; `null`: 1 % until the smoke test has
+    passed, then all."""
     staging: bool = False
-    """Whether a version is tried on an endpoint `<model>-staging` first, which costs nothing between two tries."""
+    """Whether a version is first tried on [an endpoint `<model>-staging`](deployment.md#an-endpoint-to-try-on). It
+    costs nothing between two tries."""
     approval: ApprovalMode | StrictBool = "never"
+    """When [a person is asked](deployment.md#asking-a-person) before a version is deployed; `first`: while the model
+    has no champion. `true` and `false` of earlier files are `always` and `never`."""
     accept_signature: SignatureDigest | None = None
-    """Digest of the one change of the serving signature that may become champion."""
+    """Digest of the one [change of inputs and outputs](deployment.md#a-changed-signature) that may become champion. The
+    refusal prints it."""
     container: Container | None = None
+    """What serves the model, in place of `RETRAINING_SERVING_IMAGE` ([below](#a-container-of-your-own))."""
 
     @property
     def asks(self) -> ApprovalMode:

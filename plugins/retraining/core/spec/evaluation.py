@@ -15,35 +15,43 @@ CONSTANT_BASELINES = ("mean", "median")
 
 
 class Promote(Section):
-    """When a challenger replaces the champion.
-
-    The lower end of the gain's interval at `confidence` must lie strictly above `min_gain` (negative: that much
-    loss is tolerated). No slice of at least `min_slice_examples` rows may lose more than `max_slice_loss`.
-    """
+    """When a challenger replaces the champion."""
 
     min_gain: Annotated[float, Field(ge=-(10**12), le=10**12)] = 0.0
+    """The lower end of the gain's interval must lie strictly above; negative: that much loss is tolerated."""
     confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    """Of the gain's interval (paired bootstrap of 500 samples)."""
     max_slice_loss: Annotated[float, Field(ge=0, le=10**12)] = 0.03
+    """No slice may surely lose more (at `confidence`, with Holm's correction over all slices). Must be written where
+    the [metric](#metrics) is in the label's unit and there are slices."""
     min_examples: Count = 1000
+    """Test rows needed to judge at all."""
     min_slice_examples: Count = 200
+    """Test rows of a slice: smaller ones are not judged."""
 
 
 class Evaluation(Section):
-    """How a model is judged. The floor is `min_value` where higher is better, `max_value` where lower is.
-
-    `baselines` are further answers that a regression is held against, by name: columns of the query, such as the last
-    value or that of the same hour a week ago. Two columns as one of `slices` are crossed. Rows with one value of
-    `group` are not independent of each other, and are resampled together. A binary answer is a yes from `threshold` on;
-    one that is not a number is chosen on the validation split.
-    """
+    """How a model is judged. The floor is `min_value` where higher is better, `max_value` where lower is."""
 
     metric: Metric = "auc"
+    """One of the [metrics](#metrics) of the label's kind; a regression must name one."""
     min_value: float | None = None
+    """Floor; needed where higher is better."""
     max_value: float | None = None
+    """Ceiling; needed where lower is better."""
     threshold: Threshold | None = None
+    """From which score on a binary answer is a yes; it decides nothing. A number, or how it is [chosen on the
+    validation split](evaluation.md#threshold): `recall>=0.9`, `precision>=0.8`, `max_f1`, or what the two errors cost.
+    Precision, recall, F1 and the confusion there are measured for both models."""
     slices: Annotated[tuple[ColumnName | tuple[ColumnName, ColumnName], ...], Field(max_length=100)] = ()
+    """Features by whose values quality is also measured; two in brackets are crossed: `[carrier, [carrier,
+    origin]]`."""
     group: ColumnName | None = None
+    """Column of the query whose rows with one value belong together, as `tailnum`. They are resampled together, because
+    they are not independent; a row without a value stands for itself."""
     baselines: Annotated[dict[BaselineName, ColumnName], Field(max_length=20)] = Field(default_factory=dict)
+    """Further answers of a regression that need no model, by name: numeric columns of the query. As
+    `same_hour_last_week: departures_last_week`."""
     promote: Promote = Field(default_factory=Promote)
 
     @field_validator("threshold", mode="before")

@@ -36,6 +36,8 @@ class FeaturePattern(Section):
     """Features of the columns that a pattern names, all of one kind with the same options."""
 
     names: Pattern
+    """Instead of `name`, for many columns of one kind: `mean_*`, where `*` stands for any text
+    ([patterns](#patterns-of-features))."""
     feature: Feature = Field(exclude=True)
     """What each of them is; its name is none."""
 

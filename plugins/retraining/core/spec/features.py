@@ -23,42 +23,48 @@ class NumericFeature(Section):
     """A number."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["numeric"]
     normalize: bool = True
     """Subtract the training mean, divide by the training standard deviation."""
     missing: Literal["mean", "zero"] = "mean"
-    """What stands in for NULL; a second column says that it was missing."""
+    """What stands in for NULL: the training split's mean, or 0; a second column says that it was missing."""
 
 
 class CategoricalFeature(Section):
     """A category. The 1000 most frequent training values get an embedding each, all others share one."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["categorical"]
     embedding_dim: EmbeddingDim | None = None
-    """Width of the embedding; null: min(50, round(1.6 * values ** 0.56))."""
+    """Width of the embedding; `null`: min(50, round(1.6 * values ** 0.56))."""
 
 
 class ImageFeature(Section):
-    """A PNG or JPEG, resized once at export; 1 channel is grey, 3 are RGB.
-
-    It stands in a BYTES column; with `objects` the column is a STRING with the address of an object that holds it.
-    """
+    """A PNG or JPEG, resized once at export. It stands in a BYTES column, or in an object."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["image"]
     height: Size
+    """Pixels to which the export resizes."""
     width: Size
+    """Pixels to which the export resizes."""
     channels: Literal[1, 3] = 3
+    """1: grey, 3: RGB."""
     encoding: Literal["raw", "png", "jpeg"] = "raw"
+    """How it is stored: `raw` is bytes of pixels."""
     objects: ObjectsFolder | None = None
-    """Folder below which the objects lie: it is listed by each run."""
+    """Folder `gs://bucket/folder/`; the column then has the addresses of [objects](data.md#images-as-objects) in it. It
+    is listed by each run."""
 
 
 class SequenceFeature(Section):
     """An ARRAY of numbers or categories."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["sequence"]
     of: Literal["numeric", "categorical"]
     """What its elements are."""
@@ -69,7 +75,7 @@ class SequenceFeature(Section):
     normalize: bool = True
     """Of numbers: by mean and deviation of the elements."""
     embedding_dim: EmbeddingDim | None = None
-    """Of categories; null: chosen by the number of values."""
+    """Width of the embedding, of categories; `null`: by the number of values."""
 
     @model_validator(mode="after")
     def _embeds_categories(self) -> Self:
@@ -82,6 +88,7 @@ class TextFeature(Section):
     """A text as it stands, for architectures that bring a module that reads texts."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["text"]
 
 
@@ -91,18 +98,21 @@ Feature = Annotated[
 
 
 class BinaryLabel(Section):
-    """What is predicted: 0 or 1."""
+    """0 or 1."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["binary"]
 
 
 class MulticlassLabel(Section):
-    """What is predicted: one of `classes` whole numbers from 0."""
+    """One of `classes` whole numbers from 0."""
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["multiclass"]
     classes: Annotated[int, Field(ge=2, le=100_000)]
+    """How many classes."""
 
 
 Loss = Literal["mse", "mae", "huber", "poisson", "quantile"]
@@ -111,7 +121,7 @@ MEDIAN = 0.5
 
 
 class RegressionLabel(Section):
-    """What is predicted: a number.
+    """A number.
 
     Training sees it by its mean and deviation over the training split, after `transform`; answers, scores and metrics
     are in the label's own unit. `huber` changes from squares to absolute values at one such deviation. `poisson` is for
@@ -119,12 +129,15 @@ class RegressionLabel(Section):
     """
 
     name: ColumnName
+    """Column of the query."""
     kind: Literal["regression"]
     loss: Loss = "mse"
+    """What training minimises; `poisson` is of counts."""
     transform: Literal["none", "log1p"] = "none"
     """What the label goes through before training, and back after the model: `log1p` is ln(1 + label)."""
     quantiles: Annotated[tuple[Quantile, ...], Field(max_length=99)] = ()
-    """Of loss quantile: what the model answers with, rising; the median among them is the answer that is judged."""
+    """Of loss `quantile`: what the model answers with, two or more, rising; the median 0.5 among them is the answer
+    that is judged."""
     min: float | None = None
     """The least label that is right."""
     max: float | None = None
@@ -183,24 +196,24 @@ Weight = Annotated[float, Field(gt=0, le=1000)]
 
 
 class AuxiliaryBinaryLabel(BinaryLabel):
-    """Trained beside the label: 0, 1 or NULL."""
+    """0, 1 or NULL."""
 
     weight: Weight = 1.0
-    """Its loss times this is added to the label's."""
+    """Its loss times this is added to the label's, whose own weight is 1."""
 
 
 class AuxiliaryMulticlassLabel(MulticlassLabel):
-    """Trained beside the label: one of `classes` whole numbers from 0, or NULL."""
+    """One of `classes` whole numbers from 0, or NULL."""
 
     weight: Weight = 1.0
-    """Its loss times this is added to the label's."""
+    """Its loss times this is added to the label's, whose own weight is 1."""
 
 
 class AuxiliaryRegressionLabel(RegressionLabel):
-    """Trained beside the label: a number, or NULL."""
+    """A number, or NULL."""
 
     weight: Weight = 1.0
-    """Its loss times this is added to the label's."""
+    """Its loss times this is added to the label's, whose own weight is 1."""
 
 
 AuxiliaryLabel = Annotated[

@@ -38,39 +38,52 @@ ServiceAccount = Annotated[str, StringConstraints(max_length=254, pattern=f"^{EM
 
 
 class ModelSpec(Section):
-    """What to train, from what, how to judge, deploy and watch it.
-
-    `schedule` is a cron expression in UTC; null: only by hand or by the monitor. `budget_usd` is what a run's jobs may
-    cost at list prices when each runs until its timeout.
-    """
+    """What to train, from what, how to judge, deploy and watch it."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+    """The file's name, and that of the DAGs, the Vertex AI model and the folder in the bucket. Lower case, digits and
+    `_`, but not at the end; none of the bucket's own folders (`gcloud`, `gsutil`, `jobs`, `leases`, `maintenance`,
+    `notifications`, `packages`, `wakes`)."""
     description: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+    """What Airflow shows."""
     owner: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "retraining"
+    """Airflow's owner of the tasks."""
     licence: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    """For the model's card, such as Apache-2.0."""
+    """Licence of the model, such as `Apache-2.0`, for its [card](deployment.md#the-model-card)."""
     tags: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...], Field(max_length=50)
     ] = ()
+    """Further tags of the DAGs."""
     schedule: Cron | None = None
+    """Any that Airflow takes, UTC; `null`: only by hand, by the monitor, or as a backfill."""
     triggers: Triggers = Field(default_factory=Triggers)
+    """[What else starts a run](monitoring.md#triggers), beside the schedule, a person and the monitor."""
     budget_usd: Annotated[float, Field(gt=0, le=10**9)] | None = None
+    """A run whose jobs may cost more at list prices, one attempt of each until its timeout and on demand, is refused by
+    `plan`. So is one that needs something without a list price, by its name; the Param `over_budget` lets one run pass.
+    `null`: nothing is refused, an [unknown price](operations.md#costs) is *unknown*."""
     service_account: Annotated[ServiceAccount | None, Field(exclude_if=lambda value: value is None)] = None
-    """Whom the model's jobs run as, instead of RETRAINING_SERVICE_ACCOUNT: it may write below `jobs/<name>/` alone."""
+    """Whom the model's jobs run as, so that it may write [below its own folder
+    alone](security.md#one-model-must-not-own-another). `null`: `RETRAINING_SERVICE_ACCOUNT`. A run's key does not
+    depend on it."""
     data: Data
     entries: Annotated[tuple[FeatureEntry, ...], Field(alias="features", min_length=1, max_length=MAX_FEATURES)]
+    """In the order of the model's signature."""
     label: Label
+    """What is predicted."""
     auxiliary_labels: Annotated[tuple[AuxiliaryLabel, ...], Field(max_length=20)] = ()
-    """Trained beside the label and answered beside it; the label alone decides."""
+    """[Trained and answered beside the label](#auxiliary-labels), which alone decides."""
     training: Training
     tuning: Tuning | None = None
+    """Search for hyperparameters; `null`: none, and no task `tune`."""
     evaluation: Evaluation
     deployment: Deployment = Field(default_factory=Deployment)
     monitoring: Monitoring = Field(default_factory=Monitoring)
     scoring: Scoring | None = None
     report: RunPage = Field(default_factory=RunPage)
+    """What [the run's page](evaluation.md#what-the-page-shows) shows of single examples."""
     notify: Annotated[Notify, Field(exclude=True)] = Field(default_factory=Notify)
-    """Of the file alone: no document keeps whom it names, and no run is another one for it."""
+    """Who is told of what. Of the file alone: no document keeps it, and no run is another one for it."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 

@@ -17,11 +17,12 @@ ConnectionId = Annotated[str, StringConstraints(pattern=f"^{CONNECTION_PATTERN}$
 
 
 class Notify(Section):
-    """Who is told what of this model. Left out, `owners` and `channels` are the environment's; an empty list is nobody.
-
-    The key is `events`, for `on` is a truth value in YAML.
-    """
+    """Who is told what of this model. The key is `events`, for `on` is a truth value in YAML."""
 
     owners: Annotated[tuple[Email, ...], Field(max_length=20)] | None = None
+    """E-mail addresses, of which each gets a mail of its own. `null`: those of `RETRAINING_NOTIFY_OWNERS`, `[]`:
+    nobody."""
     channels: Annotated[tuple[ConnectionId, ...], Field(max_length=10)] | None = None
+    """Ids of Airflow connections of webhooks; `null`: those of `RETRAINING_NOTIFY_CHANNELS`, `[]`: none."""
     events: tuple[Event, ...] = EVENTS
+    """What they are told."""

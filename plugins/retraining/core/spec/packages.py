@@ -32,16 +32,15 @@ class Package(Section):
     """A package of the model: a wheel, or a name and version for the image's package index."""
 
     wheel: WheelUri | None = None
-    """Address of a wheel; null: `requirement` is given."""
+    """Address of a wheel, `gs://…/own_layers-1.0-py3-none-any.whl`; `null`: `requirement` is given."""
     requirement: PackageVersion | None = None
-    """As `humanize==4.9.0`; null: `wheel` is given."""
+    """Name and version, `humanize==4.9.0`, from the package index that the image's pip is set to; `null`: `wheel` is
+    given."""
     sha256: Annotated[tuple[FileDigest, ...], Field(min_length=1, max_length=100)]
-    """Of the wheel; of a requirement those of the wheels that may be taken."""
+    """SHA-256 of the wheel; of a `requirement` those of the wheels that may be taken."""
     imports: ModuleName | None = None
-    """Module that is imported before a model is loaded, for its TensorFlow operations; null: none.
-
-    The evaluation gets the packages only where one has it.
-    """
+    """Module that is imported before a model is loaded, for its TensorFlow operations; `null`: none. The evaluation
+    gets the packages only where one has it."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

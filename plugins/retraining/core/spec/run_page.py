@@ -6,6 +6,8 @@ from retraining.core.spec.section import Section
 
 
 class RunPage(Section):
-    """What the page shows of single examples: their keys; with `show_rows` their features' values too."""
+    """What the run's page shows of single examples."""
 
     show_rows: bool = False
+    """The features' values of the 20 largest errors, on the page and in `evaluation.json`; `false`: their keys
+    alone."""

@@ -31,24 +31,37 @@ Place = Annotated[str, StringConstraints(max_length=1024, pattern=PLACE_PATTERN)
 
 
 class Scoring(Section):
-    """What `score__<model>` scores, by which version, and the table that its answers go to.
-
-    JSON lines of `files` are scored into files below a folder.
-    """
+    """What `score__<model>` scores in bulk, by which version, and where its answers go."""
 
     schedule: Cron | None = None
+    """Of `score__<model>`, UTC; `null`: only by hand."""
     query: Annotated[str, StringConstraints(pattern=SQL_PATTERN)] | None = None
+    """Path below `include/sql`: one SELECT with the key and the features of each row; it may use `@as_of`."""
     table: Table | None = None
+    """Instead of a query."""
     files: Annotated[str, StringConstraints(max_length=1024, pattern=FILES_PATTERN)] | None = None
+    """Instead of query or table: [JSON lines](deployment.md#lines-of-files) as plain text, `gs://` with one `*` at
+    most."""
     destination: Annotated[str, StringConstraints(max_length=1024, pattern=DESTINATION_PATTERN)]
+    """Table of the answers; made where there is none, refused where it holds anything else. Of files a folder,
+    `gs://bucket/folder`."""
     allow_sources: tuple[Place, ...] = ()
+    """What else [a run's form may name](deployment.md#what-a-form-may-name) as `table` or `files`. Datasets (`dataset`,
+    `project.dataset`) and folders (`gs://bucket/folder/`)."""
     allow_destinations: tuple[Place, ...] = ()
+    """What else a run's form may name as `destination`."""
     partition: bool = True
+    """Whether only the day of the run's `as_of` is replaced; `false`: the whole table."""
     version: Annotated[str, StringConstraints(pattern=VERSION_PATTERN)] = "champion"
+    """Alias or id of the version that scores."""
     machine: MachineType = "n1-standard-4"
+    """Of the job: a type that endpoints take."""
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1
+    """Machines of the job."""
     batch_size: Annotated[int, Field(ge=1, le=10_000)] = 64
+    """Rows that the model is sent at once."""
     timeout_hours: Annotated[float, Field(ge=0.1, le=168)] = 6
+    """Hours after which the job is given up and cancelled."""
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:

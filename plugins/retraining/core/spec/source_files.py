@@ -33,7 +33,10 @@ class FileColumn(Section):
     """A column of the files, and the BigQuery type that it is loaded as."""
 
     name: ColumnName
+    """As in the files."""
     type: ColumnType
+    """BigQuery's: `STRING`, `BYTES`, `INT64`, `FLOAT64`, `NUMERIC`, `BIGNUMERIC`, `BOOL`, `DATE`, `DATETIME`, `TIME`,
+    `TIMESTAMP`. In JSON and Parquet also `ARRAY<…>` of one."""
 
 
 def _listed(value: object) -> object:
@@ -41,16 +44,18 @@ def _listed(value: object) -> object:
 
 
 class SourceFiles(Section):
-    """Files that BigQuery loads into a table of this run, which the query calls `files`.
-
-    `columns` are the files' own; of CSV files in the order of the header line, which each file has.
-    """
+    """Files that BigQuery loads into a table of this run, which the query calls `files`."""
 
     uris: Annotated[tuple[FileUri, ...], BeforeValidator(_listed), Field(min_length=1, max_length=1000)]
+    """`gs://` address or list of them, each with one `*` at most, which also stands for slashes."""
     format: FileFormat
+    """Of all files; `json` is lines of it, each may be compressed by gzip."""
     columns: Annotated[tuple[FileColumn, ...], Field(min_length=1, max_length=MAX_COLUMNS)]
+    """The files' columns; of CSV files in the order of the header line, which each file must have."""
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
+    """The one character between the values of a CSV file."""
     null_text: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
+    """What stands for NULL in a CSV file, such as `NA`; `null`: an empty field without quotes."""
 
     @field_validator("format", mode="before")
     @classmethod

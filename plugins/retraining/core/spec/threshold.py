@@ -20,10 +20,12 @@ RuleName = Literal["recall", "precision", "max_f1"]
 
 
 class ErrorCosts(Section):
-    """What a wrong yes and a missed one cost: the threshold has the least cost over the validation split."""
+    """What the two errors cost: the threshold has the least cost over the validation split."""
 
     false_positive: Cost
+    """What a wrong yes costs."""
     false_negative: Cost
+    """What a missed yes costs."""
 
 
 Threshold = Annotated[float, Field(gt=0, lt=1)] | RuleText | ErrorCosts

@@ -23,30 +23,37 @@ AccumulateSteps = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class Checkpoint(Section):
-    """When a checkpoint is written inside an epoch, beside the one at its end; null: not by that."""
+    """When a checkpoint is written inside an epoch; one at each epoch's end is always written."""
 
     every_steps: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """Steps after which one is written; `null`: not by steps."""
     every_seconds: Annotated[float, Field(gt=0, le=10**6)] | None = 300.0
+    """Seconds after which one is written; `null`: not by time."""
 
 
 class ReduceRate(Section):
     """The learning rate times `factor` after `patience` epochs without a better validation loss."""
 
     patience: Annotated[int, Field(ge=1, le=1000)]
+    """Epochs without a better validation loss before that."""
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """What the learning rate is multiplied by."""
 
 
 class TensorBoardOptions(Section):
     """What TensorBoard gets beside each epoch's numbers: weights as histograms, a profile of some steps."""
 
     histograms: bool = False
+    """The weights after each epoch."""
     profile: bool = False
+    """A profile of the first steps."""
 
 
 class Callbacks(Section):
     """What happens beside the steps."""
 
     reduce_lr: ReduceRate | None = None
+    """The learning rate falls when nothing gets better."""
     tensorboard: TensorBoardOptions = Field(default_factory=TensorBoardOptions)
 
 
@@ -55,31 +62,56 @@ HyperparameterValue = Scalar | tuple[Scalar, ...]
 
 
 class Training(Section):
-    """What is trained and how. `batch_size` is per replica; `strategy` distributes it (auto: by the cluster)."""
+    """What is trained and how."""
 
     model: Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9_]*$")]
+    """[Architecture](models.md): `dense`, `wide_deep`, `deep_cross`. With images `cnn`, `transfer`, `module`; with
+    texts `module`; with sequences `lstm`, `gru`, `conv1d`, `transformer`."""
     epochs: Annotated[int, Field(ge=1, le=10000)] = 5
+    """Epochs, at most."""
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 512
+    """Examples per step and replica."""
     hyperparameters: dict[ColumnName, HyperparameterValue] = Field(default_factory=dict)
+    """By name; an unknown one ends the training job with the list of known ones."""
     early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] = 2
+    """Epochs without a better validation loss before training ends; `0`: never."""
     input: InputSource = "tfrecord"
+    """[What training reads](data.md#what-a-training-reads): `csv`: the export writes CSV instead; `bigquery`: the run
+    table itself."""
     reader: TableReader = "storage_read"
+    """Of `input: bigquery`; [`tensorflow_io`](data.md#tensorflow-io) needs a `runtime.image` that has it."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
+    """Of weights, shuffling, dropout and the bootstrap."""
     strategy: Strategy = "auto"
+    """How training is distributed: `auto` by the cluster, `mirrored` over several GPUs of one machine. `multi_worker`:
+    several machines in lockstep; `parameter_server`: asynchronous."""
     loop: Loop = "fit"
+    """Who takes the steps: Keras's `fit`, or the trainer's own loop."""
     precision: Precision = "float32"
+    """In which layers compute: `mixed_float16` is for GPUs, `mixed_bfloat16` for TPUs, newer CPUs and GPUs."""
     sharding: Sharding = "auto"
+    """Of several workers, what each reads: all `examples`, of which it takes its rows of every batch, or its share of
+    the `files`. With `examples` the batches are those of one machine; `auto`: `files` above 20 million rows."""
     scale_learning_rate: bool = True
+    """Whether the learning rate is multiplied by the number of replicas in lockstep."""
     warmup_fraction: WarmupFraction | None = None
+    """Share of all steps in which the learning rate rises to its full height. `null`: 0.05 with several replicas in
+    lockstep, else 0."""
     clip_norm: ClipNorm | None = None
+    """Longest gradient over all variables; `null`: as it is."""
     accumulate_steps: AccumulateSteps = 1
+    """With loop `custom`: parts of `batch_size` rows whose gradients make one step."""
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     callbacks: Callbacks = Field(default_factory=Callbacks)
     augmentation: Augmentation | None = None
+    """Random [changes of the training's images](#augmentation); each number is the most there is."""
     export_lite: tuple[LiteForm, ...] = ()
+    """[TF Lite](models.md#tf-lite) models to be made of the trained one."""
     packages: Annotated[tuple[Package, ...], Field(max_length=100)] = ()
+    """The model's own Python [packages](#packages), installed when a job begins."""
     cluster: Cluster = Field(default_factory=Cluster)
     runtime: Runtime = Field(default_factory=Runtime)
+    """What the training job runs in; empty: this project's image."""
 
     @field_validator("export_lite")
     @classmethod

@@ -20,7 +20,9 @@ class SourceAsset(Section):
     """
 
     name: AssetName | None = None
+    """As the DAG that updates the asset has it; `null`: as `uri`."""
     uri: AssetUri | None = None
+    """As the DAG that updates the asset has it; `null`: as `name`. One of the two is needed."""
 
     @model_validator(mode="after")
     def _is_named(self) -> Self:
@@ -38,27 +40,32 @@ class DatedTable(Section):
     """A table of the source, and the column with the time of its rows."""
 
     name: Table
+    """A table or view."""
     time: ColumnName
+    """Column with the rows' time: TIMESTAMP, DATETIME or DATE; best the one by which the table is partitioned."""
 
 
 class NewDay(Section):
-    """Tables whose complete new day starts a retraining, as `monitor__<model>` finds them.
-
-    A day is looked for from `after_hours` on after the midnight from which a run may use it, and is complete when every
-    table has at least `min_share` of the median rows of the seven days before.
-    """
+    """Tables whose complete new day starts a retraining, as `monitor__<model>` finds them."""
 
     tables: Annotated[tuple[DatedTable, ...], Field(min_length=1, max_length=10)]
+    """Tables that must all have the day."""
     after_hours: Annotated[float, Field(ge=0, le=168)] = 1
+    """Hours after the midnight from which a run may use the day (`data.label_lag_days`); no look before that."""
     min_share: Fraction = 0.5
+    """A day is complete with this share of the median rows of the seven days before."""
     max_gb: Annotated[float, Field(gt=0, le=10_000)] = 1
+    """Gigabytes: a count that would read more is not made."""
 
 
 class Triggers(Section):
     """What starts a retraining beside the schedule, a person and the monitor's signals."""
 
     assets: Annotated[tuple[SourceAsset, ...], Field(max_length=20)] = ()
+    """Assets of Airflow that DAGs of the source update: an event of any of them starts a run."""
     new_day: NewDay | None = None
+    """Whether the source has a [complete new day](monitoring.md#new-data), which starts a run once: the monitor looks.
+    Not with `split: hash`, nor with `monitoring.schedule: null`."""
 
     @field_validator("assets")
     @classmethod

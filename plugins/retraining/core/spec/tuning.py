@@ -45,19 +45,28 @@ class Condition(Section):
     """A parameter exists only in trials in which another one, categorical or discrete, has one of the values."""
 
     parameter: HyperparameterName
+    """The other one, of kind `categorical` or `discrete`."""
     values: Annotated[tuple[float | str, ...], Field(min_length=1)]
+    """Those of its values with which this parameter exists."""
 
 
 class TuningParameter(Section):
     """One searched hyperparameter: bounds for double and integer, values for categorical and discrete."""
 
     name: HyperparameterName
+    """A hyperparameter that stands in `training.hyperparameters`."""
     kind: Literal["double", "integer", "categorical", "discrete"]
+    """Bounds belong to `double` and `integer`, values to `categorical` and `discrete`."""
     min: float | None = None
+    """Least value, of `double` and `integer`."""
     max: float | None = None
+    """Greatest value, of `double` and `integer`."""
     scale: Literal["linear", "log", "reverse_log"] = "linear"
+    """How values are spread between the bounds."""
     values: Annotated[tuple[float | str, ...], Field(max_length=1000)] = ()
+    """All values, of `categorical` and `discrete`."""
     when: Condition | None = None
+    """Only in trials in which another parameter has one of some values."""
 
     @model_validator(mode="after")
     def _coherent(self) -> Self:
@@ -87,25 +96,36 @@ class TuningParameter(Section):
 
 
 class Tuning(Section):
-    """When hyperparameters are searched, with how many trials, over what.
-
-    `goal` follows from `metric`, where our trainer reports it; one that is given must be the metric's own.
-    `search`: `auto` by age and the champion's quality, `always` in each run, `never`. `recall` of the trials repeat the
-    best ones of earlier studies. `spot`: trials on spot machines, whatever the final training uses.
-    """
+    """When hyperparameters are searched, with how many trials, over what."""
 
     search: Search = "auto"
+    """`auto`: by age and the champion's quality. The Param `tune` decides for one run."""
     every_days: Annotated[int, Field(ge=1, le=3650)] = 7
+    """Days: a study this old is followed by another."""
     max_trials: Trials = 12
+    """Trials of a study."""
     parallel_trials: Trials = 3
+    """Trials at a time."""
     recall: Annotated[int, Field(ge=0, le=20)] = 3
+    """How many of the trials repeat the best ones of earlier studies, so that a night starts from what is known."""
     max_failed_trials: Trials = 3
+    """How many failed trials of the search fail the study; repeated ones may all fail."""
     metric: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")] = "val_auc"
+    """By which trials are compared, on the validation split: `val_loss`, or `val_<metric>` of each that
+    `evaluation.metric` can be. Of classes `val_loss` is the `log_loss`; of an auxiliary label they are
+    `val_<name>_<metric>`; `loss` is the training's, all labels together. An image of your own
+    (`training.runtime.image`) may report others."""
     goal: Goal = "maximize"
+    """Follows from the metric: `minimize` for losses, `mae` and `rmse`, else `maximize`; another is refused. Required
+    for a metric of your own image."""
     algorithm: Literal["bayesian", "grid", "random"] = "bayesian"
+    """How Vizier chooses the trials."""
     early_stopping: Literal["none", "median", "decay"] = "median"
+    """How Vizier ends trials that lag behind."""
     spot: bool = True
+    """Whether trials are on spot machines, whatever the final training uses."""
     parameters: Annotated[tuple[TuningParameter, ...], Field(min_length=1, max_length=100)]
+    """Hyperparameters that are searched."""
 
     @model_validator(mode="before")
     @classmethod
