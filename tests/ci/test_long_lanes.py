@@ -1,4 +1,4 @@
-"""`make test-long`: a failure in one environment hides nothing of the other, and is told."""
+"""`make test-long`: a lane that fails hides nothing of another one, and is told."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def environments(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("airflow", "trainer"), [(0, 0), (1, 0), (0, 1), (1, 1)], ids=["none", "first", "second", "both"]
 )
-def test_both_lanes_run_and_a_failure_of_either_is_the_target_s(environments: Path, airflow: int, trainer: int) -> None:
-    """Each of them is asked for its long tests, and the trainer's belong to its own Python alone."""
+def test_all_lanes_run_and_a_failure_of_any_is_the_target_s(environments: Path, airflow: int, trainer: int) -> None:
+    """Each is asked for its long tests once, in any order, and the trainer's belong to its own Python alone."""
     done = subprocess.run(
         ["make", "--silent", "test-long", f"VENV={environments}", f"UV={environments}/uv"],
         cwd=ROOT,
@@ -40,8 +40,10 @@ def test_both_lanes_run_and_a_failure_of_either_is_the_target_s(environments: Pa
         check=False,
         timeout=60,
     )
-    assert done.stdout.splitlines() == [
-        "airflow -m pytest -m long -s --ignore tests/trainer",
+    assert sorted(done.stdout.splitlines()) == [
+        "airflow -m pytest -m long -s --ignore tests/trainer --ignore tests/e2e --ignore tests/dev/containers",
+        "airflow -m pytest -m long -s tests/dev/containers",
+        "airflow -m pytest -m long -s tests/e2e",
         "trainer -m pytest -m long tests/trainer",
     ], done.stderr
     assert (done.returncode != 0) == bool(airflow or trainer)

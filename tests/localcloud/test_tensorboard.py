@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.ports import free_port
 
-REPOSITORY = Path(__file__).resolve().parents[4]
+REPOSITORY = Path(__file__).resolve().parents[2]
 KEYS = ("20131119t030000z-0a1b2c3d4e5f", "20131120t030000z-0a1b2c3d4e5f")
 _WRITE = """
 import sys

@@ -21,7 +21,7 @@ from google.cloud import bigquery, storage
 from tests.support.contracts import EXAMPLES
 from tests.support.job_log import messages
 
-REPOSITORY_PATH = Path(__file__).resolve().parents[4]
+REPOSITORY_PATH = Path(__file__).resolve().parents[3]
 TRAINER_PYTHON = REPOSITORY_PATH / ".venv" / "trainer" / "bin" / "python"
 EXAMPLE_PATH = EXAMPLES / "export_request__two_new_spans.json"
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
