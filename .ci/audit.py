@@ -38,7 +38,9 @@ LOCKS = (
     "packages/bench/requirements-tfx.txt",
     "dev/tfdv/requirements.txt",
     "packages/localcloud/clients/requirements.txt",
+    "packages/localcloud/clients/dbt.txt",
     "packages/localcloud/clients/gsutil.txt",
+    "packages/localcloud/clients/tables.txt",
     "dev/containers/requirements.txt",
     "dev/containers/airflow-requirements.txt",
 )
