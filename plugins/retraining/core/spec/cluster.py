@@ -39,9 +39,9 @@ class Replica(Section):
     machine: MachineType
     """Of Vertex AI."""
     accelerator: Accelerator | None = None
-    """GPUs or TPU of the machine; the chief's and the workers' must be equal."""
+    """GPUs or TPU of the machine; the chief's and the workers' must be equal, parameter servers have none."""
     tpu_topology: Annotated[str, StringConstraints(pattern=r"^\d+x\d+(x\d+)?$")] | None = None
-    """Of the machines `ct5lp-…` and `ct6e-…`: `2x2`, `4x4`."""
+    """Of the machines `ct5lp-…` and `ct6e-…`, which only the chief may be: `2x2`, `4x4`."""
 
     @property
     def is_tpu(self) -> bool:
