@@ -29,7 +29,7 @@ for uri in sys.argv[1:]:
 @pytest.mark.timeout(180)
 def test_several_runs_by_one_command(local_cloud) -> None:
     """What make would run, run: each run under its key, with its numbers."""
-    folder = f"gs://{local_cloud.bucket}/boards/runs"
+    folder = f"gs://{local_cloud.bucket}/jobs/boards/runs"
     environ = {name: value for name, value in {**os.environ, **local_cloud.env}.items() if value}
     trainer = REPOSITORY / ".venv/trainer/bin/python"
     uris = [f"{folder}/{key}/training/logs/train" for key in KEYS]

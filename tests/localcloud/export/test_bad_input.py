@@ -86,7 +86,7 @@ class TestSource:
         """The table was changed since: the span is not what its fingerprint says."""
         job.request["spans"][1]["parts"][0]["rows"] += 1
         ended = job.run()
-        assert_named(ended, CANNOT_HELP, job.request["table"], DAYS[1], "new run")
+        assert_named(ended, CANNOT_HELP, job.request["table"], DAYS[1], "Trigger the DAG again")
         assert job.manifest() is None
         assert not [name for name in job.names("span.json") if name.startswith(DAYS[1])]
 
