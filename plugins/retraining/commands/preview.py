@@ -18,9 +18,9 @@ from retraining.core.report.preview import describe_preview
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
 from retraining.hooks.ports import CloudPort
-from retraining.operators.data.checks import read_history
+from retraining.operators.data.earlier_runs import read_history
 from retraining.operators.data.run_table import RunTable, query_columns
-from retraining.operators.planning.run_plan import require_possible
+from retraining.operators.planning.possible_runs import require_possible
 
 
 def make_plan(spec: ModelSpec, as_of: str, cloud: CloudPort, include: Path) -> Plan:

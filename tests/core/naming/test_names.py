@@ -64,6 +64,7 @@ def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
         "name": "n",
         "schema_hash": "0",
         "as_of": AS_OF,
+        "due": AS_OF,
         "dag_run_id": "r",
         "dag_run": "l",
         "table": "p.d.t",

@@ -6,7 +6,7 @@ import pytest
 
 from retraining.core.documents import Checks, Plan, Snapshot, Statistics
 from retraining.core.naming import storage
-from retraining.operators.data.checks import read_history
+from retraining.operators.data.earlier_runs import read_history
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.bucket import FakeBucket
 

@@ -23,6 +23,12 @@ def run_type(dag_run: Any) -> str:
     return str(getattr(dag_run.run_type, "value", dag_run.run_type))
 
 
+def job_attempt(context: Context) -> str:
+    """Return what tells a wanted repetition of a query (another run, a cleared task) from a retry."""
+    ti = context["ti"]
+    return f"{ti.dag_id}|{ti.run_id}|{ti.max_tries}"
+
+
 def asset_events(context: Context) -> list[AssetEvent]:
     """Return the asset events that a run takes up: those that started it, and those that came while it waited.
 

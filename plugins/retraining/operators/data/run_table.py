@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from airflow.sdk import Context
-
 from retraining.core.checks import quarantine
 from retraining.core.data import frozen_set, image_objects, snapshot, source_files, statistics
 from retraining.core.data.columns import own_columns, schema_hash, top_columns
@@ -24,12 +22,6 @@ from retraining.core.spec.source_files import SourceFiles
 from retraining.core.untyped import Row
 from retraining.hooks.ports import CloudPort, WarehousePort
 from retraining.hooks.source_files import list_files, look
-
-
-def job_attempt(context: Context) -> str:
-    """Return what tells a wanted repetition of a query (another run, a cleared task) from a retry."""
-    ti = context["ti"]
-    return f"{ti.dag_id}|{ti.run_id}|{ti.max_tries}"
 
 
 def query_columns(warehouse: WarehousePort, spec: ModelSpec, sql: str) -> list[str]:

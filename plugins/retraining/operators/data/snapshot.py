@@ -9,7 +9,8 @@ from retraining.core.documents import Manifest, Plan, Snapshot
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
-from retraining.operators.data.run_table import RunTable, job_attempt
+from retraining.operators.airflow.dag_run import job_attempt
+from retraining.operators.data.run_table import RunTable
 from retraining.operators.record.leases import renew_lease
 
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from airflow.sdk import Context
 
 from retraining.core.catalog.capabilities import addresses, load_capabilities, require_trainable
-from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
 from retraining.core.catalog.cost import load_prices
-from retraining.core.catalog.hardware import load_hardware, require_machines
-from retraining.core.catalog.trainers import require_trainer
-from retraining.core.data.image_objects import folders_to_list
 from retraining.core.documents import Plan
-from retraining.core.naming.addresses import ObjectAddress
-from retraining.core.planning import locations, pauses, plan, windows
+from retraining.core.planning import pauses, plan, windows
 from retraining.core.planning.params import overrides, require_known
 from retraining.core.planning.triggers import AssetEvent, mode_of
 from retraining.core.promotion import deployments
 from retraining.core.settings import include_path
 from retraining.core.spec import files
-from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -31,68 +24,12 @@ from retraining.operators.airflow.failures import forget_unplanned
 from retraining.operators.airflow.links import ReportLink, RunDocumentsLink, push_link, shown_address
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data.run_table import query_columns
+from retraining.operators.planning.possible_runs import require_possible
 from retraining.operators.record.leases import renew_lease
-from retraining.operators.record.ownership import require_nobodys_bucket, require_own_bucket, require_own_model
+from retraining.operators.record.ownership import require_own_bucket
 from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record
 from retraining.operators.record.ways_back import gone_back_since
-
-
-def require_possible(cloud: CloudPort, planned: Plan, include: Path) -> list[str]:
-    """Refuse a run that could not be done: by its trainer, machines, containers, endpoint or places.
-
-    Nothing is written.
-
-    Returns:
-        Warnings, of what is only unwise.
-
-    Raises:
-        RetrainingError: It cannot be done; says why.
-    """
-    require_nobodys_bucket(cloud)
-    require_trainable(planned.spec, load_capabilities(), f"{planned.model} with the columns of its query")
-    require_trainer(planned.spec, include, f"{planned.model} with this run's Params")
-    require_machines(planned.spec, load_hardware(include), planned.region, planned.machines)
-    containers, day = load_containers(include), planned.as_of.date()
-    require_training_container(planned.spec, containers, day)
-    require_serving_container(planned.spec, planned.serving_image, containers, day)
-    _require_deployable(cloud, planned)
-    return list(_location_warnings(cloud, planned.spec))
-
-
-def _require_deployable(cloud: CloudPort, planned: Plan) -> None:
-    """Refuse a run that could not register or deploy what it would pay for.
-
-    Raises:
-        SettingsError: The model or its endpoint is another's.
-        ContractError: The endpoint there is of the other kind than the spec says.
-    """
-    require_own_model(cloud, planned.model, staging=planned.spec.deployment.staging)
-    if deployments.may_deploy(planned) and (endpoint := cloud.endpoints.get(planned.model)):
-        deployments.require_kind(planned, endpoint.name, dedicated=endpoint.dedicated)
-
-
-def _location_warnings(cloud: CloudPort, spec: ModelSpec) -> Iterator[str]:
-    """Yield what is wrong with where buckets and dataset are, as far as the account may know.
-
-    Raises:
-        SettingsError: No statement could be run where the dataset is, or none could load the files.
-    """
-    settings, files = cloud.settings, spec.data.files
-    for name in sorted({ObjectAddress.parse(uri).bucket for uri in files.uris} if files else ()):
-        if found := cloud.artifacts.bucket_locations(name):
-            locations.require_source_bucket(name, found, settings.region)
-    for name in sorted({ObjectAddress.parse(folder).bucket for folder in folders_to_list(spec)}):
-        found = cloud.artifacts.bucket_locations(name)
-        if found and (warning := locations.bucket_warning(name, found, settings.region, of_images=True)):
-            yield warning
-    for name in dict.fromkeys((settings.bucket, settings.results_bucket)):
-        found = cloud.artifacts.bucket_locations(name)
-        if found and (warning := locations.bucket_warning(name, found, settings.region)):
-            yield warning
-    dataset = cloud.warehouse.dataset_location(settings.dataset)
-    if dataset and (warning := locations.dataset_warning(settings.dataset, dataset, settings.region)):
-        yield warning
 
 
 class PlanRunOperator(CloudOperator):
