@@ -197,7 +197,7 @@ EXAMPLES: Mapping[str, Any] = {
     "data.checks.ranges": {"distance": [0, 10]},
     "data.checks.max_age_hours": 1,
     "data.checks.max_volume_change": 9,
-    "data.checks.volume_runs": of(2, read_by="operators/data/checks.py"),
+    "data.checks.volume_runs": of(2, read_by="operators/data/earlier_runs.py"),
     "data.checks.on_new_category": "block",
     "data.checks.on_vanished_category": "block",
     "data.checks.severity": of({"min_rows": "warn"}, {"data.checks.min_rows": 5000}),
