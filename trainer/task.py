@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from trainer.cluster.preemption import end_with_the_job, start_again
 from trainer.cluster.replica import find_replica, uses_servers
@@ -260,5 +261,18 @@ def _overridden(request: TrainRequest, job_dir: str | None, hyperparameters: Map
     return dataclasses.replace(request, training=dataclasses.replace(request.training, hyperparameters=merged))
 
 
+def _end_process(code: int) -> NoReturn:
+    """End, whatever threads of libraries still do: one of some hundred exports stood still in the interpreter's end.
+
+    TensorFlow needs that end, as there replicas wait for each other.
+    """
+    if "tensorflow" in sys.modules:
+        sys.exit(code)
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _end_process(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ from demo.bundle import change_spec, copy_bundle
 from demo.dag_run import MODEL
 from demo.system import LaptopSystem
 from tests.support.ports import free_port
+
+_STATES: list[Path] = []  # of the local clouds that this process started
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +45,7 @@ def running_laptop(base: Path, dags_path: Path) -> Iterator[LaptopSystem]:
         environment_path=Path(sys.prefix),  # the newest Airflow's, or the oldest's
     )
     before = dict(os.environ)
+    _share_authority(system.state_path)
     try:
         system.start()
         yield system
@@ -49,6 +53,15 @@ def running_laptop(base: Path, dags_path: Path) -> Iterator[LaptopSystem]:
         system.stop()
         os.environ.clear()
         os.environ.update(before)
+
+
+def _share_authority(state_path: Path) -> None:
+    """Give a local cloud the authority of this process's first one: gRPC reads its roots once per process."""
+    if _STATES:
+        state_path.mkdir(parents=True)
+        for name in ("authority.key", "authority.pem"):
+            shutil.copy(_STATES[0] / name, state_path)
+    _STATES.append(state_path)
 
 
 def make_bundle(path: Path, **deployment: str) -> Path:

@@ -39,6 +39,17 @@ def sha256(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+def test_the_process_ends_also_where_a_thread_of_a_library_does_not(tmp_path: Path) -> None:
+    """Nobody pays for a machine whose work is done; the last line is written all the same."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(1e6,)).start()\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = run_task("export", "--request", str(tmp_path / "none.json"), PYTHONPATH=path)
+    assert done.returncode == 2
+    assert "none.json" in done.stderr.splitlines()[-1]
+
+
 def test_train_and_evaluate_from_the_command_line(exported, tmp_path: Path) -> None:
     request = exported.write("train_cli.json", exported.train_json(out="unused"))
     job = ("train", "--request", request, "--job-dir", str(tmp_path / "job"))

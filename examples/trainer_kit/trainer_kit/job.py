@@ -86,15 +86,24 @@ def main(framework: Framework) -> int:
 
 
 def end_on_sigterm() -> None:
-    """End with 143 at SIGTERM, also in the middle of compiled code, and where this is process 1 of a container."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    """End with 143 at SIGTERM, also in the middle of compiled code, and where this is process 1 of a container.
+
+    The kernel drops a signal of process 1 that any thread would take by default, so one must be caught: a blocked one
+    goes to the threads that libraries started at their import. A handler of Python waits for the compiled code, the
+    file descriptor of `set_wakeup_fd` does not.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
 
     def wait() -> None:
-        signal.sigwait({signal.SIGTERM})
+        while signal.SIGTERM not in os.read(reader, 1):
+            pass
         say("ERROR", "SIGTERM: the machine is taken away; started again, the job begins anew")
         os._exit(143)
 
     threading.Thread(target=wait, daemon=True).start()
+    signal.set_wakeup_fd(writer)
+    signal.signal(signal.SIGTERM, lambda *_: None)
 
 
 def say(severity: str, message: str) -> None:

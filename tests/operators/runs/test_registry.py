@@ -28,7 +28,7 @@ def test_a_night_without_an_input_is_stopped_until_the_spec_accepts_that(
     """The champion keeps its place; with the digest of the refusal the gate lets the same change pass."""
     local_cloud.seed()
     include = copy_include(tmp_path)
-    path = copy_example("smallest", include)
+    path = copy_example("smallest", include, "late_inputs")
     monkeypatch.setattr(run_plan, "include_path", lambda: include)
     text = path.read_text(encoding="utf-8").replace("min_value: 0.55", "min_value: 0.55, slices: [carrier]")
 

@@ -20,7 +20,7 @@ from retraining.operators.planning import run_plan
 from retraining.operators.scoring import scoring_plan
 from tests.support.airflow_release import AirflowFailException
 from tests.support.scenes.asked_endpoint import predict, retire
-from tests.support.scenes.examples import copy_example, copy_include
+from tests.support.scenes.examples import copy_example, copy_include, rename_model
 from tests.support.scenes.whole_run import run_night, run_scoring
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -38,10 +38,10 @@ def scored_spec(name: str, include: Path, bucket: str) -> ModelSpec:
         (include / "sql").symlink_to(include_path() / "sql")
     else:
         path = copy_example("smallest" if name == "keyed" else name, include)
+    path = rename_model(path, f"scored_{name}")
     values = yaml.safe_load(path.read_text())
     if name == "keyed":
-        values["name"], values["deployment"] = name, values.get("deployment", {}) | {"key_input": True}
-        path = path.rename(path.with_name(f"{name}.yaml"))
+        values["deployment"] = values.get("deployment", {}) | {"key_input": True}
     values["scoring"] = {
         "table": f"retraining.{name}_unseen",
         "destination": f"retraining.{name}_scores",

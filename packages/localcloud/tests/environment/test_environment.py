@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 from localcloud.environment.variables import client_environment, merged_environment, render_exports
 
@@ -63,3 +64,17 @@ def test_a_shells_python_path_stays_behind_ours():
         script = f"set -u; {line}; echo $PYTHONPATH"
         shown = subprocess.run(["sh", "-c", script], env=before, text=True, capture_output=True, check=True)
         assert shown.stdout == f"{after}\n"
+
+
+def test_a_state_for_reading_only_will_do(local_cloud, tmp_path):
+    """Containers have it so: what gsutil reads then lies elsewhere."""
+    state = tmp_path / "state"
+    state.mkdir()
+    for path in Path(local_cloud.state_path).iterdir():
+        (state / path.name).symlink_to(path)
+    (state / "gcloud").unlink()
+    (state / "gcloud").symlink_to("/proc/self/attr")  # where nobody, not even root, may make a file
+    values = client_environment(state, gateway_host="localcloud")
+    text = Path(values["BOTO_CONFIG"]).read_text()
+    assert "proxy = localcloud" in text
+    assert f"ca_certificates_file = {state}/authority.pem" in text

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shlex
+import tempfile
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -132,7 +133,20 @@ def _command_line_tools(state: State, settings: Settings, account: str, gateway:
 
 
 def _write_boto(state: State, settings: Settings, account: str, gateway: str) -> Path:
-    """Write what gsutil reads, which takes neither the variables nor the key that Google's other clients take."""
+    """Write what gsutil reads, which takes neither the variables nor the key that Google's other clients take.
+
+    A container that has the state for reading only gets the file in a folder of its own.
+    """
+    digest = hashlib.sha256(f"{account} {gateway}".encode()).hexdigest()[:16]
+    path = state.directory("gcloud") / f"boto-{digest}"
+    try:
+        return _write_whole(path, _render_boto(state, settings, account, gateway, path.parent))
+    except OSError:
+        path = Path(tempfile.mkdtemp(prefix="localcloud-gcloud-")) / path.name
+        return _write_whole(path, _render_boto(state, settings, account, gateway, path.parent))
+
+
+def _render_boto(state: State, settings: Settings, account: str, gateway: str, folder: Path) -> str:
     address = urlsplit(gateway)
     sections: dict[str, dict[str, object]] = {
         "Credentials": {"gs_service_key_file": str(Accounts(state).key_path(account))},
@@ -145,17 +159,19 @@ def _write_boto(state: State, settings: Settings, account: str, gateway: str) ->
         },
         "GSUtil": {
             "default_project_id": settings.project,
-            "state_dir": str(state.directory("gcloud") / "gsutil"),
+            "state_dir": str(folder / "gsutil"),
             "software_update_check_period": 0,
         },
     }
     lines = []
     for section, values in sections.items():
         lines += [f"[{section}]", *(f"{name} = {value}" for name, value in values.items()), ""]
-    digest = hashlib.sha256(f"{account} {gateway}".encode()).hexdigest()[:16]
-    path = state.directory("gcloud") / f"boto-{digest}"
+    return "\n".join(lines)
+
+
+def _write_whole(path: Path, text: str) -> Path:
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")  # several jobs may start at once
-    temporary.write_text("\n".join(lines))
+    temporary.write_text(text)
     temporary.replace(path)
     return path
 
