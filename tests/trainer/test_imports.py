@@ -28,7 +28,7 @@ def test_the_command_line_is_read_before_anything_large_is_imported() -> None:
     """A bad request is refused at once, and shards are fetched while TensorFlow is imported."""
     found = say("""
         import sys, trainer.task
-        large = {"tensorflow", "tf_keras", "keras", "numpy", "pyarrow", "pandas", "google.cloud"}
+        large = {"tensorflow", "tf_keras", "keras", "numpy", "pyarrow", "pandas", "pydantic", "google.cloud"}
         print(sorted(large & set(sys.modules)))
     """)
     assert found == "[]\n"
