@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
-from retraining.core.documents.monitoring import SignalKind
+from retraining.core.signal_kinds import SIGNAL_KINDS
 from retraining.core.spec.model import ModelSpec
 from tests.support.consequences import CHANGE
 from tests.support.small_model import spec_values
@@ -395,7 +395,7 @@ EXAMPLES: Mapping[str, Any] = {
     "monitoring.cooldown_hours": 72,
     "monitoring.policy.windows.exceeded": 1,
     "monitoring.policy.windows.of": 5,
-    **{f"monitoring.policy.actions.{kind}": "none" for kind in get_args(SignalKind)},
+    **{f"monitoring.policy.actions.{kind}": "none" for kind in SIGNAL_KINDS},
     "monitoring.policy.max_retrainings_per_week": 1,
     "monitoring.policy.quiet_hours.start": of(
         "20:00", {"monitoring.policy.quiet_hours": {"start": "22:00", "end": "06:00"}}

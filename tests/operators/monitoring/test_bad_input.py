@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
@@ -13,11 +13,11 @@ from google.api_core.exceptions import PermissionDenied
 
 from retraining.core.data.sql import Query
 from retraining.core.documents import KINDS, Ledger, ModelOverview, Signals
-from retraining.core.documents.monitoring import SignalKind
 from retraining.core.monitoring.policy import ORDERS
 from retraining.core.monitoring.signals import Answered
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
+from retraining.core.signal_kinds import SIGNAL_KINDS
 from retraining.operators.monitoring import decision, measurement
 from retraining.operators.monitoring.decision import DecideRetrainingOperator
 from retraining.operators.monitoring.measurement import MeasureSignalsOperator
@@ -257,7 +257,7 @@ def limited(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         "monitoring.max_source_age_hours": 36,
         "monitoring.cooldown_hours": 0,
         "monitoring.policy.windows": {"exceeded": exceeded, "of": of},
-        "monitoring.policy.actions": dict.fromkeys(get_args(SignalKind), "retrain"),
+        "monitoring.policy.actions": dict.fromkeys(SIGNAL_KINDS, "retrain"),
     }
     for module in (measurement, decision):
         monkeypatch.setattr(module, "load_spec", lambda model: load(model).with_overrides(limits))

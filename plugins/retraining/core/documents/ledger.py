@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Text, Uri, UtcTime, Value
-from retraining.core.documents.monitoring import DriftChampion, NamedState, Signal, SignalKind
+from retraining.core.documents.monitoring import DriftChampion, NamedState, Signal
+from retraining.core.signal_kinds import SignalKind
 from retraining.core.spec.monitoring import Action, Clock
 from retraining.core.untyped import JsonObject
 

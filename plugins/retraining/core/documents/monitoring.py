@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Text, Uri, UtcTime, Value
+from retraining.core.signal_kinds import SignalKind
 
 
 class DriftChampion(Value):
@@ -42,20 +43,6 @@ class Drift(Document):
     features: tuple[FeatureDrift, ...]
 
 
-SignalKind = Literal[
-    "traffic",
-    "errors",
-    "latency",
-    "source",
-    "age",
-    "skew",
-    "drift",
-    "prediction_drift",
-    "performance",
-    "estimate",
-    "multivariate",
-]
-"""What is watched: skew is against the champion's training data, drift against earlier requests."""
 SignalState = Literal["ok", "exceeded", "not_judged"]
 NamedState = Literal[
     "no_traffic",

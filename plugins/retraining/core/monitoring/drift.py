@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, SplitStatistics
-from retraining.core.documents.monitoring import NamedState, Signal, SignalKind
+from retraining.core.documents.monitoring import NamedState, Signal
 from retraining.core.monitoring.distributions import (
     UNSEEN,
     AnswerBaseline,
@@ -25,6 +25,7 @@ from retraining.core.monitoring.distributions import (
 )
 from retraining.core.monitoring.request_log import GIANT_SHARE, LoggedWindow, RequestLog
 from retraining.core.monitoring.signals import not_judged
+from retraining.core.signal_kinds import SignalKind
 from retraining.core.spec.model import ModelSpec
 
 EARLIER = "earlier"

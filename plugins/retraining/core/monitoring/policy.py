@@ -23,9 +23,10 @@ from retraining.core.documents.ledger import (
     QuietHours,
     Severity,
 )
-from retraining.core.documents.monitoring import NamedState, Signal, SignalKind, Signals
+from retraining.core.documents.monitoring import NamedState, Signal, Signals
 from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.naming.run_keys import RunKey
+from retraining.core.signal_kinds import SIGNAL_KINDS
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import Action
 
@@ -33,18 +34,6 @@ ORDERS: tuple[Action, ...] = ("retrain", "tune", "rollback")
 """Outcomes that start something."""
 MAX_SHOWN_CAUSES = 5
 _STRENGTH: dict[Action, int] = {action: strength for strength, action in enumerate(get_args(Action))}
-_OF_THE_CHAMPION: tuple[SignalKind, ...] = (
-    "errors",
-    "latency",
-    "skew",
-    "prediction_drift",
-    "performance",
-    "estimate",
-    "multivariate",
-)
-"""Kinds that say something about the version that serves: windows of another one do not count."""
-_AT_ONCE: tuple[SignalKind, ...] = ("age", "multivariate")
-"""Kinds of which one window says it: they do not come and go by chance, or are not looked at in every window."""
 _ACTION_TEXTS: dict[Action, str] = {
     "none": "Nothing",
     "warn": "Warning",
@@ -89,7 +78,7 @@ def policy_of(spec: ModelSpec) -> LedgerPolicy:
     return LedgerPolicy(
         windows_exceeded=policy.windows.exceeded,
         windows_of=policy.windows.of,
-        actions={kind: getattr(policy.actions, kind) for kind in get_args(SignalKind)},
+        actions={kind: getattr(policy.actions, kind) for kind in SIGNAL_KINDS},
         min_requests=monitoring.min_requests,
         cooldown_hours=monitoring.cooldown_hours,
         max_retrainings_per_week=policy.max_retrainings_per_week,
@@ -173,10 +162,10 @@ def _candidate(signal: Signal, policy: LedgerPolicy, facts: LedgerFacts, rows: S
     if signal.because is not None and _STRENGTH[action] > _STRENGTH["warn"]:
         action = "warn"  # its input was wrong: never by itself a reason to act
     earlier = rows[-(policy.windows_of - 1) :] if policy.windows_of > 1 else []
-    if signal.kind in _OF_THE_CHAMPION:
+    if SIGNAL_KINDS[signal.kind].of_champion:
         earlier = [row for row in earlier if row.facts is not None and row.facts.champion == facts.champion]
     windows = 1 + sum(cause_of(signal) in row.causes for row in earlier)
-    wanted = 1 if signal.kind in _AT_ONCE else policy.windows_exceeded
+    wanted = 1 if SIGNAL_KINDS[signal.kind].at_once else policy.windows_exceeded
     return _Candidate(signal=signal, action=action, windows=windows, wanted=wanted)
 
 

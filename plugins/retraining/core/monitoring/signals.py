@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from retraining.core.documents.monitoring import NamedState, Signal, SignalKind
+from retraining.core.documents.monitoring import NamedState, Signal
 from retraining.core.monitoring.distributions import Z95
 from retraining.core.naming.bigquery import full_table
+from retraining.core.signal_kinds import SignalKind
 from retraining.core.spec.model import ModelSpec
 
 

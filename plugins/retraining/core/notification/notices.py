@@ -15,6 +15,7 @@ from retraining.core import errors
 from retraining.core.documents import Decision, Deployment, Failure, Ledger, Plan, RampGate, Rollback, Signal
 from retraining.core.naming import pages, storage
 from retraining.core.naming.vertex import ResourceName
+from retraining.core.signal_kinds import SIGNAL_KINDS
 from retraining.core.spec.notify import Event
 
 ANCHOR = "who-is-told"
@@ -27,20 +28,7 @@ KINDS = {
 """What each class of error means."""
 
 
-SIGNALS = {
-    "skew": "skew of the requests against the training data",
-    "drift": "drift of the requests",
-    "prediction_drift": "drift of the answers",
-    "performance": "a lower score once labels came",
-    "estimate": "a lower score expected",
-    "errors": "too many errors",
-    "latency": "too high latency",
-    "traffic": "unusual traffic",
-    "source": "a source that is too old",
-    "age": "a champion that is too old",
-    "multivariate": "drift of the requests as a whole",
-}
-"""Kinds of signals in words."""
+_SIGNALS: Mapping[str, str] = {kind: signal.message for kind, signal in SIGNAL_KINDS.items()}
 HELD_BACK = ("hysteresis", "cooldown", "quiet_hours", "paused")
 """Why a signal is not acted on for now; it is told when it is."""
 
@@ -297,7 +285,7 @@ def is_over(row: Ledger) -> bool:
 def signal_of(cause: str) -> str:
     """Return a cause, `kind:subject`, in words; of a part of the examples (`carrier=UA`) the column alone."""
     kind, _, subject = cause.partition(":")
-    what = SIGNALS.get(kind, kind.replace("_", " "))
+    what = _SIGNALS.get(kind, kind.replace("_", " "))
     column, value, _ = subject.partition("=")
     return f"{what} ({column}{', for some of its values' if value else ''})" if subject else what
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from retraining.core.documents.plan import Trigger, TriggerEvent
+from retraining.core.signal_kinds import SIGNAL_KINDS
 
 _BY = {
     "manual": "by hand",
@@ -12,18 +13,8 @@ _BY = {
     "backfill": "by a backfill",
     "asset": "by an asset event",
 }
-_CAUSES = {
-    "skew": "requests unlike the training data",
-    "drift": "requests unlike those before",
-    "prediction_drift": "answers unlike those before",
-    "multivariate": "requests that a classifier tells from the training data",
-    "performance": "worse answers, now that their labels are known",
-    "estimate": "worse answers, as estimated before their labels are known",
-    "age": "the age of the model that serves",
-    "errors": "errors of the endpoint",
-    "latency": "slow answers of the endpoint",
-    "traffic": "the number of requests",
-    "source": "the state of the source",
+_CAUSES: dict[str, str] = {
+    **{kind: signal.cause for kind, signal in SIGNAL_KINDS.items()},
     "new_data": "new data in {subject}",
     "asset": "an update of the asset {subject}",
 }

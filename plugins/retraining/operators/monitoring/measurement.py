@@ -17,7 +17,7 @@ from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Parameter, Query, midnight
 from retraining.core.documents import DriftChampion, Signal, Signals
 from retraining.core.documents.document import format_time
-from retraining.core.documents.monitoring import NamedState, SignalKind
+from retraining.core.documents.monitoring import NamedState
 from retraining.core.errors import DataError, RetrainingError
 from retraining.core.monitoring.distributions import AnswerBaseline, answer_baselines
 from retraining.core.monitoring.drift import Obstacle, judge_log, judge_nothing, judge_shifts
@@ -49,6 +49,7 @@ from retraining.core.naming.run_keys import RunKey
 from retraining.core.planning import windows
 from retraining.core.planning.params import require_known
 from retraining.core.settings import include_path
+from retraining.core.signal_kinds import SignalKind
 from retraining.core.spec.files import load_labels_query, load_query
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import without_semicolon

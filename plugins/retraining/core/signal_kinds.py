@@ -1,0 +1,76 @@
+"""The kinds of signals that the monitor watches, each with what policy, messages and pages need of it.
+
+A kind is its row here, its action in `core/spec/monitoring.py` (`Actions`), and the function that judges it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+SignalKind = Literal[
+    "traffic",
+    "errors",
+    "latency",
+    "source",
+    "age",
+    "skew",
+    "drift",
+    "prediction_drift",
+    "performance",
+    "estimate",
+    "multivariate",
+]
+"""What is watched: skew is against the champion's training data, drift against earlier requests."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindOfSignal:
+    """What a kind of signal stands for.
+
+    Attributes:
+        message: What a message calls it when it is exceeded.
+        cause: What a page says a run was started by.
+        of_champion: It says something about the version that serves: windows of another one do not count.
+        at_once: One window says it: it does not come and go by chance, or is not looked at in every window.
+    """
+
+    message: str
+    cause: str
+    of_champion: bool = False
+    at_once: bool = False
+
+
+SIGNAL_KINDS: Mapping[SignalKind, KindOfSignal] = {
+    "traffic": KindOfSignal(message="unusual traffic", cause="the number of requests"),
+    "errors": KindOfSignal(message="too many errors", cause="errors of the endpoint", of_champion=True),
+    "latency": KindOfSignal(message="too high latency", cause="slow answers of the endpoint", of_champion=True),
+    "source": KindOfSignal(message="a source that is too old", cause="the state of the source"),
+    "age": KindOfSignal(message="a champion that is too old", cause="the age of the model that serves", at_once=True),
+    "skew": KindOfSignal(
+        message="skew of the requests against the training data",
+        cause="requests unlike the training data",
+        of_champion=True,
+    ),
+    "drift": KindOfSignal(message="drift of the requests", cause="requests unlike those before"),
+    "prediction_drift": KindOfSignal(
+        message="drift of the answers", cause="answers unlike those before", of_champion=True
+    ),
+    "performance": KindOfSignal(
+        message="a lower score once labels came",
+        cause="worse answers, now that their labels are known",
+        of_champion=True,
+    ),
+    "estimate": KindOfSignal(
+        message="a lower score expected",
+        cause="worse answers, as estimated before their labels are known",
+        of_champion=True,
+    ),
+    "multivariate": KindOfSignal(
+        message="drift of the requests as a whole",
+        cause="requests that a classifier tells from the training data",
+        of_champion=True,
+        at_once=True,
+    ),
+}
