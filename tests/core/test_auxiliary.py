@@ -14,6 +14,7 @@ from retraining.core.jobs.requests import evaluation_job, training_job
 from retraining.core.promotion import smoke_tests
 from tests.support.number_model import SCHEMA as HOURLY_SCHEMA
 from tests.support.number_model import make_hourly, rows, taken
+from tests.support.refusals import refuses
 from tests.support.small_model import fact, make_plan
 
 DELAY = {"name": "delay", "kind": "regression", "loss": "huber", "transform": "log1p", "weight": 0.2}
@@ -48,7 +49,7 @@ def test_one_that_cannot_be_is_refused_by_name(label, words: str) -> None:
 
 
 def test_the_same_twice_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="auxiliary_labels names 'gate' twice"):
+    with pytest.raises(ValueError, match="'gate' twice"):
         make_plan_with(GATE, GATE)
 
 
@@ -96,7 +97,7 @@ def test_nulls_are_counted_and_are_a_finding_where_the_spec_says_so() -> None:
     _, told = judge(make_plan_with(DELAY, GATE, checks={"severity": {"auxiliary_nulls": "warn"}}))
     named = [item for item in told.findings if item.check == "auxiliary_nulls"]
     assert len(named) == 6
-    assert named[0].words == "10 examples of train have no delay: they add nothing to its loss"
+    assert named[0].words.startswith("10 examples of train")
 
 
 def test_wrong_values_and_none_at_all_block() -> None:
@@ -104,7 +105,7 @@ def test_wrong_values_and_none_at_all_block() -> None:
     blocked = [item for item in wrong.findings if item.check == "label_range" and item.feature == "gate"]
     assert blocked[0].severity == "block"
     assert blocked[0].expected == "whole numbers from 0 to 2"
-    assert "or set auxiliary_labels.classes" in blocked[0].words
+    assert "auxiliary_labels.classes" in blocked[0].words
     _, none = judge(make_plan_with(DELAY, GATE), nulls=60)
     assert [item.feature for item in none.findings if item.check == "auxiliary_all_null"] == ["delay", "gate"]
     assert not none.passed
@@ -116,7 +117,7 @@ def test_a_column_of_another_type_or_none_is_refused_by_name() -> None:
     found = statistics.build_statistics(plan, snapshot, counted())
     (misfit,) = [item for item in dataset.check_data(plan, snapshot, found).findings if item.feature == "gate"]
     assert misfit.check == "types"
-    with pytest.raises(DataError, match=r"no column 'delay'.*the auxiliary label is not among the query's columns"):
+    with refuses(DataError, found="'delay'", way_out="auxiliary label"):
         taken(plan, HOURLY_SCHEMA)
 
 

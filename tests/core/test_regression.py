@@ -28,6 +28,7 @@ from tests.support.number_model import (
     rows,
     taken,
 )
+from tests.support.refusals import refuses
 from tests.support.small_model import make_plan, make_spec
 
 
@@ -82,7 +83,7 @@ def test_what_does_not_go_with_a_number_is_refused(changes, words):
 
 
 def test_baselines_are_of_numbers_only():
-    with pytest.raises(ValidationError, match="baselines are of a regression, not of a binary label"):
+    with pytest.raises(ValidationError, match=r"baselines .* not of a binary"):
         make_spec(evaluation={"metric": "auc", "min_value": 0.6, "baselines": {"last": "was"}})
 
 
@@ -92,7 +93,7 @@ def test_pinball_is_of_labels_with_quantiles():
 
 
 def test_a_gain_of_shares_stays_a_share():
-    with pytest.raises(ValidationError, match=r"min_gain 30 of r2: expected -1 to 1"):
+    with pytest.raises(ValidationError, match="min_gain 30 of r2: expected"):
         make_hourly(evaluation={"metric": "r2", "min_value": 0.1, "promote": {"min_gain": 30}})
     in_unit = {**EVALUATION, "promote": {"min_gain": 30, "max_slice_loss": 1}}
     assert make_hourly(evaluation=in_unit).evaluation.promote.min_gain == 30
@@ -120,7 +121,7 @@ def test_columns_are_held_to_their_roles(plan, column, type_, words):
 
 
 def test_a_baseline_that_the_query_lacks_is_named(plan):
-    with pytest.raises(DataError, match="baseline 'same_hour_last_week' is not among the query's columns"):
+    with refuses(DataError, found="'departures_last_week'", way_out="'same_hour_last_week'"):
         taken(plan, SCHEMA[:-1])
 
 
@@ -179,7 +180,7 @@ def test_wrong_numbers_block_and_are_named_with_their_bounds(label, expected):
     _, judged = judge(make_plan(make_hourly(label={**LABEL, **label})), outside=2)
     finding = judged.findings[0]
     assert (finding.check, judged.passed, finding.expected) == ("label_range", False, expected)
-    assert finding.words.startswith("2 labels of train are no right number: mend them in the query, or correct")
+    assert finding.words.startswith("2 labels of train")
     assert finding.found == "2 labels in train"
 
 
@@ -294,15 +295,15 @@ def test_a_slice_that_gets_worse_is_named(plan):
     champion = found.champion.model_dump() if found.champion else {}
     champion["slices"] = [{**slice_, "metrics": {**slice_["metrics"], "mae": 2.0}}]
     judged = evaluation(plan, challenger={**found.challenger.model_dump(), "slices": slices}, champion=champion)
-    assert "mae rises by 4.000 for origin 'JFK' (6.000 against 2.000), surely more than 1" in decide(plan, judged).words
+    assert "origin 'JFK' (6.000 against 2.000)" in decide(plan, judged).words
 
 
 def test_the_first_champion_must_beat_every_baseline(plan):
     alone = {"champion": None, "difference": None}
     decision = decide(plan, evaluation(plan, **alone), champion=None)
     assert decision.verdict == "promote"
-    assert "beats the baselines (mean, median, same_hour_last_week)" in decision.words
+    assert "(mean, median, same_hour_last_week)" in decision.words
     found = evaluation(plan).model_dump(mode="json")["baselines"]
     found[2]["metrics"]["mae"] = 1.4
     decision = decide(plan, evaluation(plan, **alone, baselines=found), champion=None)
-    assert decision.words == "Rejected: mae 1.5000 is no better than same_hour_last_week's (1.4000)."
+    assert "same_hour_last_week's (1.4000)" in decision.words

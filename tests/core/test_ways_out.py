@@ -23,6 +23,7 @@ from retraining.core.jobs import requests
 from retraining.core.planning import windows
 from retraining.core.spec import files, model, sql_file
 from retraining.core.spec.yaml_file import read_spec_text
+from tests.support.refusals import refuses
 from tests.support.small_model import SPEC_YAML, make_plan, make_spec
 
 INCLUDE = settings.include_path()
@@ -173,7 +174,7 @@ def test_every_finding_is_named_at_once_and_corrected_they_load(tmp_path: Path) 
         load(wrong, tmp_path)
     said = str(refused.value)
     assert "Did you mean 'schedule'?" in said
-    assert "Did you mean 'window_days'?" in said
+    assert "'window_days'?" in said
     assert load(SPEC_YAML, tmp_path)
 
 
@@ -184,7 +185,7 @@ def test_days_without_rows_mean_another_window(small_plan) -> None:
     def take(rows: Any) -> object:
         return snapshot.build_snapshot(small_plan, SCHEMA, rows, {}, 0)
 
-    with pytest.raises(RetrainingError, match=r"at as_of and at data\.window_days"):
+    with refuses(RetrainingError, way_out=("as_of", "data.window_days")):
         take([])
     assert take(fingerprint_rows("2013-11-10"))
 
@@ -195,7 +196,7 @@ def test_an_empty_frozen_set_is_corrected_in_its_query() -> None:
         make_spec(data={**make_spec().data.model_dump(mode="json"), "golden_query": "late/golden.sql"}),
         frozen_set_sql="SELECT 1",
     )
-    with pytest.raises(RetrainingError, match="Correct the query, and drop the empty table"):
+    with refuses(RetrainingError, way_out="drop the empty table"):
         frozen_set.build_frozen_set(plan, [{"row_count": 0}])
     corrected = {"row_count": 3, "bit_xor": "1", "hash_sum": "2", "shards": 1}
     assert frozen_set.build_frozen_set(plan, [corrected]).rows == 3

@@ -7,6 +7,7 @@ import pytest
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SettingsError, SpecError
 from tests.support.hyperparameter_rows import ROWS
+from tests.support.refusals import refuses
 from tests.support.small_model import make_spec
 
 KNOWN = load_capabilities()
@@ -77,7 +78,7 @@ def test_features_that_an_architecture_cannot_read_are_named():
     words = r"'dense' does not read images, and 'photo' is one.*Set training.model to cnn or module or transfer"
     with pytest.raises(SpecError, match=words):
         require(**OTHER, features=[IMAGE], training={"model": "dense"})
-    with pytest.raises(SpecError, match=r"does not read sequences.*Change the features"):
+    with refuses(SpecError, found="sequences", way_out="Change the features"):
         require(**OTHER, features=[IMAGE, STEPS], training={"model": "cnn"})
 
 
@@ -108,14 +109,14 @@ def test_an_own_image_may_have_architectures_of_its_own():
 
 
 def test_the_place_is_the_callers():
-    with pytest.raises(SpecError, match=r"this run's Params, training.hyperparameters.dropout"):
+    with refuses(SpecError, where="Params, training.hyperparameters.dropout"):
         require_trainable(
             make_spec(training={"model": "dense", "hyperparameters": {"dropout": 9}}), KNOWN, "this run's Params"
         )
 
 
 def test_without_the_file_nothing_is_guessed(tmp_path):
-    with pytest.raises(SettingsError, match=r"what the trainer can train.*make bundle"):
+    with refuses(SettingsError, way_out="make bundle"):
         load_capabilities(tmp_path)
     (tmp_path / "contracts").mkdir()
     (tmp_path / "contracts" / "capabilities.json").write_text("{}", encoding="utf-8")

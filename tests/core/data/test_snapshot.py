@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from retraining.core import documents
 from retraining.core.data import snapshot
 from retraining.core.errors import DataError
+from tests.support.refusals import refuses
 from tests.support.small_model import SCHEMA, SQL, fingerprint_rows, make_plan, make_snapshot, make_spec
 
 
@@ -71,7 +71,7 @@ def test_a_changed_old_span_is_exported_again_and_named(small_plan):
     was = f"other content than stored: {old.spans[0].fingerprint[:8]} (99 rows)"
     assert found.spans[0].because == f"changed: {was}"
     assert found.explain[0] == f"2013-11-10: changed, 100 rows, because {was}"
-    assert found.explain[1] == "2013-11-16: reused, 100 rows, because same fingerprint as stored"
+    assert found.explain[1].startswith("2013-11-16: reused, 100 rows")
 
 
 def test_what_no_span_holds_is_said(small_plan):
@@ -101,13 +101,13 @@ def test_a_snapshot_survives_storage(small_plan):
 
 
 def test_an_empty_window_is_said_with_its_days(small_plan):
-    with pytest.raises(DataError, match=r"no example between 2013-11-09 and 2013-11-19 \(exclusive\)"):
+    with refuses(DataError, found="2013-11-09 and 2013-11-19 (exclusive)"):
         make_snapshot(small_plan, fingerprint_rows=[])
 
 
 def test_a_feature_the_query_does_not_give_is_named_with_a_suggestion(small_plan):
     schema = [{**column, "name": column["name"].replace("carrier", "carier")} for column in SCHEMA]
-    with pytest.raises(DataError, match=r"late/examples.sql: no column 'carrier'.* Did you mean 'carier'\?"):
+    with refuses(DataError, where="late/examples.sql", found="'carrier'", way_out="'carier'"):
         make_snapshot(small_plan, schema=schema)
 
 
@@ -155,5 +155,5 @@ def test_a_run_table_that_is_made_again_has_the_same_data(small_plan):
     recorded = make_snapshot(small_plan)
     snapshot.require_same_data(recorded, make_snapshot(small_plan))
     other = make_snapshot(small_plan, fingerprint_rows=fingerprint_rows("2013-11-10", "2013-11-16"))
-    with pytest.raises(DataError, match="other data than this run recorded"):
+    with refuses(DataError, found="other data"):
         snapshot.require_same_data(recorded, other)

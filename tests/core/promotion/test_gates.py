@@ -11,6 +11,7 @@ from retraining.core.data import leakage
 from retraining.core.errors import ContractError
 from retraining.core.jobs import requests
 from retraining.core.promotion import gates
+from tests.support.refusals import refuses
 from tests.support.small_decision import CHAMPION, DIGESTS, decide, evaluation, failed, scores
 from tests.support.small_model import AS_OF, make_plan, make_spec
 
@@ -77,7 +78,7 @@ def test_the_whole_interval_must_lie_above_the_least_gain(small_plan, gain, prom
     assert (decision.verdict == "promote") is promoted
     if not promoted:
         assert failed(decision) == ["gain"]
-        assert "does not surely beat the champion's 0.690" in decision.words
+        assert "not surely" in decision.words
 
 
 def test_a_negative_least_gain_tolerates_a_loss():
@@ -113,7 +114,8 @@ def test_where_lower_is_better_the_signs_turn():
     ours, theirs = scores(0.7, log_loss=0.38), scores(0.7, log_loss=0.41)
     better = decide(the_plan, ours, theirs, gain=(-0.03, -0.04, -0.02), metric="log_loss")
     assert better.verdict == "promote"
-    assert "log_loss 0.380 beats the champion's 0.410 by 0.030 (95 % interval 0.020 to 0.040)" in better.words
+    assert "log_loss 0.380 beats" in better.words
+    assert "0.030 (95 % interval 0.020 to 0.040)" in better.words
     worse = decide(the_plan, theirs, ours, gain=(0.03, 0.02, 0.04), metric="log_loss")
     assert failed(worse) == ["gain"]
     assert failed(decide(the_plan, scores(0.7, log_loss=0.46))) == ["floor"]
@@ -132,7 +134,7 @@ def test_a_metric_that_is_not_defined_keeps_the_champion(small_plan, ours, their
 
 def test_a_metric_that_is_nan_is_no_evaluation(small_plan):
     stored = evaluation(small_plan, scores(0.7125), scores(0.69)).to_bytes()
-    with pytest.raises(ContractError, match=r"evaluation\.json: not JSON .*NaN"):
+    with refuses(ContractError, where="evaluation.json", found="NaN"):
         d.Evaluation.parse(stored.replace(b"0.7125", b"NaN"))
 
 
@@ -140,14 +142,14 @@ def test_a_metric_that_is_nan_is_no_evaluation(small_plan):
 def test_a_slice_that_one_of_them_has_no_metric_for_stops_nothing(small_plan, theirs):
     decision = decide(small_plan, scores(0.7, UA=(500, 0.2)), scores(0.69, **theirs))
     assert (decision.verdict, failed(decision)) == ("promote", [])
-    assert "no slice is large enough to compare" in decision.words
+    assert "no slice" in decision.words
 
 
 def test_a_large_slice_that_loses_too_much_stops_promotion(small_plan):
     ours, theirs = scores(0.7, UA=(500, 0.60), AA=(500, 0.7)), scores(0.69, UA=(500, 0.65), AA=(500, 0.7))
     decision = decide(small_plan, ours, theirs)
     assert failed(decision) == ["slices"]
-    assert "auc falls by 0.050 for carrier 'UA' (0.600 against 0.650), surely more than 0.03" in decision.words
+    assert "carrier 'UA' (0.600 against 0.650)" in decision.words
 
 
 @pytest.mark.parametrize("rows", [199, 200])
@@ -166,7 +168,7 @@ def test_an_older_run_never_replaces_a_newer_champion(small_plan):
     decision = decide(small_plan, scores(0.99), champion=newer)
     assert decision.verdict == "reject"
     assert failed(decision) == ["newer_champion", "gain"]
-    assert "champion version 3 was trained as of 2013-11-21T03:00:00Z" in decision.words
+    assert "champion version 3" in decision.words
 
 
 def test_a_backfill_only_records():
@@ -176,7 +178,7 @@ def test_a_backfill_only_records():
     assert failed(decision) == ["mode"]
     worse = decide(make_plan(mode="backfill"), scores(0.5))
     assert worse.verdict == "record"
-    assert "it would not be promoted: auc 0.500 misses the floor" in worse.words
+    assert "auc 0.500 misses the floor" in worse.words
 
 
 def test_documents_of_different_runs_are_refused(small_plan):
@@ -210,8 +212,8 @@ def test_a_champion_without_a_record_of_its_training_blocks_and_says_the_way_out
     decision = decide(small_plan, scores(0.684), scores(0.671), proof=gone)
     assert decision.verdict == "reject"
     assert failed(decision) == ["unseen"]
-    assert "gs://b/late/runs/x/manifest.json is gone" in decision.words
-    assert "take the alias champion off version 3" in decision.words
+    assert gone.missing in decision.words
+    assert "alias champion off version 3" in decision.words
     without = decide(small_plan, scores(0.684), None, champion=None)  # the way out, followed
     assert without.verdict == "promote"
 
@@ -222,4 +224,4 @@ def test_rows_that_no_file_holds_are_said_and_do_not_block(small_plan):
     decision = decide(small_plan, scores(0.684), scores(0.671), proof=partly)
     assert decision.verdict == "promote"
     (gate,) = [gate for gate in decision.gates if gate.gate == "unseen"]
-    assert "not proven: the champion read 7 rows" in gate.words
+    assert f"not proven: {partly.missing}" in gate.words

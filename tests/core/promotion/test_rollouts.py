@@ -10,6 +10,7 @@ from retraining.core.documents.deployment import Kept, RampStep
 from retraining.core.documents.training import Golden
 from retraining.core.errors import ContractError
 from retraining.core.promotion import rollouts, smoke_tests
+from tests.support.refusals import refuses
 from tests.support.small_rollout import MINE, MODEL, NOW, PLAN, REGISTRATION, before, rollout, version
 
 
@@ -75,7 +76,7 @@ def test_an_outage_has_an_end():
 def test_deployments_that_bring_nothing_end():
     assert rollouts.fruitless_starts(rollout(starts=rollouts.MOST_STARTS - 1), "e") is None
     assert "does not have" in str(rollouts.fruitless_starts(rollout(starts=rollouts.MOST_STARTS), "e"))
-    assert "the deployment failed: no machines" in str(rollouts.failed_start("e", "no machines"))
+    assert "no machines" in str(rollouts.failed_start("e", "no machines"))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_the_key_of_a_request_comes_back(key, other):
     golden = [Golden(instance={"distance": 1.0, "id": key}, prediction=0.5)]
     found = smoke_tests.require_same_answers("e", [{"score": 0.5, "id": key}], golden)
     assert found.max_abs_error == 0
-    with pytest.raises(ContractError, match=r"the id .* in the answer to .*\. Expected the same"):
+    with refuses(ContractError, found="id", expected="the same"):
         smoke_tests.require_same_answers("e", [{"score": 0.5, "id": other}], golden)
 
 

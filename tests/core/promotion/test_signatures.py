@@ -72,7 +72,8 @@ def test_a_champion_whose_signature_no_report_tells_stops_nothing_and_is_named()
     decision = judged(SERVED, before=None)
     assert decision.verdict == "promote"
     (gate,) = [gate for gate in decision.gates if gate.gate == "signature"]
-    assert (gate.found, gate.words) == ("not known", "no training report tells the champion's signature")
+    assert gate.found == "not known"
+    assert "no training report" in gate.words
 
 
 def test_a_decision_of_an_earlier_release_is_replayed_without_the_gate():
@@ -88,5 +89,6 @@ def test_the_first_version_changes_no_signature():
 def test_shapes_count_where_both_reports_have_them():
     without = changed(input_shapes=None, output_shapes=None, outputs={"score": "float64"})
     (change,) = signature_changes(without, SERVED)
-    assert str(change) == "output `score` is FLOAT32 and was FLOAT64"
+    assert str(change).startswith("output `score` is FLOAT32")
+    assert "FLOAT64" in str(change)
     assert changes_digest([change]) != changes_digest(signature_changes(SERVED, without))

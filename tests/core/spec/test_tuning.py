@@ -107,7 +107,7 @@ def test_a_quantile_label_alone_reports_pinball():
     quantiles = {"loss": "quantile", "quantiles": [0.1, 0.5, 0.9]}
     spec = make_spec(tuning=tuning, auxiliary_labels=[{**label, **quantiles}], training=training)
     assert spec.tuning.goal == "minimize"
-    with pytest.raises(ValueError, match=r"tuning.metric names 'val_late_minutes_pinball'; expected one of"):
+    with pytest.raises(ValueError, match="'val_late_minutes_pinball'; expected one"):
         make_spec(tuning=tuning, auxiliary_labels=[label], training=training)
 
 
@@ -127,18 +127,16 @@ def test_any_metric_that_is_reported_can_be_tuned_by(metric, goal):
     spec = make_spec(tuning={**SECTION, "metric": metric}, auxiliary_labels=others, training=training)
     assert spec.tuning.goal == goal
     other = "maximize" if goal == "minimize" else "minimize"
-    with pytest.raises(ValueError, match=f"{metric} is better where it is"):
+    with pytest.raises(ValueError, match=f"{metric} is better"):
         make_spec(tuning={**SECTION, "metric": metric, "goal": other}, auxiliary_labels=others, training=training)
     if metric != "loss":
-        with pytest.raises(
-            ValueError, match=f"tuning.metric names '{metric}'; expected one of: val_loss, val_auc, val_accuracy"
-        ):
+        with pytest.raises(ValueError, match=f"'{metric}'; expected one of: val_loss, "):
             make_spec(tuning={**SECTION, "metric": metric}, training=training)
 
 
 def test_a_metric_of_ones_own_image_needs_its_goal():
     training = {"model": "dense", "hyperparameters": HYPERPARAMETERS, "runtime": {"image": "gcr.io/p/own:1"}}
-    with pytest.raises(ValueError, match=r"tuning.metric 'profit' is of your own image: say tuning.goal"):
+    with pytest.raises(ValueError, match=r"'profit' .*say tuning\.goal"):
         make_spec(tuning={**SECTION, "metric": "profit"}, training=training)
     spec = make_spec(tuning={**SECTION, "metric": "profit", "goal": "minimize"}, training=training)
     assert (spec.tuning.metric, spec.tuning.goal) == ("profit", "minimize")
