@@ -29,7 +29,6 @@ from localcloud.logs.metrics.measurements import Measurements
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
 from localcloud.vertex.batch.run import BatchMachinery
-from localcloud.vertex.batch.runner import BatchRunner
 from localcloud.vertex.batch.service import BatchPredictionJobs
 from localcloud.vertex.endpoints.deployments import Deployments
 from localcloud.vertex.endpoints.meter import Meter
@@ -41,13 +40,11 @@ from localcloud.vertex.front.dispatch import Dispatcher
 from localcloud.vertex.front.grpc import bind_grpc
 from localcloud.vertex.front.rest import RestServer
 from localcloud.vertex.jobs.checks import check_job_spec
-from localcloud.vertex.jobs.runner import Runner
 from localcloud.vertex.jobs.service import CustomJobs
 from localcloud.vertex.models.evaluations import Evaluations
 from localcloud.vertex.models.service import Models
 from localcloud.vertex.models.versions import find_version
 from localcloud.vertex.pipelines.run import Services
-from localcloud.vertex.pipelines.runner import PipelineRunner
 from localcloud.vertex.pipelines.service import TrainingPipelines
 from localcloud.vertex.processes.guardian import Guardian
 from localcloud.vertex.processes.images import Images
@@ -57,10 +54,11 @@ from localcloud.vertex.resources.buckets import Buckets
 from localcloud.vertex.resources.clients import Clients
 from localcloud.vertex.resources.clock import PredictionClock
 from localcloud.vertex.resources.faults import Faults
+from localcloud.vertex.resources.job_family import JobFamily
 from localcloud.vertex.resources.operations import Operations, OperationService
 from localcloud.vertex.resources.store import Store
 from localcloud.vertex.resources.tables import Tables
-from localcloud.vertex.tuning.runner import Tuner
+from localcloud.vertex.tuning.search.bayesian import Designer
 from localcloud.vertex.tuning.service import TuningJobs
 from localcloud.vertex.tuning.vizier.studies import Studies
 from localcloud.vertex.tuning.vizier.suggestions import Suggestions
@@ -92,26 +90,16 @@ class VertexServer:
         clients = Clients(projects.main, lambda: _environment(state, SERVICE_AGENT))
         machinery = self._machinery(state, clients, projects, grace_s)
         find_model = functools.partial(find_version, self._store)
-        self._runner = Runner(machinery)
-        self._tuner = Tuner(machinery, self._runner)
         self._operations = Operations(self._store, machinery.faults)
         self._serving = Serving(machinery, folder / "serving", find_model)
-        self._batches = BatchRunner(
-            BatchMachinery(
-                machinery=machinery, serve=self._serving.serve, find_version=find_model, folder=folder / "batch"
-            )
-        )
         self._clock = PredictionClock(folder / "clock.json")
         self._request_log = RequestLog(self._store, clients, self._clock.now)
         self._measurements = Measurements(state.measurements_path)
-        self._jobs = CustomJobs(self._store, self._operations, machinery.buckets, self._runner)
         self._models = Models(self._store, self._operations, machinery.buckets)
-        services = Services(
-            store=self._store, operations=self._operations, jobs=self._jobs, upload_model=self._models.upload_model
-        )
-        self._pipelines = PipelineRunner(services)
+        self._designer = Designer(folder / "tuning", self._guardian)
+        self._job_families = self._make_job_families(machinery, folder / "batch")
         methods, iam, bearers = load_methods(), Iam(state, projects), Bearers(state)
-        dispatcher = Dispatcher(self._families(machinery, projects), machinery.faults, projects, iam)
+        dispatcher = Dispatcher(self._families(projects), machinery.faults, projects, iam)
         self._grpc: grpc.Server = bind_grpc(dispatcher, methods, state.socket_path("vertex_grpc"), bearers)
         self._rest = RestServer(
             dispatcher,
@@ -139,46 +127,50 @@ class VertexServer:
             grace_s=grace_s,
         )
 
-    def _families(self, machinery: Machinery, projects: Projects) -> dict[str, tuple[object, ...]]:
+    def _make_job_families(self, machinery: Machinery, batch_folder: Path) -> tuple[JobFamily, ...]:
+        """Return all families of jobs: one that needs another's jobs stands behind it."""
+        operations = self._operations
+        check_spec = functools.partial(check_job_spec, buckets=machinery.buckets)
+        batch = BatchMachinery(
+            machinery=machinery,
+            serve=self._serving.serve,
+            find_version=functools.partial(find_version, self._store),
+            folder=batch_folder,
+        )
+        jobs = CustomJobs(machinery, operations)
+        pipelines = Services(
+            store=self._store, operations=operations, jobs=jobs, upload_model=self._models.upload_model
+        )
+        return (
+            jobs,
+            TuningJobs(machinery, operations, jobs, self._designer, check_spec),
+            BatchPredictionJobs(batch, operations),
+            TrainingPipelines(pipelines, check_spec),
+        )
+
+    def _families(self, projects: Projects) -> dict[str, tuple[object, ...]]:
         """Return who answers for which service. What one family needs of another is handed to it here."""
-        store, operations, buckets = self._store, self._operations, machinery.buckets
+        store, operations = self._store, self._operations
         meter = Meter(self._measurements, self._clock.now)
-        check_spec = functools.partial(check_job_spec, buckets=buckets)
         find_model = functools.partial(find_version, store)
+        designer = self._designer
         return {
-            "JobService": (
-                self._jobs,
-                TuningJobs(store, operations, self._tuner, check_spec),
-                BatchPredictionJobs(
-                    store=store,
-                    operations=operations,
-                    buckets=buckets,
-                    tables=machinery.tables,
-                    find_version=find_model,
-                    runner=self._batches,
-                ),
-            ),
-            "VizierService": (
-                Studies(store, self._tuner.designer),
-                Trials(store),
-                Suggestions(store, operations, self._tuner.designer),
-            ),
+            "JobService": self._job_families,
+            "PipelineService": self._job_families,
+            "VizierService": (Studies(store, designer), Trials(store), Suggestions(store, operations, designer)),
             "ModelService": (self._models, Evaluations(store)),
             "EndpointService": (
                 Endpoints(store, operations, projects.number),
                 Deployments(store, operations, self._serving, find_model),
             ),
             "PredictionService": (Predictions(store, self._serving, self._request_log, meter),),
-            "PipelineService": (TrainingPipelines(store, operations, self._pipelines, check_spec),),
             "Operations": (OperationService(store, operations),),
         }
 
     def start(self) -> None:
         """Settle what a stop left open, then answer."""
-        self._runner.resume()
-        self._tuner.resume()
-        self._batches.resume()
-        self._pipelines.resume()
+        for family in self._job_families:
+            family.resume()
         self._operations.resume()
         self._serving.resume()
         self._grpc.start()
@@ -190,16 +182,14 @@ class VertexServer:
         self._rest.shutdown()
         refused.wait()
         self._request_log.close()
-        self._pipelines.close()
-        self._batches.close()
-        self._tuner.close()
-        self._runner.close()
+        for family in reversed(self._job_families):
+            family.close()
         self._operations.close()
         self._serving.close()
         self._guardian.close()
-        self._runner.resume()  # what was running is marked now, not at the next start
-        self._batches.resume()
-        self._pipelines.resume()
+        for family in self._job_families:
+            if not family.outlives_server:  # what was running is marked now, not at the next start
+                family.resume()
         self._shipper.close()
         self._measurements.close()
         self._store.close()

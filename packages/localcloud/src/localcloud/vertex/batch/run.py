@@ -10,12 +10,10 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import logging
 import os
 import queue
 import re
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,21 +32,20 @@ from google.protobuf import json_format
 
 from localcloud.vertex.batch import lines, table
 from localcloud.vertex.batch.conversion import Batch, Conversion, Json
-from localcloud.vertex.processes.logs import ProcessLog, job_log
+from localcloud.vertex.processes.logs import ProcessLog
 from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.processes.runs import LoggedRun
 from localcloud.vertex.processes.serving_contract import read_predictions, request_body
-from localcloud.vertex.resources.jobs import Outcome, cancelled, finish_job
-from localcloud.vertex.resources.operations import Cancelled, Progress
-from localcloud.vertex.resources.store import BATCH_JOBS, now
+from localcloud.vertex.resources.jobs import Outcome
+from localcloud.vertex.resources.operations import Progress
+from localcloud.vertex.resources.store import BATCH_JOBS
 from localcloud.vertex.resources.validation import split_bigquery_uri
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, NotFound
 from localcloud.vertex.wire.methods import raw
 
-LOGGER = logging.getLogger(__name__)
 DEFAULT_BATCH_SIZE = 64
 MAX_PARTIAL_FAILURES = 20
-_SERVICE = "service"
 _TICK_S = 0.1
 _COUNT_EVERY_S = 1.0
 _AHEAD = 2  # batches on their way, per replica
@@ -99,113 +96,65 @@ class BatchMachinery:
     folder: Path
 
 
-class BatchRun:
-    """One job from start to end, in a thread of its own."""
+class BatchRun(LoggedRun):
+    """One batch prediction job from start to end."""
 
-    def __init__(self, shared: BatchMachinery, name: str, on_end: Callable[[str], None]) -> None:
+    def __init__(self, shared: BatchMachinery, name: str) -> None:
+        super().__init__(shared.machinery, BATCH_JOBS, name, "Batch prediction")
         self._shared = shared
-        self._store = shared.machinery.store
-        self._name = name
-        self._on_end = on_end
-        self._job: BatchPredictionJob = self._store.get(BATCH_JOBS, name)
-        project = names.parse_location(str(names.location_of(name))).project
-        self._log = job_log(shared.machinery.shipper, project, names.last_part(name))
         self._folder = shared.folder / names.last_part(name)
-        self._progress = Progress()
         self._served: list[Served] = []
         self._stats = CompletionStats(incomplete_count=-1)
         self._failures: list[ApiError] = []
         self._counted = 0.0
-        self._abandoned = False
-        self._thread = threading.Thread(target=self._run_job, name=f"batch-{names.last_part(name)}", daemon=True)
+        self._begun = time.monotonic()
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """End as CANCELLED."""
-        self._progress.cancel()
-
-    def abandon(self) -> None:
-        """End because the server ends."""
-        self._abandoned = True
-        self.cancel()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait for the end."""
-        self._thread.join(timeout_s)
-
-    def _run_job(self) -> None:
-        begun = time.monotonic()
-        try:
-            self._folder.mkdir(parents=True)
-            outcome = self._execute()
-        except Cancelled:
-            outcome = cancelled()
-        except ApiError as refusal:
-            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=refusal)
-        except Exception as problem:  # the thread's last line: a job without an end would be waited for for ever
-            LOGGER.exception("%s failed", self._name)
-            error = ApiError(f"Internal error: {type(problem).__name__}: {problem}.", code="INTERNAL")
-            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=error)
+    def _release(self) -> None:
         for served in self._served:
             served.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
-        if not self._abandoned:
-            self._finish(outcome, time.monotonic() - begun)
-        self._on_end(self._name)
 
-    def _finish(self, outcome: Outcome, seconds: float) -> None:
-        if outcome.error is not None:
-            self._log.say(_SERVICE, outcome.error.message, "ERROR")
-        self._log.say(_SERVICE, f"Batch prediction ended: {outcome.state.name}.")
-        self._shared.machinery.shipper.flush()
-        with self._change() as job:
+    def _finish(self, outcome: Outcome) -> None:
+        seconds = time.monotonic() - self._begun
+        with self._change_counted() as job:
             job.resources_consumed = ResourcesConsumed(replica_hours=len(self._served) * seconds / 3600)
-        finish_job(self._store, BATCH_JOBS, self._name, outcome)
+        super()._finish(outcome)
 
     @contextlib.contextmanager
-    def _change(self) -> Iterator[BatchPredictionJob]:
-        """Change the job in the store, with its counts; not one that was deleted meanwhile."""
-        with contextlib.suppress(NotFound), self._store.change(BATCH_JOBS, self._name) as job:
-            job.update_time = now()
+    def _change_counted(self) -> Iterator[BatchPredictionJob]:
+        """Change the job in the store, with its counts."""
+        with self._change() as job:
             job.completion_stats = self._stats
             job.partial_failures = [failure.to_status() for failure in self._failures]
             yield job
 
+    def _write_counts(self) -> None:
+        with self._change_counted():
+            pass
+
     def _execute(self) -> Outcome:
-        self._apply_start_fault()
+        self._folder.mkdir(parents=True)
+        self._machinery.faults.apply("Job.Start", self._progress.sleep, self._job)
         version = self._shared.find_version(
             names.parse_model(f"{self._job.model}@{self._job.model_version_id}", "model")
         )
         batches, output = self._open(version)
         self._serve(version)
-        with self._change() as job:
-            if job.state == JobState.JOB_STATE_PENDING:
-                job.state, job.start_time = JobState.JOB_STATE_RUNNING, now()
+        self._advance(JobState.JOB_STATE_RUNNING)
+        self._write_counts()
         for batch, answer in self._predict(batches):
             self._keep(output, batch, answer)
         self._progress.check()
         output_info = output.finish()
         self._stats.incomplete_count = 0
-        with self._change() as job:
+        with self._change_counted() as job:
             job.output_info = output_info
         if self._failures and not self._stats.successful_count:
             raise self._failures[0]
         return Outcome(state=JobState.JOB_STATE_SUCCEEDED)
 
-    def _apply_start_fault(self) -> None:
-        fault = self._shared.machinery.faults.take("Job.Start", self._job, kinds=("error", "delay"))
-        if fault and fault["kind"] == "error":
-            raise ApiError(fault["message"], code=fault["code"])
-        end = time.monotonic() + (fault["seconds"] if fault else 0.0)
-        while time.monotonic() < end:
-            self._progress.check()
-            time.sleep(_TICK_S)
-
     def _open(self, version: Model) -> tuple[Iterator[Batch], Output]:
-        job, buckets, tables = self._job, self._shared.machinery.buckets, self._shared.machinery.tables
+        job, buckets, tables = self._job, self._machinery.buckets, self._machinery.tables
         conversion = Conversion.of(job)
         batch_size = job.manual_batch_tuning_parameters.batch_size or DEFAULT_BATCH_SIZE
         if job.input_config.instances_format == "jsonl":
@@ -238,7 +187,7 @@ class BatchRun:
         moment = f"{job.create_time:%Y_%m_%dT%H_%M_%S}_{job.create_time.microsecond // 1000:03}Z"
         if not dataset:
             dataset = re.sub(r"\W", "_", f"prediction_{version.display_name}_{moment}")
-            self._shared.machinery.tables.make_dataset(f"{project}.{dataset}")
+            self._machinery.tables.make_dataset(f"{project}.{dataset}")
         suffix = f"{moment}_{job.name[-3:]}"
         return f"{project}.{dataset}", (name or f"predictions_{suffix}", f"errors_{suffix}")
 
@@ -246,15 +195,15 @@ class BatchRun:
         """Bring up a process for each replica; never more than this machine has cores."""
         resources = self._job.dedicated_resources
         replicas = min(resources.starting_replica_count or 1, os.cpu_count() or 1)
-        self._log.say(_SERVICE, f"Batch prediction is preparing: {replicas} replica(s).")
-        where = f"model of {self._name}"
+        self._say(f"Batch prediction is preparing: {replicas} replica(s).")
+        where = f"model of {self.name}"
         for index in range(replicas):
             replica = DeployedModel(
                 id=str(index),
                 dedicated_resources={"machine_spec": resources.machine_spec},
                 service_account=self._job.service_account,
             )
-            folder = self._folder / f"{names.last_part(self._name)}-{index}"
+            folder = self._folder / f"{names.last_part(self.name)}-{index}"
             self._served.append(self._shared.serve(version, replica, where, self._log, folder))
             self._served[-1].start()
         for served in self._served:
@@ -309,5 +258,4 @@ class BatchRun:
             self._stats.successful_count += len(batch.instances)
         if time.monotonic() - self._counted > _COUNT_EVERY_S:
             self._counted = time.monotonic()
-            with self._change():
-                pass
+            self._write_counts()

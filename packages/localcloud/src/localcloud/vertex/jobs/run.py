@@ -11,96 +11,55 @@ killed from outside (130, 137, 143, or preempted) is started again, at most five
 from __future__ import annotations
 
 import contextlib
-import logging
 import queue
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from google.cloud.aiplatform_v1.types import CustomJob, JobState
+from google.cloud.aiplatform_v1.types import JobState
 
 from localcloud.vertex.jobs.cluster import ReplicaId, choose_addresses, cluster_variables, list_replicas
 from localcloud.vertex.processes.commands import replica_command
 from localcloud.vertex.processes.containers import METRIC_VARIABLE
-from localcloud.vertex.processes.logs import job_log
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.processes.replicas import Replica, stop_replicas
-from localcloud.vertex.resources.jobs import Outcome, TrialRole, cancelled, finish_job
-from localcloud.vertex.resources.store import CUSTOM_JOBS, now
+from localcloud.vertex.processes.runs import LoggedRun
+from localcloud.vertex.resources.jobs import Outcome, TrialRole, cancelled, failed
+from localcloud.vertex.resources.store import CUSTOM_JOBS
 from localcloud.vertex.wire import names
-from localcloud.vertex.wire.errors import ApiError, NotFound
+from localcloud.vertex.wire.errors import ApiError
 
-LOGGER = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 7 * 24 * 3600.0
 MAX_RESTARTS = 5
 PROCESS_GROUPS = "process groups"  # shelf of the store
 METRIC_FOLDER, METRIC_FILE = "hypertune", "output.metrics"
-_SERVICE = "service"  # task name of what the service itself says, as on Vertex AI
 _TRANSIENT_CODES = (130, 137, 143)
 _TICK_S = 0.1
 
 
-class JobRun:
-    """One job from queue to end, in a thread of its own."""
+class JobRun(LoggedRun):
+    """One custom job from queue to end.
 
-    def __init__(
-        self, machinery: Machinery, name: str, on_end: Callable[[str], None], trial: TrialRole | None = None
-    ) -> None:
-        self._machinery = machinery
-        self._trial = trial
-        self._name = name
-        self._on_end = on_end
-        self._job: CustomJob = machinery.store.get(CUSTOM_JOBS, name)
-        self._project = names.parse_location(str(names.location_of(name))).project
-        self._log_id = trial.tuning_job_id if trial else names.last_part(name)
-        self._log = job_log(machinery.shipper, self._project, self._log_id, trial.trial_id if trial else None)
-        self._title = f"Trial {trial.trial_id}" if trial else "Job"
+    Args:
+        trial: What the job is to a tuning job; None when it stands alone.
+    """
+
+    def __init__(self, machinery: Machinery, name: str, trial: TrialRole | None = None) -> None:
+        super().__init__(machinery, CUSTOM_JOBS, name, f"Trial {trial.trial_id}" if trial else "Job", trial)
         self._exits: queue.Queue[tuple[Replica, int] | None] = queue.Queue()
         self._replicas: dict[str, Replica] = {}
         self._restarts: dict[str, int] = {}
         self._documents: list[int] = []
-        self._stop = threading.Event()
-        self._abandoned = False
-        self._thread = threading.Thread(target=self._run_job, name=f"job-{names.last_part(name)}", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
 
     def cancel(self) -> None:
-        """End as CANCELLED."""
-        self._stop.set()
+        """Ask the job to end as CANCELLED."""
+        super().cancel()
         self._exits.put(None)
 
-    def abandon(self) -> None:
-        """End the processes because the server ends."""
-        self._abandoned = True
-        self.cancel()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait for the end."""
-        self._thread.join(timeout_s)
-
-    def _run_job(self) -> None:
-        try:
-            outcome = self._execute()
-        except ApiError as refusal:
-            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=refusal)
-        except Exception as problem:  # the thread's last line: a job without an end would be waited for for ever
-            LOGGER.exception("%s failed", self._name)
-            error = ApiError(f"Internal error: {type(problem).__name__}: {problem}.", code="INTERNAL")
-            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=error)
+    def _release(self) -> None:
         stop_replicas(self._replicas.values(), self._machinery.grace_s)
         self._settle()
-        if not self._abandoned:
-            if outcome.error is not None and not (self._trial and self._stop.is_set()):
-                self._log.say(_SERVICE, outcome.error.message, "ERROR")
-            self._log.say(_SERVICE, f"{self._title} ended: {outcome.state.name}.")
-            self._machinery.shipper.flush()
-            finish_job(self._machinery.store, CUSTOM_JOBS, self._name, outcome)
-        self._on_end(self._name)
 
     def _settle(self) -> None:
         """Wait until every replica's last lines are in the log, then forget its process group."""
@@ -111,22 +70,15 @@ class JobRun:
             self._machinery.store.delete_documents(PROCESS_GROUPS, *self._documents)
 
     def _execute(self) -> Outcome:
-        self._set_state(JobState.JOB_STATE_PENDING)
-        self._apply_start_fault()
-        self._log.say(_SERVICE, f"{self._title} is preparing: {len(list_replicas(self._job))} replica(s).")
+        self._advance(JobState.JOB_STATE_PENDING)
+        self._machinery.faults.apply("Job.Start", self._progress.wait, self._job)
+        self._say(f"{self._title} is preparing: {len(list_replicas(self._job))} replica(s).")
         addresses = choose_addresses(list_replicas(self._job))
-        if self._stop.is_set():
+        if self._progress.is_cancelled:
             return cancelled()
         self._start_all(addresses)
-        self._set_state(JobState.JOB_STATE_RUNNING)
+        self._advance(JobState.JOB_STATE_RUNNING)
         return self._supervise(addresses)
-
-    def _apply_start_fault(self) -> None:
-        fault = self._machinery.faults.take("Job.Start", self._job, kinds=("error", "delay"))
-        if fault and fault["kind"] == "error":
-            raise ApiError(fault["message"], code=fault["code"])
-        if fault:
-            self._stop.wait(fault["seconds"])
 
     def _start_all(self, addresses: dict[ReplicaId, str]) -> None:
         for replica in addresses:
@@ -134,7 +86,7 @@ class JobRun:
 
     def _start_one(self, replica: ReplicaId, addresses: dict[ReplicaId, str]) -> None:
         machinery = self._machinery
-        folder = job_folder(machinery.folder, self._name)
+        folder = job_folder(machinery.folder, self.name)
         command = replica_command(
             spec=self._job.job_spec.worker_pool_specs[replica.pool],
             variables={
@@ -160,7 +112,7 @@ class JobRun:
             machinery.store.put_document(
                 PROCESS_GROUPS,
                 str(started.group),
-                {"job": self._name, "replica": str(replica), "end": command.end},
+                {"job": self.name, "replica": str(replica), "end": command.end},
             )
         )
 
@@ -168,7 +120,7 @@ class JobRun:
         """Return what Vertex AI tells a replica; to one of a trial also hypertune's file."""
         variables = cluster_variables(self._job, replica, addresses, self._trial)
         if self._trial:
-            path = metric_path(job_folder(self._machinery.folder, self._name), str(replica))
+            path = metric_path(job_folder(self._machinery.folder, self.name), str(replica))
             path.parent.mkdir(parents=True, exist_ok=True)
             variables[METRIC_VARIABLE] = str(path)
         return variables
@@ -184,7 +136,7 @@ class JobRun:
                     outcome = self._on_exit(*event, addresses)
                     if outcome is not None:
                         return outcome
-            if self._stop.is_set():
+            if self._progress.is_cancelled:
                 return cancelled()
             if time.monotonic() >= end:
                 error = ApiError(
@@ -196,7 +148,7 @@ class JobRun:
             self._apply_replica_fault()
 
     def _on_exit(self, replica: Replica, code: int, addresses: dict[ReplicaId, str]) -> Outcome | None:
-        if self._replicas.get(replica.name) is not replica or self._stop.is_set():
+        if self._replicas.get(replica.name) is not replica or self._progress.is_cancelled:
             return None  # of an attempt that is over
         status = code if code >= 0 else 128 - code
         if status == 0 and not replica.preempted:
@@ -206,8 +158,8 @@ class JobRun:
         used = self._restarts[replica.name] = self._restarts.get(replica.name, 0) + 1
         scheduling = self._job.job_spec.scheduling
         if not transient or scheduling.disable_retries or used > MAX_RESTARTS:
-            return Outcome(state=JobState.JOB_STATE_FAILED, error=error)
-        self._log.say(_SERVICE, f"{error.message} It is started again ({used} of {MAX_RESTARTS}).", "WARNING")
+            return failed(error)
+        self._say(f"{error.message} It is started again ({used} of {MAX_RESTARTS}).", "WARNING")
         if scheduling.restart_job_on_worker_restart:
             stop_replicas(self._replicas.values(), self._machinery.grace_s)
             self._start_all(addresses)
@@ -224,15 +176,6 @@ class JobRun:
             threading.Thread(
                 target=_preempt, args=(replica, fault["seconds"], fault["grace_seconds"]), daemon=True
             ).start()
-
-    def _set_state(self, state: JobState) -> None:
-        with contextlib.suppress(NotFound), self._machinery.store.change(CUSTOM_JOBS, self._name) as job:
-            if job.state == JobState.JOB_STATE_CANCELLING:
-                return
-            moment = now()
-            job.state, job.update_time = state, moment
-            if state == JobState.JOB_STATE_RUNNING:
-                job.start_time = moment
 
 
 def job_folder(folder: Path, name: str) -> Path:

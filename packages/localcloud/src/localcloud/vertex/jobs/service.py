@@ -1,85 +1,77 @@
-"""JobService, custom jobs: checked as the service does, kept in the store, run by the runner."""
+"""JobService, custom jobs: checked as the service does, run as processes and containers.
+
+Custom jobs do not outlive this server: a clean stop ends them, the guardian ends them after a crash, and the next start
+marks what was running.
+"""
 
 from __future__ import annotations
 
-from google.cloud.aiplatform_v1 import types
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
 from google.cloud.aiplatform_v1.types import CustomJob, JobState
-from google.longrunning import operations_pb2
-from google.protobuf import empty_pb2
 
 from localcloud.vertex.jobs.checks import check_job
-from localcloud.vertex.jobs.runner import Runner
-from localcloud.vertex.resources.buckets import Buckets
-from localcloud.vertex.resources.jobs import ACTIVE_STATES
-from localcloud.vertex.resources.operations import Operations, Progress
-from localcloud.vertex.resources.store import CUSTOM_JOBS, Store, now
+from localcloud.vertex.jobs.run import METRIC_FILE, METRIC_FOLDER, PROCESS_GROUPS, JobRun, job_folder
+from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.resources.job_family import JobFamily
+from localcloud.vertex.resources.jobs import TrialRole
+from localcloud.vertex.resources.operations import Operations
+from localcloud.vertex.resources.store import CUSTOM_JOBS
 from localcloud.vertex.resources.validation import refuse
-from localcloud.vertex.wire import names
-from localcloud.vertex.wire.errors import FailedPrecondition
-from localcloud.vertex.wire.listing import JOB_FIELDS, list_page
-from localcloud.vertex.wire.schema import clear_output_only
 
 
-class CustomJobs:
-    """Answers what is asked of custom jobs.
+class CustomJobs(JobFamily):
+    """The custom jobs, those of trials too."""
 
-    Args:
-        operations: Deletes them in the background.
-        buckets: Where their output goes must exist.
-    """
+    kind = CUSTOM_JOBS
+    first_state = JobState.JOB_STATE_QUEUED
+    lost = "the local cloud was stopped while the job ran, and its processes with it. Create the job again."
 
-    def __init__(self, store: Store, operations: Operations, buckets: Buckets, runner: Runner) -> None:
-        self._store = store
-        self._operations = operations
-        self._buckets = buckets
-        self._runner = runner
+    def __init__(self, machinery: Machinery, operations: Operations) -> None:
+        super().__init__(machinery.store, operations)
+        self._machinery = machinery
+        self.patience_s = machinery.grace_s + 2.0
 
-    def create_custom_job(self, request: types.CreateCustomJobRequest) -> CustomJob:
-        """Check the job, keep it, queue it."""
-        location = names.parse_location(request.parent)
-        job = CustomJob()
-        CustomJob.copy_from(job, request.custom_job)
-        clear_output_only(job)
-        refuse(check_job(job, self._buckets))
-        moment = now()
-        job.name = f"{location}/customJobs/{names.new_id()}"
-        job.state = JobState.JOB_STATE_QUEUED
-        job.create_time = job.update_time = moment
-        self._store.insert(CUSTOM_JOBS, job.name, request.parent, job)
-        self._runner.start(job.name)
-        return job
+    def _check(self, job: CustomJob, given: CustomJob) -> None:
+        del given
+        refuse(check_job(job, self._machinery.buckets))
 
-    def get_custom_job(self, request: types.GetCustomJobRequest) -> CustomJob:
-        """Return the job as it stands."""
-        return self._store.get(CUSTOM_JOBS, names.check_name(request.name, "customJobs"))
+    def _make_run(self, name: str) -> JobRun:
+        return JobRun(self._machinery, name)
 
-    def list_custom_jobs(self, request: types.ListCustomJobsRequest) -> types.ListCustomJobsResponse:
-        """Return jobs of a location, newest first."""
-        names.parse_location(request.parent)
-        page, token = list_page(self._store.list_under(CUSTOM_JOBS, request.parent), request, JOB_FIELDS)
-        return types.ListCustomJobsResponse(custom_jobs=page, next_page_token=token)
+    def start_trial(self, name: str, trial: TrialRole) -> None:
+        """Run the job of a trial in the background."""
+        self._begin(JobRun(self._machinery, name, trial))
 
-    def cancel_custom_job(self, request: types.CancelCustomJobRequest) -> empty_pb2.Empty:
-        """Ask a job to end; one that has ended already stays as it is."""
-        with self._store.change(CUSTOM_JOBS, names.check_name(request.name, "customJobs")) as job:
-            if job.state.name in ACTIVE_STATES:
-                job.state, job.update_time = JobState.JOB_STATE_CANCELLING, now()
-        self._runner.cancel(request.name)
-        return empty_pb2.Empty()
+    def find_metric_files(self, name: str) -> list[Path]:
+        """Return the files that the replicas of a trial have reported metrics into so far."""
+        return sorted(job_folder(self._machinery.folder, name).glob(f"{METRIC_FOLDER}/*/{METRIC_FILE}"))
 
-    def delete_custom_job(self, request: types.DeleteCustomJobRequest) -> operations_pb2.Operation:
-        """Remove a job that has ended, and its files."""
-        job = self._store.get(CUSTOM_JOBS, names.check_name(request.name, "customJobs"))
-        if job.state.name in ACTIVE_STATES:
-            raise FailedPrecondition(
-                f"The CustomJob {job.name} is in state {job.state.name} and cannot be deleted. Cancel it and"
-                f" wait until it has ended."
-            )
+    def forget(self, name: str) -> None:
+        """Remove a job that has ended, and its files in the state directory."""
+        super().forget(name)
+        shutil.rmtree(job_folder(self._machinery.folder, name), ignore_errors=True)
 
-        def work(progress: Progress) -> empty_pb2.Empty:
-            progress.check()
-            self._store.delete(CUSTOM_JOBS, job.name)
-            self._runner.delete_files(job.name)
-            return empty_pb2.Empty()
+    def resume(self) -> None:
+        """End what is left of the jobs' processes, and mark what was running."""
+        for _, group, replica in self._machinery.store.list_documents(PROCESS_GROUPS):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if _is_ours(int(group), self._machinery.folder):
+                    os.killpg(int(group), signal.SIGKILL)
+            if replica.get("end"):
+                subprocess.run(replica["end"], capture_output=True, check=False)
+        self._machinery.store.delete_documents(PROCESS_GROUPS)
+        super().resume()
 
-        return self._operations.start("JobService.DeleteCustomJob", job.name, types.DeleteOperationMetadata(), work)
+
+def _is_ours(group: int, folder: Path) -> bool:
+    """Tell whether a group number still means the job it once was: its leader works in the jobs' folder."""
+    try:
+        return Path(f"/proc/{group}/cwd").resolve().is_relative_to(folder.resolve())
+    except OSError:
+        return False

@@ -6,10 +6,11 @@ meets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 from localcloud.faults import ActionKind, FaultError, FaultShelf, check
-from localcloud.vertex.wire.errors import InvalidArgument, NotFound
+from localcloud.vertex.wire.errors import ApiError, InvalidArgument, NotFound
 from localcloud.vertex.wire.filters import compile_filter
 from localcloud.vertex.wire.listing import JOB_FIELDS
 from localcloud.vertex.wire.methods import Message
@@ -50,6 +51,23 @@ class Faults:
         """
         if self._shelf.delete(number) == 0 and number is not None:
             raise NotFound(f"The fault {number} does not exist (a fault is gone once it hit `count` times).")
+
+    def apply(self, event: str, wait: Callable[[float], object], subject: Message = None) -> None:
+        """Let the first fault of this event happen: its error, or its delay.
+
+        Args:
+            event: What is about to happen.
+            wait: Waits so many seconds.
+            subject: The job it happens to.
+
+        Raises:
+            ApiError: The fault's error.
+        """
+        fault = self.take(event, subject, kinds=("error", "delay"))
+        if fault and fault["kind"] == "error":
+            raise ApiError(fault["message"], code=fault["code"])
+        if fault:
+            wait(fault["seconds"])
 
     def take(
         self, event: str, subject: Message = None, kinds: tuple[str, ...] = get_args(ActionKind), about: str = ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -44,13 +43,31 @@ class Progress:
         """Ask the work to end."""
         self._cancelled.set()
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the work shall end."""
+        return self._cancelled.is_set()
+
     def check(self) -> None:
         """Go on, or not.
 
         Raises:
-            Cancelled: CancelOperation was called.
+            Cancelled: The work shall end.
         """
         if self._cancelled.is_set():
+            raise Cancelled
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, but not longer than the work goes on; gives whether it shall end."""
+        return self._cancelled.wait(seconds)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait.
+
+        Raises:
+            Cancelled: The work shall end.
+        """
+        if self.wait(seconds):
             raise Cancelled
 
 
@@ -95,7 +112,7 @@ class Operations:
     ) -> None:
         response, error = None, None
         try:
-            self._apply_fault(event, progress)
+            self._faults.apply(event, progress.sleep)
             response = work(progress)
         except Cancelled:
             error = ApiError("The operation was cancelled.", code="CANCELLED")
@@ -107,15 +124,6 @@ class Operations:
                 f"{type(problem).__name__}: {problem}. See the log of the local Vertex AI.", code="INTERNAL"
             )
         self._finish(name, metadata, response, error)
-
-    def _apply_fault(self, event: str, progress: Progress) -> None:
-        fault = self._faults.take(event, kinds=("error", "delay"))
-        if fault and fault["kind"] == "error":
-            raise ApiError(fault["message"], code=fault["code"])
-        end = time.monotonic() + (fault["seconds"] if fault else 0.0)
-        while time.monotonic() < end:
-            progress.check()
-            time.sleep(0.02)
 
     def _finish(self, name: str, metadata: Message, response: Message, error: ApiError | None) -> None:
         metadata.generic_metadata.update_time = now()

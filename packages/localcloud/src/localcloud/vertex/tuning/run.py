@@ -10,17 +10,14 @@ says, or when a trial gets no machines.
 from __future__ import annotations
 
 import contextlib
-import logging
-import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, JobState, Measurement, Trial
 
-from localcloud.vertex.processes.logs import job_log
 from localcloud.vertex.processes.machinery import Machinery
-from localcloud.vertex.resources.jobs import Outcome, cancelled, finish_job
+from localcloud.vertex.processes.runs import LoggedRun
+from localcloud.vertex.resources.jobs import Outcome, cancelled, failed
 from localcloud.vertex.resources.store import TUNING_JOBS, now
 from localcloud.vertex.tuning.search.algorithms import Problem, suggest
 from localcloud.vertex.tuning.search.bayesian import Designer
@@ -29,85 +26,43 @@ from localcloud.vertex.tuning.search.space import Assignment, write_parameters
 from localcloud.vertex.tuning.search.stopping import should_stop
 from localcloud.vertex.tuning.search.study_end import is_over
 from localcloud.vertex.tuning.trial_job import flags
-from localcloud.vertex.tuning.trial_run import JobRunner, TrialRun, has_ended
+from localcloud.vertex.tuning.trial_run import TrialJobs, TrialRun, has_ended
 from localcloud.vertex.tuning.trial_tally import failed_trials, failure_limit, too_many_failed
-from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, NotFound
 
-LOGGER = logging.getLogger(__name__)
-_SERVICE = "service"
 _TICK_S = 0.05
 _NO_MACHINES = 8  # google.rpc.Code.RESOURCE_EXHAUSTED
 
 
-class TuningRun:
-    """One tuning job, in a thread of its own.
+class TuningRun(LoggedRun):
+    """One tuning job from queue to end; again after a restart.
 
     Args:
-        runner: Runs the trials' custom jobs.
+        trial_jobs: Runs the trials' custom jobs.
         designer: Suggests trials where Bayesian optimization is asked for.
-        on_end: Called with the name at the end.
     """
 
-    def __init__(
-        self, machinery: Machinery, runner: JobRunner, designer: Designer, name: str, on_end: Callable[[str], None]
-    ) -> None:
-        self._machinery = machinery
-        self._store = machinery.store
-        self._runner = runner
+    def __init__(self, machinery: Machinery, trial_jobs: TrialJobs, designer: Designer, name: str) -> None:
+        super().__init__(machinery, TUNING_JOBS, name, "Tuning")
+        self._trial_jobs = trial_jobs
         self._designer = designer
-        self._name = name
-        self._on_end = on_end
-        location = names.parse_location(str(names.location_of(name)))
-        self._log = job_log(machinery.shipper, location.project, names.last_part(name))
         self._running: dict[str, TrialRun] = {}
         self._thinking = ThreadPoolExecutor(1, thread_name_prefix="suggest")
         self._asked: Future[list[Assignment]] | None = None
         self._asked_count = 0
         self._no_more = False  # the space is used up, or the study ends by its own conditions
-        self._stop = threading.Event()
-        self._abandoned = False
-        self._thread = threading.Thread(target=self._run_job, name=f"tuning-{names.last_part(name)}", daemon=True)
 
-    def start(self) -> None:
-        """Begin, or go on after a restart."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """End as CANCELLED."""
-        self._stop.set()
-
-    def abandon(self) -> None:
-        """Leave everything as it is because the server ends; the next start goes on."""
-        self._abandoned = True
-        self._stop.set()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait for the end."""
-        self._thread.join(timeout_s)
-
-    def _run_job(self) -> None:
-        try:
-            outcome = self._execute()
-        except ApiError as refusal:
-            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=refusal)
-        except Exception as problem:  # the thread's last line: a job without an end would be waited for for ever
-            LOGGER.exception("%s failed", self._name)
-            error = ApiError(f"Internal error: {type(problem).__name__}: {problem}.", code="INTERNAL")
-            outcome = Outcome(state=JobState.JOB_STATE_FAILED, error=error)
+    def _release(self) -> None:
         self._thinking.shutdown(wait=False, cancel_futures=True)
-        if not self._abandoned:
-            self._finish(outcome)
-        self._on_end(self._name)
 
     def _execute(self) -> Outcome:
-        self._set_state(JobState.JOB_STATE_PENDING)
-        job = self._job()
+        self._advance(JobState.JOB_STATE_PENDING)
+        job = self._read_job()
         self._say(f"Tuning is preparing: {job.max_trial_count} trials, {job.parallel_trial_count} at a time.")
         for trial in job.trials:
             if trial.state not in ENDED:
                 self._start_trial(trial.id)
-        while not self._stop.is_set():
+        while not self._progress.is_cancelled:
             for run in list(self._running.values()):
                 self._look_after(run)
             outcome = self._verdict()
@@ -115,19 +70,16 @@ class TuningRun:
                 return outcome
             self._ask_for_trials()
             self._take_suggestions()
-            self._stop.wait(_TICK_S)
+            self._progress.wait(_TICK_S)
         return cancelled()
 
-    def _job(self) -> HyperparameterTuningJob:
-        return self._store.get(TUNING_JOBS, self._name)
-
-    def _say(self, message: str, severity: str = "INFO") -> None:
-        self._log.say(_SERVICE, message, severity)
+    def _read_job(self) -> HyperparameterTuningJob:
+        return self._store.get(TUNING_JOBS, self.name)
 
     # --- trials: asked for, started, looked after, ended --------------------------------------------------------------
 
     def _ask_for_trials(self) -> None:
-        job = self._job()
+        job = self._read_job()
         free = job.parallel_trial_count - len(self._running)
         count = min(free, job.max_trial_count - len(job.trials))
         if self._no_more or self._asked is not None or count < 1:
@@ -150,25 +102,24 @@ class TuningRun:
             self._say("Every point of the search space has been tried: no more trials.")
             self._no_more = True
         for values in suggestions:
-            with self._store.change(TUNING_JOBS, self._name) as job:
+            with self._change() as job:
                 trial = Trial(id=str(len(job.trials) + 1), state=State.REQUESTED, start_time=now())
                 write_parameters(trial, values)
                 job.trials.append(trial)
-                job.update_time = now()
             self._start_trial(trial.id)
 
     def _start_trial(self, trial_id: str) -> None:
-        with self._store.change(TUNING_JOBS, self._name) as job:
+        with self._change() as job:
             trial = _find_trial(job, trial_id)
             trial.state = State.REQUESTED
-            run = self._running[trial_id] = TrialRun(self._store, self._runner, job, trial)
+            run = self._running[trial_id] = TrialRun(self._store, self._trial_jobs, job, trial)
             trial.custom_job = run.job_name
         self._say(f"Trial {trial_id} begins: {' '.join(flags(trial))}")
         run.start()
 
     def _look_after(self, run: TrialRun) -> None:
         custom_job = run.job()  # read before the measurements: what an ended one reported is all there
-        trial = _find_trial(self._job(), run.trial_id)
+        trial = _find_trial(self._read_job(), run.trial_id)
         if trial.state == State.REQUESTED and "start_time" in custom_job:  # a quick one has ended already
             self._mark_running(run.trial_id)
         measurements = run.new_measurements(trial.measurements)
@@ -180,25 +131,23 @@ class TuningRun:
             self._stop_if_hopeless(run)
 
     def _mark_running(self, trial_id: str) -> None:
-        with self._store.change(TUNING_JOBS, self._name) as job:
+        with self._change() as job:
             _find_trial(job, trial_id).state = State.ACTIVE
             if job.state == JobState.JOB_STATE_PENDING:
                 job.state, job.start_time = JobState.JOB_STATE_RUNNING, now()
-            job.update_time = now()
 
     def _note(self, trial_id: str, measurements: list[Measurement]) -> None:
-        with self._store.change(TUNING_JOBS, self._name) as job:
+        with self._change() as job:
             _find_trial(job, trial_id).measurements = measurements
-            job.update_time = now()
 
     def _stop_if_hopeless(self, run: TrialRun) -> None:
-        job = self._job()
+        job = self._read_job()
         if should_stop(job.study_spec, job.trials, _find_trial(job, run.trial_id)):
             self._say(f"Trial {run.trial_id} is stopped early: it will not become the best.")
             self._stop_trial(run)
 
     def _stop_trial(self, run: TrialRun) -> None:
-        with self._store.change(TUNING_JOBS, self._name) as job:
+        with self._change() as job:
             _find_trial(job, run.trial_id).state = State.STOPPING
         run.stop()
 
@@ -208,7 +157,7 @@ class TuningRun:
 
     def _conclude(self, run: TrialRun, custom_job: CustomJob) -> None:
         succeeded = run.stopping or custom_job.state == JobState.JOB_STATE_SUCCEEDED
-        with self._store.change(TUNING_JOBS, self._name) as job:
+        with self._change() as job:
             trial = _find_trial(job, run.trial_id)
             final = select_final(job.study_spec, trial.measurements) if succeeded else None
             if final is not None:
@@ -227,14 +176,14 @@ class TuningRun:
 
     def _verdict(self) -> Outcome | None:
         """Return how the job ends; None while it goes on."""
-        job = self._job()
-        failed = failed_trials(self._store, job)
-        if failed and failed[-1].error.code == _NO_MACHINES:
-            message = failed[-1].error.message
+        job = self._read_job()
+        failures = failed_trials(self._store, job)
+        if failures and failures[-1].error.code == _NO_MACHINES:
+            message = failures[-1].error.message
             error = ApiError(f"A trial got no machines: {message}", code="RESOURCE_EXHAUSTED")
-            return Outcome(state=JobState.JOB_STATE_FAILED, error=error)
-        if len(failed) >= failure_limit(job):
-            return Outcome(state=JobState.JOB_STATE_FAILED, error=too_many_failed(job, failed))
+            return failed(error)
+        if len(failures) >= failure_limit(job):
+            return failed(too_many_failed(job, failures))
         enough = self._no_more or len(job.trials) >= job.max_trial_count
         if enough and not self._running and self._asked is None:
             return Outcome(state=JobState.JOB_STATE_SUCCEEDED)
@@ -247,21 +196,12 @@ class TuningRun:
         end = time.monotonic() + self._machinery.grace_s + 10.0
         while time.monotonic() < end and not all(has_ended(run.job()) for run in self._running.values()):
             time.sleep(_TICK_S)
-        with contextlib.suppress(NotFound), self._store.change(TUNING_JOBS, self._name) as job:
+        with contextlib.suppress(NotFound), self._change() as job:
             for trial in job.trials:
                 if trial.state not in ENDED:
                     trial.state, trial.end_time = State.INFEASIBLE, now()
                     trial.infeasible_reason = f"The tuning job ended before the trial: {outcome.state.name}."
-        if outcome.error is not None:
-            self._say(outcome.error.message, "ERROR")
-        self._say(f"Tuning ended: {outcome.state.name}.")
-        self._machinery.shipper.flush()
-        finish_job(self._store, TUNING_JOBS, self._name, outcome)
-
-    def _set_state(self, state: JobState) -> None:
-        with contextlib.suppress(NotFound), self._store.change(TUNING_JOBS, self._name) as job:
-            if job.state == JobState.JOB_STATE_QUEUED:
-                job.state, job.update_time = state, now()
+        super()._finish(outcome)
 
 
 def _find_trial(job: HyperparameterTuningJob, trial_id: str) -> Trial:

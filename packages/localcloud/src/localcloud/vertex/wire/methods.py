@@ -70,7 +70,7 @@ class Method:
     @property
     def handler_name(self) -> str:
         """`create_custom_job`, the function that answers it."""
-        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
+        return snake_case(self.name)
 
     def read_request(self, data: bytes) -> Message:
         """Return the request in its wire bytes."""
@@ -80,6 +80,11 @@ class Method:
     def write(self, response: Message) -> bytes:
         """Return wire bytes of a response."""
         return message_bytes(response)
+
+
+def snake_case(name: str) -> str:
+    """Return the form of a name that Python has: `CreateCustomJob` is `create_custom_job`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def message_bytes(message: Message) -> bytes:
