@@ -107,7 +107,7 @@ class Tuning(Section):
     parallel_trials: Trials = 3
     """Trials at a time."""
     recall: Annotated[int, Field(ge=0, le=20)] = 3
-    """How many of the trials repeat the best ones of earlier studies, so that a night starts from what is known."""
+    """How many of the trials repeat the best ones of earlier studies, so that a study starts from what is known."""
     max_failed_trials: Trials = 3
     """How many failed trials of the search fail the study; repeated ones may all fail."""
     metric: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")] = "val_auc"
