@@ -233,7 +233,9 @@ class TestTriggers:
         finished(api, SOURCE_ID, loaded, 120)
         assets = api.call("GET", "/assets", params={"limit": 100})["assets"]
         (asset_id,) = (asset["id"] for asset in assets if asset["name"] == ASSET)
-        newest = datetime.now(UTC)
+        loaded_at = datetime.now(UTC)  # the load's event says no time, and so counts by when it came
+        wait_for("the second after the load", lambda: datetime.now(UTC) > loaded_at + timedelta(seconds=1))
+        newest = datetime.now(UTC)  # told in whole seconds
         for minutes in range(9):  # the newest of their times came first
             as_of = (newest - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
             api.call("POST", "/assets/events", json={"asset_id": asset_id, "extra": {"as_of": as_of}})
