@@ -21,11 +21,11 @@ def refuses(
 ) -> Iterator[pytest.ExceptionInfo[Exception]]:
     """Expect an error of this class with these texts in its parts.
 
-    What a task ends with for good has the parts of the error that it was raised from.
+    What a task ends with for good has the parts of the error that is in it.
     """
     with pytest.raises(kind) as refused:
         yield refused
-    error = refused.value if hasattr(refused.value, "way_out") else refused.value.__cause__
+    error = getattr(refused.value, "error", refused.value)
     for part, held in {"where": where, "found": found, "expected": expected, "way_out": way_out}.items():
         for text in (held,) if isinstance(held, str) else held:
             assert text in getattr(error, part), f"{part} of: {error}"

@@ -26,6 +26,7 @@ from retraining.core.data.span_store import StoredObject
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery
 from retraining.core.spec.model import ModelSpec
+from tests.support.refusals import refuses
 from tests.support.small_model import make_plan, make_snapshot, make_spec
 
 PHOTO = {"name": "photo", "kind": "image", "height": 8, "width": 8, "channels": 3}
@@ -87,7 +88,7 @@ def test_the_listing_is_lines_and_its_digest_is_of_what_they_say() -> None:
     assert lines[0] == {"uri": 'gs://bbb/"a\n.png', "generation": 2, "bytes": 10, "content_type": "image/png"}
     assert lines[1]["uri"] == "gs://bbb/ü.png"
     assert len(digests) == 2
-    with pytest.raises(DataError, match=r"no object in gs://bbb\."):
+    with refuses(DataError, found="gs://bbb"):
         write_listing(io.BytesIO(), [], ["gs://bbb"])
 
 
@@ -117,7 +118,13 @@ def test_a_column_that_has_no_addresses_is_refused(type_: str, mode: str, found:
     spec = spec_of("gs://bbb/")
     require_addresses(spec, [{"name": "photo_0", "type": "STRING", "mode": "NULLABLE"}], "q.sql")
     require_addresses(spec, [{"name": "other", "type": "INT64", "mode": "NULLABLE"}], "q.sql")
-    with pytest.raises(DataError, match=rf"column {found}\. Expected STRING.*remove objects from the feature"):
+    with refuses(
+        DataError,
+        where=f"column {found.partition(':')[0]}",
+        found=found.partition(": ")[2],
+        expected="STRING",
+        way_out="remove objects",
+    ):
         require_addresses(spec, [{"name": "photo_0", "type": type_, "mode": mode}], "q.sql")
 
 

@@ -60,7 +60,7 @@ def test_a_late_row_of_an_old_day_exports_that_day_again_and_no_other():
     again = make_snapshot(night(0), fingerprint_rows=source_rows(night(0), late), stored=store_after(first))
     changed = {span.span: span.because for span in again.spans if span.action == "export"}
     assert list(changed) == list(late)
-    assert next(iter(changed.values())).startswith("changed: other content than stored")
+    assert "other content" in next(iter(changed.values()))
 
 
 def test_a_day_joins_the_window_only_when_its_labels_were_known_and_late_rows_come_with_it():

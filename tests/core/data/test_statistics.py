@@ -7,6 +7,7 @@ import pytest
 from retraining.core import documents
 from retraining.core.data import statistics
 from retraining.core.errors import DataError
+from tests.support.refusals import refuses
 from tests.support.small_model import make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
 
 
@@ -66,7 +67,7 @@ def test_a_split_without_rows_is_there_with_zeros(small_plan):
 def test_infinite_values_are_named(small_plan):
     rows = statistics_rows()
     next(row for row in rows if row["section"] == "numeric")["high"] = float("inf")
-    with pytest.raises(DataError, match="feature distance: the value inf"):
+    with refuses(DataError, where="feature distance", found="inf"):
         statistics.build_statistics(small_plan, make_snapshot(small_plan), rows)
 
 

@@ -8,6 +8,7 @@ from retraining.core.errors import JobError
 from retraining.core.jobs import outcomes
 from retraining.core.jobs.failures import Failure
 from retraining.core.jobs.requests import JobRequest
+from tests.support.refusals import refuses
 from tests.support.small_job import job
 from tests.support.small_model import make_plan
 
@@ -46,7 +47,7 @@ def test_the_newest_job_of_a_request_left_its_result():
 
 def test_success_needs_the_document_that_was_asked_for():
     done = job("1", "SUCCEEDED", 0, 1)
-    with pytest.raises(JobError, match=r"it succeeded and left no gs://b/r/report\.json"):
+    with refuses(JobError, found="gs://b/r/report.json"):
         outcomes.result_without_document(WANTED, done)
     assert outcomes.result_without_document(JobRequest(custom_job={}), done) == {
         "job": done.name,
@@ -79,4 +80,4 @@ def test_an_error_has_the_last_lines_and_the_way_out():
     error = str(outcomes.job_error(WANTED, job("1", "FAILED", error_message="no"), Failure.PROGRAM, ["[w] a", "[w] b"]))
     assert "job 1: program error: no\nIts last lines:\n[w] a\n[w] b" in error
     assert error.endswith("Do this.")
-    assert "late__train: it was never created: quota" in str(outcomes.job_error(WANTED, None, Failure.QUOTA, []))
+    assert "never created: quota" in str(outcomes.job_error(WANTED, None, Failure.QUOTA, []))

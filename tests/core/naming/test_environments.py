@@ -10,6 +10,7 @@ from retraining.core import settings
 from retraining.core.errors import SettingsError
 from retraining.core.naming import bigquery, trust
 from retraining.core.naming.environments import ENVIRONMENT_LABEL, Environment, label_of
+from tests.support.refusals import refuses
 from tests.support.small_model import ENVIRON, make_plan
 
 OURS = Environment(label="ours", bucket="my-bucket")
@@ -63,7 +64,7 @@ def test_a_plan_of_an_earlier_release_has_no_environment_and_its_queries_are_its
 
 def test_another_environments_bucket_is_refused():
     trust.require_own_bucket("gs://b/environment.txt", "mine", "mine")
-    with pytest.raises(SettingsError, match="the bucket of environment 'theirs'"):
+    with refuses(SettingsError, found="'theirs'"):
         trust.require_own_bucket("gs://b/environment.txt", "theirs", "mine")
 
 
@@ -73,5 +74,5 @@ def test_what_is_ours_or_nobodys_may_be_used(owner):
 
 
 def test_another_environments_model_is_refused():
-    with pytest.raises(SettingsError, match=r"environment 'theirs' made it.*RETRAINING_ENVIRONMENT=theirs"):
+    with refuses(SettingsError, found="'theirs'", way_out="RETRAINING_ENVIRONMENT=theirs"):
         trust.require_own_resource("model", "theirs", "mine", "r")

@@ -9,6 +9,7 @@ import pytest
 from retraining.core.documents import Pause, Trigger
 from retraining.core.errors import PlanError
 from retraining.core.planning import pauses
+from tests.support.refusals import refuses
 
 ASKED = datetime(2013, 11, 20, 3, 30, tzinfo=UTC)
 UNTIL = datetime(2013, 11, 25, tzinfo=UTC)
@@ -31,7 +32,7 @@ def test_no_pause_holds_nothing():
 
 def test_the_day_is_utc_and_must_come():
     assert pauses.end_of_pause("2013-11-21", ASKED) == datetime(2013, 11, 21, tzinfo=UTC)
-    with pytest.raises(PlanError, match=r"2013-11-20, which has begun\. Expected a day after 2013-11-20"):
+    with refuses(PlanError, found="2013-11-20, which has begun", expected="after 2013-11-20"):
         pauses.end_of_pause("2013-11-20", ASKED)
     with pytest.raises(PlanError, match="Param pause_until: 'tomorrow'"):
         pauses.end_of_pause("tomorrow", ASKED)
@@ -59,4 +60,4 @@ def test_a_pause_is_told_with_its_end_its_person_and_the_reason():
         "retraining of late is paused until 2013-11-25 00:00 UTC by ada because: complaints since noon."
     )
     assert pauses.explain_pause(pause(reason="")).endswith("UTC by ada.")
-    assert pauses.explain_pause(pause(until=None)) == "retraining of late is not paused."
+    assert "not paused" in pauses.explain_pause(pause(until=None))

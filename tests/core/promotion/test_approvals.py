@@ -50,14 +50,14 @@ def test_warnings_are_of_the_data_and_of_the_comparison():
         small,
         scores(0.8),
         scores(0.7),
-        proof=leakage.Proof(missing="it read the run table itself"),
+        proof=leakage.Proof(missing="read the run table itself"),
         serving=Serving(skipped="it has scores alone"),
     )
     assert proven.verdict == unproven.verdict == "promote"
     assert approvals.warnings(proven, checks.model_copy(update={"findings": ()})) == []
     rows, seen, served = approvals.warnings(unproven, checks)
     assert rows == "few rows"
-    assert "it read the run table itself" in seen
+    assert "read the run table itself" in seen
     assert "it has scores alone" in served
     question = approvals.question(small, unproven, None, ["few rows"], "https://example.com/report.html").split("\n\n")
     assert (question[0], question[2]) == (unproven.words, "Warning: few rows")

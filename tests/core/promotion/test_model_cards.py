@@ -74,5 +74,5 @@ def test_examples_without_a_time_have_no_days(documents):
     plan = documents["plan"]
     data = plan.spec.data.model_copy(update={"split": "hash", "event_time": None, "test_percent": 20})
     card = card_of(documents, plan={"spec": plan.spec.model_copy(update={"data": data}), "window": NO_TIME})
-    assert card.caveats[0] == "It has seen the examples alone that its query gave on 2013-11-20, which have no time"
+    assert card.caveats[0].endswith("2013-11-20, which have no time")
     assert "1970" not in "".join(card.caveats)

@@ -46,6 +46,6 @@ def test_a_short_training_is_found(changes, found):
 def test_it_stands_on_the_page_and_in_the_shell():
     plan = json.loads((EXAMPLES / "plan__scheduled.json").read_text())
     short = {"plan": plan, "report": report(steps=5)}
-    assert "Warning: 5 optimizer steps are few" in render(short)
+    assert "Warning: 5 optimizer steps" in render(short)
     assert "Warning" not in render(short | {"report": report()})
     assert any(line.startswith("training  warn: 5 optimizer steps") for line in explain_run(read_reported_run(short)))

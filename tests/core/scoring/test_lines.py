@@ -12,6 +12,7 @@ from retraining.core.errors import DataError
 from retraining.core.scoring import lines
 from retraining.core.scoring.lines import KeySet, find_places
 from tests.support.contracts import EXAMPLES
+from tests.support.refusals import refuses
 
 PLAN = json.loads((EXAMPLES / "scoring_plan__query.json").read_bytes())
 LINE = {"flight_id": 7, "carrier": "UA", "distance": 12.5}
@@ -90,8 +91,8 @@ def test_an_answer_has_a_key_and_what_the_plan_says(prediction: Any, size: int |
     ],
 )
 def test_an_answer_of_another_form_is_refused(line: bytes) -> None:
-    with pytest.raises(
-        DataError, match=r"b, line 2: an answer of another form\. Expected a key, and a number as 'score'.*stays as it"
+    with refuses(
+        DataError, where="b, line 2", found="another form", expected="number as 'score'", way_out="stays as it"
     ):
         lines.answer_key(plan(), "b, line 2", line)
     with pytest.raises(DataError, match="2 numbers"):

@@ -63,12 +63,11 @@ def test_a_group_that_the_query_does_not_give_is_found_before_anything_is_paid()
     names = {"carrier": "STRING", "origin": "STRING", "late": "INTEGER", "id": "STRING", "event_time": "TIMESTAMP"}
     columns = [Column(name=name, type=type_, mode="NULLABLE") for name, type_ in names.items()]
     missing = next(each for each in missing_columns(spec, columns) if each.column == "tailnum")
-    assert missing.message.startswith("the group is not among the query's columns")
+    assert missing.message.startswith("the group is not")
     planes = [*columns, Column(name="tailnum", type="FLOAT", mode="NULLABLE")]
     wrong = next(each for each in misfits(spec, planes) if each.column == "tailnum")
-    assert wrong.message.startswith(
-        "tailnum is FLOAT and cannot be a group: evaluate by another column (evaluation.group)"
-    )
+    assert wrong.message.startswith("tailnum is FLOAT")
+    assert "(evaluation.group)" in wrong.message
 
 
 @pytest.mark.parametrize(
@@ -113,14 +112,14 @@ def test_what_is_no_threshold_is_refused(threshold: object, words: str) -> None:
 def test_where_no_threshold_can_be_chosen_it_is_refused_in_the_spec() -> None:
     """A label that is no yes or no; a trainer that leaves scores of files where there are none."""
     classes = {"name": "late", "kind": "multiclass", "classes": 3}
-    with pytest.raises(ValueError, match=r"evaluation\.threshold is of a binary label, not of a multiclass label"):
+    with pytest.raises(ValueError, match="not of a multiclass"):
         make_spec(label=classes, evaluation={**SECTION, "threshold": 0.5})
     image = {"image": "host/sklearn-trainer:1", "models": "own"}
     own = {
         "training": {"model": "boosting", "input": "bigquery", "runtime": image},
         "deployment": {"container": {"image": "host/serving:1", "predict_route": "/p", "health_route": "/h"}},
     }
-    with pytest.raises(ValueError, match=r"bigquery has none: give a number, or set training\.input to tfrecord"):
+    with pytest.raises(ValueError, match="input to tfrecord"):
         make_spec(**own, evaluation={**SECTION, "threshold": "max_f1"})
     assert make_spec(**own, evaluation={**SECTION, "threshold": 0.5}).evaluation.threshold == 0.5
 

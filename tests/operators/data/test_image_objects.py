@@ -15,6 +15,7 @@ from retraining.core.spec.files import load_spec
 from retraining.hooks import check_queries
 from retraining.hooks.cloud import Cloud
 from tests.support.airflow_release import AirflowFailException
+from tests.support.refusals import refuses
 from tests.support.scenes.data_tasks import Night, make_source
 
 SPEC = """
@@ -159,10 +160,11 @@ def test_what_no_training_can_read_is_named_before_anything_is_paid(make_night, 
     with pytest.raises(AirflowFailException) as refused:
         night.check_data()
     message = str(refused.value)
-    assert f"are not there, such as p015 ({photos.uri('cats/15.png')}): mend the source" in message
-    assert "are outside the folder that objects names, such as p05" in message
+    assert f"p015 ({photos.uri('cats/15.png')})" in message
+    assert "outside the folder" in message
     assert "p052 (https://example.org/52.png)" in message
-    assert f"are text/html; charset=utf-8, such as p050 ({photos.uri('cats/50.png')})" in message
+    assert "text/html; charset=utf-8" in message
+    assert f"p050 ({photos.uri('cats/50.png')})" in message
     splits = read(f"{planned['run_uri']}/statistics.json")["splits"]
     unreadable = [item for split in splits.values() for item in split["features"]["photo"]["unreadable"]]
     assert sum(item["rows"] for item in unreadable if item["found"] == "elsewhere") == 2
@@ -179,7 +181,7 @@ def test_a_model_may_go_on_without_them(make_night, photos) -> None:
     strict = make_night("manual__2", checks="severity: {objects: warn}, max_null_fraction: {photo: 0}")
     strict.plan(force=True)
     strict.snapshot()
-    with pytest.raises(AirflowFailException, match="of photo is missing in"):
+    with refuses(AirflowFailException, found="of photo is missing"):
         strict.check_data()
 
 
@@ -187,12 +189,12 @@ def test_a_folder_without_objects_and_a_column_of_bytes_are_refused(make_night) 
     """Before the run table is made."""
     night = make_night(folder="birds/")
     night.plan()
-    with pytest.raises(AirflowFailException, match=r"no object in gs://photos-\w+/birds\."):
+    with refuses(AirflowFailException, found="gs://photos-"):
         night.snapshot()
     query = QUERY.replace("*", "* REPLACE (CAST(photo AS BYTES) AS photo)")
     night = make_night("manual__2", query=query)
     night.plan(force=True)
-    with pytest.raises(AirflowFailException, match=r"column photo: BYTES.*Select the addresses"):
+    with refuses(AirflowFailException, where="column photo", found="BYTES", way_out="Select the addresses"):
         night.snapshot()
 
 
@@ -202,5 +204,5 @@ def test_check_models_asks_for_a_column_of_addresses(make_night) -> None:
     spec = load_spec(night.include / "models" / f"{night.name}.yaml")
     assert "take" in check_queries.check(spec, night.include, Cloud().session)
     plain = spec.model_copy(update={"entries": (spec.features[0].model_copy(update={"objects": None}),)})
-    with pytest.raises(SpecError, match="photo is STRING and cannot be an image feature"):
+    with refuses(SpecError, found="'photo': STRING", way_out="image feature"):
         check_queries.check(plain, night.include, Cloud().session)

@@ -22,6 +22,7 @@ from retraining.hooks import check_queries
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.warehouse import Warehouse
 from tests.support.airflow_release import AirflowFailException
+from tests.support.refusals import refuses
 from tests.support.scenes.data_tasks import Night, make_source
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -190,10 +191,10 @@ def test_a_query_reads_them_as_a_table(make_night, bucket, read) -> None:
     assert "SELECT near.*" in read(f"{planned['run_uri']}/plan.json")["query"]["sql"]
     spec = load_spec(night.include / "models" / f"{name}.yaml")
     taken = check_queries.check(spec, night.include, Cloud().session)
-    assert "takes its queries, and their columns fit; 1 files of " in taken
-    assert taken.endswith("bytes have the columns of data.files")
+    assert "1 files of" in taken
+    assert taken.endswith("columns of data.files")
     put(bucket, "parcels/2.csv", csv_of(LINES, list(COLUMNS)[1:]))
-    with pytest.raises(DataError, match=r"parcels/2\.csv: no column 'id'"):
+    with refuses(DataError, where="parcels/2.csv", found="'id'"):
         check_queries.check(spec, night.include, Cloud().session)
 
 
@@ -240,12 +241,12 @@ def test_what_is_not_there_or_does_not_fit_is_refused(make_night, bucket) -> Non
     put(bucket, "bad/1.csv", csv_of([*LINES, {**LINES[0], "distance": "far"}]))
     night = make_night(source(bucket, "bad/*"))
     night.plan()
-    with pytest.raises(AirflowFailException, match=r"(?s)BigQuery refuses the files: .*far"):
+    with pytest.raises(AirflowFailException, match=r"(?s)BigQuery refuses .*far"):
         night.snapshot()
     put(bucket, "strange/1.json", json_of([{**LINES[0], "colour": "red"}]))
     night = make_night(source(bucket, "strange/*", "json"))
     night.plan()
-    with pytest.raises(AirflowFailException, match=r"BigQuery refuses the files: .*No such field: colour"):
+    with pytest.raises(AirflowFailException, match=r"BigQuery refuses .*: colour"):
         night.snapshot()
 
 
@@ -262,9 +263,7 @@ def test_a_file_that_appears_while_others_are_loaded_is_loaded_by_the_next_try(m
 
     with monkeypatch.context() as patch:
         patch.setattr(Warehouse, "load_files", load_and_write)
-        with pytest.raises(
-            JobError, match=r"files that were written while they were loaded.* next try loads them anew"
-        ):
+        with refuses(JobError, found="written while", way_out="next try"):
             night.snapshot()
     assert night.snapshot()["rows"] == 240
 

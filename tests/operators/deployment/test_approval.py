@@ -17,6 +17,7 @@ from retraining.core.errors import ConflictError
 from retraining.operators.deployment.approval import RequestApprovalOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from tests.support.airflow_release import AirflowFailException
+from tests.support.refusals import refuses
 from tests.support.scenes.deployment import FOLDER, Scene, deploy, example, register
 
 ADA = {"id": "1", "name": "ada"}
@@ -130,8 +131,8 @@ def test_a_person_sees_what_is_approved(make_run, scene: Scene, ask: RequestAppr
     register(scene, run)
     wait(run, ask)
     page = scene.cloud.artifacts.objects[f"{FOLDER}/report.html"].decode()
-    assert f"{FOLDER.removeprefix('gs://bucket/')}/report.html) has the metrics, slices, curves and checks" in ask.body
-    assert "It would serve in the place of nothing: it is the first" in ask.body
+    assert "/report.html)" in ask.body
+    assert "place of nothing" in ask.body
     for shown in ("Waits for approval", "No answer is a no", "Slices, worst first", "<h3>Checks</h3>", "ROC"):
         assert shown in page
     assert "https://airflow.example.com/dags/retrain__flight_delays/runs/manual__1/tasks/approve/required" in page
@@ -157,10 +158,10 @@ def test_the_decision_says_that_it_waits_for_a_person(make_run, scene: Scene) ->
     scene.put("evaluate_request", example("evaluate_request") | same)
     make_run().execute(DecideOperator(task_id="decide", run_uri=FOLDER, cloud=scene.cloud.connect))
     sent = scene.cloud.notifiers.sent[0]
-    assert sent.subject.startswith("flight_delays: promoted, waits for approval as of")
-    assert "Approve or reject it in Airflow" in sent.text
+    assert sent.subject.startswith("flight_delays: promoted, waits")
+    assert "Approve or reject" in sent.text
     assert "rollback" not in sent.text
-    assert "Nothing has to be done" not in sent.text
+    assert "Nothing has to be" not in sent.text
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ def test_a_yes_of_nobody_is_a_no(make_run, scene: Scene, ask: RequestApprovalOpe
     wait(run, ask)
     complete(run, ask, "Approve", user)
     assert not deploy(scene, run, approval_task_id="approve")["deployed"]
-    assert scene.read("deployment")["approval"]["words"] == "rejected without an answer in time"
+    assert scene.read("deployment")["approval"]["words"].startswith("rejected without an answer")
 
 
 def test_what_was_answered_before_it_was_asked_again_counts_no_more(
@@ -359,7 +360,7 @@ def test_a_try_that_outlived_its_question_answers_nothing(
     wait(run, ask, max_tries=1)
     if then:
         complete(run, ask, then, ADA, max_tries=1)
-    with pytest.raises(ConflictError, match="another try of the task asks"):
+    with refuses(ConflictError, found="another try"):
         complete(run, ask, "Approve", ADA)
     assert not deploy(scene, run, approval_task_id="approve")["deployed"]
 
@@ -461,7 +462,7 @@ def test_people_are_told_that_one_of_them_is_wanted(make_run, scene: Scene, ask:
     wait(run, ask)
     wait(run, ask)
     (mail,) = scene.cloud.notifiers.sent
-    assert mail.subject == "flight_delays: a version of 2013-11-20 waits for approval"
+    assert mail.subject.endswith("2013-11-20 waits for approval")
     assert "within 12 hours" in mail.text
     complete(run, ask, "Reject", ADA)
     assert "ada" not in mail.text

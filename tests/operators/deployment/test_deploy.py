@@ -16,6 +16,7 @@ from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.refusals import refuses
 from tests.support.scenes.deployment import FOLDER, Scene, answered, deploy, deploy_at_last, example, register
 
 
@@ -71,7 +72,7 @@ def test_wrong_answers_bring_the_old_traffic_back(scene, make_run) -> None:
     run = make_run()
     register(scene, run)
     scene.cloud.endpoints.predictions = [0.123 for _ in scene.report["golden"]]
-    with pytest.raises(AirflowFailException, match="differ from the saved model's"):
+    with refuses(AirflowFailException, found="differ from the saved"):
         deploy(scene, run)
     assert scene.cloud.endpoints.endpoint.traffic == {old: 100}
     assert scene.cloud.endpoints.undeployed == [deployed_model_id(scene.run_key)]
@@ -186,7 +187,7 @@ def test_a_newer_champion_is_not_replaced_by_an_older_run(scene, make_run) -> No
     run = make_run()
     register(scene, run)
     scene.old_champion("20991231t000000z-000000000000")
-    assert "not older than this run's" in deploy(scene, run)["words"]
+    assert "not older" in deploy(scene, run)["words"]
     assert scene.cloud.endpoints.deploys == []
 
 
@@ -247,7 +248,7 @@ def test_a_deployment_that_never_brings_anything_ends(scene, make_run) -> None:
     run = make_run()
     register(scene, run)
     scene.cloud.endpoints.lost = 99
-    with pytest.raises(JobError, match="3 deployments are done, and the endpoint does not have"):
+    with refuses(JobError, found="3 deployments"):
         deploy_at_last(scene, run)
     assert len(scene.cloud.endpoints.deploys) == 3
     assert not scene.endpoint.deployed
@@ -266,7 +267,7 @@ def test_an_operation_that_never_ends_is_cancelled_and_named(scene, make_run) ->
         with pytest.raises(AirflowRescheduleException):
             deploy(scene, run)
     scene.cloud.clock.sleep(300)
-    with pytest.raises(JobError, match=r"operations/1, asked for at .* is not done\. Expected machines within 2 hours"):
+    with refuses(JobError, found="operations/1", expected="2 hours"):
         deploy(scene, run)
     assert scene.endpoint.traffic == {old: 100}
     assert scene.cloud.endpoints.running == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.airflow_release import AirflowFailException
+from tests.support.refusals import refuses
 from tests.support.scenes.deployment import Scene, deploy, register
 
 
@@ -45,7 +46,7 @@ def test_an_endpoint_of_the_other_kind_is_refused_before_anything_changes(scene,
     scene.deployment(dedicated_endpoint=True)
     run = make_run()
     register(scene, run)
-    with pytest.raises(AirflowFailException, match=r"dedicated_endpoint: true, and .* is shared.*Set it back; or"):
+    with refuses(AirflowFailException, where="dedicated_endpoint", found=("true", "is shared"), way_out="Set it back"):
         deploy(scene, run)
     assert scene.endpoint.traffic == {old: 100}
     assert scene.cloud.endpoints.deploys == []

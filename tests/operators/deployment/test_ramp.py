@@ -17,6 +17,7 @@ from retraining.core.errors import ConflictError, JobError
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.operators.deployment.rollout_state import RolloutState
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
+from tests.support.refusals import refuses
 from tests.support.scenes.deployment import Scene, deploy, deploy_at_last, register
 
 
@@ -76,9 +77,7 @@ def test_a_version_that_is_never_asked_gives_the_traffic_back(scene, make_run) -
     register(scene, run)
     real = scene.cloud.endpoints.predict
     scene.cloud.endpoints.predict = lambda *args: dataclasses.replace(real(*args), deployed_model_id=old)
-    with pytest.raises(
-        JobError, match=f"0 of 2000 requests were answered by deployed model {scene.mine}, which has 1 %"
-    ):
+    with refuses(JobError, found=("0 of 2000", scene.mine, "1 %")):
         deploy(scene, run)
     assert scene.endpoint.traffic == {old: 100}
     assert scene.endpoint.deployed.keys() == {old}
@@ -230,8 +229,8 @@ def test_low_traffic_may_go_on(scene, canary) -> None:
     scene.cloud.warehouse.rows["answers"] = []
     assert ramp_up(scene, canary)["deployed"]
     (step,) = scene.read("deployment")["steps"]
-    assert [(gate["name"], gate["words"]) for gate in step["gates"]] == [
-        ("requests", "0 requests in 20 min, fewer than 100")
+    assert [(gate["name"], gate["words"].partition(",")[0]) for gate in step["gates"]] == [
+        ("requests", "0 requests in 20 min")
     ]
 
 

@@ -16,6 +16,7 @@ from retraining.operators.jobs.requests import request_evaluation, request_train
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
+from tests.support.refusals import refuses
 from tests.support.scenes.planned_run import FORM, fill, plan, stored_plan
 
 CHAMPION_KEY = "20131113t030000z-0123456789ab"
@@ -80,7 +81,7 @@ def test_a_report_without_its_model_is_no_result(cloud, run, caplog) -> None:
         run.execute(train_task(cloud))
     assert len(cloud.jobs.jobs) == 1
     assert uri(run, "report") not in cloud.artifacts.objects  # the job would take it for its own and end
-    assert "saved_model.pb is gone: a result without it does not count" in caplog.text
+    assert "saved_model.pb is gone" in caplog.text
     store(cloud, run)
     cloud.jobs.end(cloud.jobs.newest, seconds=5.0)
     assert run.execute(train_task(cloud))["job"] == cloud.jobs.newest
@@ -108,9 +109,8 @@ def test_a_job_that_still_runs_is_waited_for(cloud, run) -> None:
 def test_a_duel_without_its_challenger_names_train(cloud, run) -> None:
     """Before a job is paid for; clearing train brings it back."""
     store(cloud, run, model=False)
-    with pytest.raises(AirflowFailException, match=r"challenger's model is gone: no gs://.*saved_model\.pb") as refused:
+    with refuses(AirflowFailException, found=("challenger's model", "saved_model.pb"), way_out="Clear train"):
         run.execute(evaluate_task(cloud))
-    assert "Clear train and what follows it" in str(refused.value)
     with pytest.raises(AirflowRescheduleException):
         run.execute(train_task(cloud))
     store(cloud, run)
@@ -130,9 +130,10 @@ def refuse_champion(cloud: FakeCloud, run: Any) -> str:
 def test_a_duel_without_its_champion_names_it_and_its_run(cloud, run) -> None:
     """Version, run key, DAG run and file."""
     message = refuse_champion(cloud, run)
-    assert f"the champion, version 1 of run {CHAMPION_KEY}, is gone" in message
+    assert "version 1 of run" in message
+    assert CHAMPION_KEY in message
     assert model_file_uri(run.champion.artifact_uri) in message
-    assert "Clear train of DAG run scheduled__2013-11-13" in message
+    assert "scheduled__2013-11-13" in message
 
 
 def test_clearing_train_of_the_champions_run_stores_its_model_again(cloud, run, make_run) -> None:
@@ -155,7 +156,8 @@ def test_clearing_train_of_the_champions_run_stores_its_model_again(cloud, run, 
 def test_without_its_alias_the_floor_alone_judges(cloud, run) -> None:
     """The second way out."""
     message = refuse_champion(cloud, run)
-    assert "take the alias champion away from version 1 and clear evaluate" in message
+    assert "alias champion away" in message
+    assert "clear evaluate" in message
     cloud.registry.merge_aliases(run.champion, ["-champion"])
     with pytest.raises(AirflowRescheduleException):
         run.execute(evaluate_task(cloud))
@@ -177,7 +179,7 @@ def test_a_plan_that_is_gone_too(cloud, run) -> None:
     """The champion's run cannot be named then."""
     folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)
     del cloud.artifacts.objects[storage.document_uri(folder, Plan.kind_name())]
-    assert "Clear train of its DAG run" in refuse_champion(cloud, run)
+    assert "of its DAG run" in refuse_champion(cloud, run)
 
 
 @pytest.mark.parametrize("its_report", [True, False], ids=["its report is there", "its report is gone"])

@@ -50,7 +50,7 @@ def test_a_program_error_is_followed_by_as_many_jobs_as_the_task_has_retries(clo
         if number < 2:
             with pytest.raises(AirflowRescheduleException):
                 run.execute(task)
-    with pytest.raises(AirflowFailException, match=r"program error: [\s\S]*ValueError 2[\s\S]*clear the task"):
+    with pytest.raises(AirflowFailException, match=r"program error: [\s\S]*ValueError 2[\s\S]*clear"):
         run.execute(task)
     assert len(cloud.jobs.jobs) == 3
     printed = [

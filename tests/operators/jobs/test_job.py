@@ -19,6 +19,7 @@ from retraining.operators.jobs.job import VertexJobOperator
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.clock import START
 from tests.support.fakes.cloud import FakeCloud
+from tests.support.refusals import refuses
 from tests.support.scenes.job import (
     ASKED,
     REQUEST,
@@ -181,7 +182,7 @@ def test_a_result_that_is_not_this_requests_fails_for_good(cloud, make_run, forg
     with pytest.raises(AirflowFailException, match=re.escape(named)) as refused:
         run.execute(make_task(cloud))
     assert str(refused.value).startswith(RESULT_URI)
-    assert "delete the object, and clear the task" in str(refused.value)
+    assert "delete the object" in str(refused.value)
     assert STORED_URI not in cloud.artifacts.objects
     del cloud.artifacts.objects[RESULT_URI]
     with pytest.raises(AirflowRescheduleException):
@@ -200,7 +201,7 @@ def test_a_stale_result_of_the_same_run_is_not_taken(cloud, make_run) -> None:
     with pytest.raises(AirflowRescheduleException):
         run.execute(make_task(cloud, changed), max_tries=4)
     finish(cloud)
-    with pytest.raises(AirflowFailException, match=f"result of another request, whose SHA-256 is {REQUEST.digest()}"):
+    with refuses(AirflowFailException, found=("another request", REQUEST.digest())):
         run.execute(make_task(cloud, changed), max_tries=4)
     assert STORED_URI not in cloud.artifacts.objects
     del cloud.artifacts.objects[RESULT_URI]
@@ -304,7 +305,7 @@ def test_a_create_that_is_never_answered_ends_for_good(cloud, make_run) -> None:
     settled = SETTLED_AFTER.total_seconds()
     assert [wake_at(cloud, run, number * settled) for number in range(5)] == [0] * 5
     cloud.clock.time = START + 5 * SETTLED_AFTER
-    with pytest.raises(AirflowFailException, match=r"d: it was never created: internal error of the service.*clear"):
+    with pytest.raises(AirflowFailException, match=r"d: .*internal error.*clear"):
         run.execute(make_task(cloud))
 
 
@@ -437,7 +438,7 @@ def test_a_raw_job_is_its_own_result(cloud, make_run) -> None:
 
 def test_a_job_request_and_a_raw_job_exclude_each_other() -> None:
     """One of the two."""
-    with pytest.raises(ValueError, match="job_request or custom_job"):
+    with pytest.raises(ValueError, match="custom_job"):
         VertexJobOperator(task_id="train")
 
 

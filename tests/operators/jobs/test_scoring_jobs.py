@@ -146,7 +146,8 @@ def test_a_champion_whose_image_is_gone_is_left_out(cloud, start) -> None:
     assert evaluate(cloud, run) is None
     request = end_comparison(cloud, run)
     scores = ModelScores.parse(cloud.artifacts.objects[request.champion.scores_uri])
-    assert scores.skipped.startswith(f"cannot be scored any more: {TREES} failed: job ")
+    assert scores.skipped.startswith("cannot be scored any")
+    assert f"{TREES} failed: job " in scores.skipped
     assert scores.splits == {}
     assert evaluate(cloud, run)["uri"].endswith("evaluation.json")
 
@@ -158,7 +159,7 @@ def test_a_champion_whose_plan_is_gone_is_left_out(cloud, start) -> None:
     evaluate(cloud, run)
     request = end_comparison(cloud, run)
     scores = ModelScores.parse(cloud.artifacts.objects[request.champion.scores_uri])
-    assert "the plan of its run is gone" in scores.skipped
+    assert "plan of its run" in scores.skipped
     assert len(cloud.jobs.specs) == 1
 
 

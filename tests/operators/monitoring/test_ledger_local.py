@@ -12,6 +12,7 @@ from retraining.core.data.sql import Query
 from retraining.core.errors import DataError
 from retraining.core.naming import bigquery, storage
 from retraining.operators.monitoring.ledger import store_rows
+from tests.support.refusals import refuses
 from tests.support.scenes.ledger import AT_ONCE, decide, ledger_id, result, rules, signal, signals
 from tests.support.small_model import AS_OF
 
@@ -114,7 +115,7 @@ def test_a_dataset_that_is_not_there_is_named(cloud: Any, monkeypatch: pytest.Mo
     other = f"{cloud.settings.project}.{cloud.settings.dataset}.not_the_ledger"
     cloud.warehouse.run_query(Query(sql=f"CREATE TABLE IF NOT EXISTS `{other}` (n INT64)"), "test_other", "test")
     monkeypatch.setattr(bigquery, "ledger_table", lambda *_: other)
-    with pytest.raises(DataError, match=r"not_the_ledger: a table without schema_version, .*Rename or delete it"):
+    with refuses(DataError, where="not_the_ledger", found="schema_version", way_out="Rename or delete"):
         store_rows(cloud, rows, SINCE, "other|0")
 
 

@@ -10,6 +10,7 @@ import pytest
 from retraining.hooks.endpoints import EndpointOptions
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
+from tests.support.refusals import refuses
 from tests.support.scenes.planned_run import FORM, plan
 
 MODEL = "flight_delays"
@@ -26,7 +27,9 @@ def cloud() -> FakeCloud:
 def test_a_run_that_may_deploy_is_refused(cloud, make_run: Any) -> None:
     """By name, with the way out; no plan is written, and nothing asked for."""
     stored = dict(cloud.artifacts.objects)
-    with pytest.raises(AirflowFailException, match=r"dedicated_endpoint: false, and .* is dedicated.*Set it back; or"):
+    with refuses(
+        AirflowFailException, where="dedicated_endpoint", found=("false", "is dedicated"), way_out="Set it back"
+    ):
         plan(cloud, make_run(params=FORM))
     assert [uri for uri in cloud.artifacts.objects if uri not in stored and uri.endswith("plan.json")] == []
     assert not cloud.jobs.jobs

@@ -20,6 +20,7 @@ from tests.support.airflow_release import AirflowFailException, AirflowReschedul
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.jobs import FakeJobs
 from tests.support.fakes.settings import SETTINGS
+from tests.support.refusals import refuses
 from tests.support.scenes.job import RESULT, RESULT_URI, STORED_URI, make_task
 
 MODEL = "flight_delays"
@@ -150,11 +151,16 @@ class TestModels:
         assert len(set(keys)) == 2
         place.register(place.one, keys[0])
         place.enter(place.two)
-        with pytest.raises(AirflowFailException, match="environment 'one' made it") as caught:
+        with refuses(
+            AirflowFailException,
+            where="models/flight_delays@1",
+            found="'one'",
+            way_out=("another name", "RETRAINING_ENVIRONMENT=one"),
+        ) as caught:
             plan_night(place, make_run(**IDS), 21)
         assert "models/flight_delays@1" in str(caught.value)
-        assert "Give the model another name" in str(caught.value)
-        assert "set RETRAINING_ENVIRONMENT=one if this is that environment, in another bucket" in str(caught.value)
+        assert "another name" in str(caught.value)
+        assert "in another bucket" in str(caught.value)
         place.enter(place.one)
         assert plan_night(place, make_run(**IDS), 21)["run_key"].startswith("20131121t030000z")
 
@@ -187,16 +193,16 @@ class TestModels:
         labels = place.one.environment.labels
         place.one.endpoints.endpoint = dataclasses.replace(endpoint, labels=labels)
         place.enter(place.two)
-        with pytest.raises(AirflowFailException, match=r"endpoints/flight-delays: environment 'one' made it"):
+        with refuses(AirflowFailException, where="endpoints/flight-delays", found="'one'"):
             plan_night(place, make_run(**IDS), 20)
 
     def test_another_environments_bucket_is_refused(self, place, make_run) -> None:
         """And the message says how it can be this one's."""
         plan_night(place, make_run(**IDS), 20)
         place.one.settings = dataclasses.replace(place.one.settings, environment="three")
-        with pytest.raises(AirflowFailException, match="the bucket of environment 'one'") as caught:
+        with refuses(AirflowFailException, found="'one'", way_out="RETRAINING_ENVIRONMENT=one") as caught:
             plan_night(place, make_run(**IDS), 21)
-        assert "RETRAINING_ENVIRONMENT=one if it is that one" in str(caught.value)
+        assert "if it is that" in str(caught.value)
         place.one.settings = dataclasses.replace(place.one.settings, environment="one")
         assert plan_night(place, make_run(**IDS), 21)["mode"] == "live"
 

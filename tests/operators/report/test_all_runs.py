@@ -15,6 +15,7 @@ from retraining.operators.report import all_runs
 from retraining.operators.report.all_runs import write_all_runs
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.settings import here
+from tests.support.refusals import refuses
 from tests.support.scenes.deployment import example
 
 PLAN = here(example("plan"))
@@ -61,7 +62,7 @@ def test_whoever_is_never_fast_enough_says_so(cloud, monkeypatch) -> None:
     """And is tried again by Airflow."""
     store_run(cloud, 19)
     monkeypatch.setattr(cloud.artifacts, "write_if", lambda *_, **__: None)
-    with pytest.raises(ConflictError, match=r"runs\.html: others wrote it 10 times meanwhile"):
+    with refuses(ConflictError, where="runs.html", found="10 times"):
         write_all_runs(cloud.artifacts, "bucket", "flight_delays")
 
 

@@ -19,6 +19,7 @@ from retraining.operators.report.models_refresh import refresh_model
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.settings import here
+from tests.support.refusals import refuses
 from tests.support.scenes.deployment import example
 
 ALL, MINE = storage.overview_uri("bucket"), storage.model_overview_uri("bucket", "flight_delays")
@@ -182,7 +183,7 @@ def test_a_row_that_was_read_later_stays(cloud) -> None:
 def test_whoever_is_never_fast_enough_says_so(cloud, monkeypatch) -> None:
     """And is tried again by Airflow."""
     monkeypatch.setattr(cloud.artifacts, "write_if", lambda *_, **__: None)
-    with pytest.raises(ConflictError, match="others wrote it 20 times meanwhile"):
+    with refuses(ConflictError, found="20 times"):
         refresh_model(cloud, "flight_delays")
 
 

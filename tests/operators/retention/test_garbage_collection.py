@@ -14,6 +14,7 @@ from retraining.core.retention.jobs_and_tables import Table
 from tests.support import small_rollout
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.bucket import nothing
+from tests.support.refusals import refuses
 from tests.support.scenes import garbage_collection
 from tests.support.scenes.garbage_collection import (
     CHAMPION,
@@ -81,8 +82,8 @@ class TestWhatGoes:
         scene.run = make_daily_run(make_run, run_type="manual", run_id="manual__1")
         scene.clean()
         assert {uri: data for uri, data in scene.bucket.objects.items() if "/maintenance/" not in uri} == before
-        assert "Dry run: 1 span with 0.0 MB would go" in scene.done().words
-        assert "dry run: nothing is deleted or cancelled" in capsys.readouterr().out
+        assert "Dry run: 1 span" in scene.done().words
+        assert "dry run: nothing" in capsys.readouterr().out
         scene.run = make_daily_run(make_run, run_type="manual", run_id="manual__2", params={**FORM, "dry_run": False})
         scene.clean()
         assert not list(scene.bucket.walk(folder(DAYS[0])))
@@ -173,7 +174,7 @@ class TestRefusals:
         scene.look()
         scene.cancel()
         scene.bucket.around = come
-        with pytest.raises(AirflowFailException, match="the rest of late is not deleted"):
+        with refuses(AirflowFailException, found="rest of late"):
             scene.delete()
         assert whole(scene.bucket, folder(DAYS[0]))
         assert scene.done().models[0].spans[0].outcome == "spared"
@@ -187,7 +188,7 @@ class TestRefusals:
     def test_a_misspelt_param_is_refused(self, scene) -> None:
         """Airflow takes any name; `min_age_day` would leave the age as it is."""
         scene.run.params = {**FORM, "min_age_day": 90}
-        with pytest.raises(AirflowFailException, match=r"no Param 'min_age_day'.*Did you mean 'min_age_days'"):
+        with refuses(AirflowFailException, found="'min_age_day'", way_out="'min_age_days'"):
             scene.look()
 
 
@@ -361,14 +362,16 @@ class TestVersions:
         assert self.numbers(scene) == ["1", "5", "6", "7"]
         assert [found.version_name.rpartition("@")[2] for found in scene.plan().versions] == ["2", "3", "4"]
         assert {item.outcome for item in scene.done().versions} == {"deleted"}
-        assert "3 versions of the registry deleted." in scene.done().words
+        assert "3 versions" in scene.done().words
+        assert "registry deleted" in scene.done().words
 
     def test_a_dry_run_deletes_none(self, scene, make_run, versions) -> None:
         """It names them."""
         scene.run = make_daily_run(make_run, run_type="manual", run_id="manual__1", params={**FORM, "keep_versions": 3})
         scene.clean()
         assert len(self.numbers(scene)) == 7
-        assert "3 versions of the registry would be deleted." in scene.done().words
+        assert "3 versions" in scene.done().words
+        assert "would be deleted" in scene.done().words
 
     def test_what_somebody_points_to_since_stays(self, scene, versions) -> None:
         """An alias, a deployment, a run that was cleared; the others go."""
@@ -381,11 +384,7 @@ class TestVersions:
         scene.bucket.put(storage.lease_uri("bucket", MODEL, fourth.run_key), b"{}")
         scene.delete()
         assert len(self.numbers(scene)) == 7
-        assert [item.words for item in scene.done().versions] == [
-            "it has the alias mine",
-            "it is deployed",
-            "its run is at work again",
-        ]
+        assert [item.words.rpartition(" ")[2] for item in scene.done().versions] == ["mine", "deployed", "again"]
 
     def test_a_change_of_the_champion_that_begins_in_the_middle_stops_the_rest(self, scene, versions) -> None:
         """Rollout.json is looked at before each deletion."""

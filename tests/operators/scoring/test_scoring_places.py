@@ -16,6 +16,7 @@ from retraining.core.spec.files import load_spec
 from retraining.core.spec.scoring import Scoring
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.settings import SETTINGS
+from tests.support.refusals import refuses
 from tests.support.scenes.scoring import ScoringScene, change_section
 
 IN, OUT = "gs://in-bucket/flights/", "gs://out-bucket/scores/"
@@ -122,7 +123,7 @@ def test_folders_of_this_system_are_closed_to_the_file_too(scene, plan, folder) 
     """A model's run, its spans, the trainer's package: what lies there is read by the system itself."""
     bucket = f"gs://{SETTINGS.bucket}/"
     allowed = {"allow_sources": [bucket, IN], "allow_destinations": [bucket, OUT]}
-    with pytest.raises(AirflowFailException, match=r"scoring\.destination of .*a folder there with a hyphen"):
+    with refuses(AirflowFailException, where="scoring.destination", expected="with a hyphen"):
         plan(FORM | {"destination": f"{bucket}{folder}"}, **allowed)
     assert written(scene) == []
 
@@ -131,7 +132,7 @@ def test_folders_of_this_system_are_closed_to_the_file_too(scene, plan, folder) 
 def test_nor_are_they_read_line_by_line(scene, plan, files) -> None:
     """A wildcard in the bucket itself would read all of them."""
     bucket = f"gs://{SETTINGS.bucket}/"
-    with pytest.raises(AirflowFailException, match=r"scoring\.files of flight_delays: .*a folder there with a hyphen"):
+    with refuses(AirflowFailException, where="scoring.files", expected="with a hyphen"):
         plan(FORM | {"files": f"{bucket}{files}"}, allow_sources=[bucket], allow_destinations=[OUT])
     assert written(scene) == []
 
@@ -145,7 +146,7 @@ def test_what_the_file_itself_names_is_held_to_that_too(plan) -> None:
 
 def test_a_file_that_names_a_folder_of_the_system_is_refused(plan) -> None:
     keys = {"query": None, "files": f"{IN}*.jsonl", "destination": f"gs://{SETTINGS.bucket}/flight_delays/runs"}
-    with pytest.raises(AirflowFailException, match=r"scoring\.destination of flight_delays: "):
+    with refuses(AirflowFailException, where="scoring.destination", found="flight_delays/runs"):
         plan({"destination": keys["destination"]}, **keys)
 
 
@@ -183,7 +184,7 @@ def test_a_bucket_of_documents_alone_is_closed_whole(scene, plan, folder: str, w
 )
 def test_tables_of_this_system_are_no_destination(plan, table) -> None:
     """Not even before they are there."""
-    with pytest.raises(AirflowFailException, match=r"a name of this system's tables in local-project\.retraining"):
+    with refuses(AirflowFailException, found="in local-project.retraining"):
         plan({"destination": f"retraining.{table}"}, allow_destinations=["retraining"])
 
 
