@@ -45,8 +45,7 @@ from trainer.packages import import_packages, install_packages
 from trainer.storage import Storage, join_uri
 from trainer.telemetry.logs import log_to_streams
 from trainer.telemetry.tensorflow_import import import_tensorflow
-from trainer.telemetry.timing import Clock
-from trainer.telemetry.usage import describe_usage
+from trainer.telemetry.usage import Clock, describe_usage
 from trainer.training.training_job import TrainingJob
 from trainer.training.trial import PRIOR, Trial, place
 

@@ -17,10 +17,9 @@ from pydantic.fields import FieldInfo
 from contracts.docstrings import field_docstrings
 from contracts.models import Annotation, annotations_of, document_models_in, is_union, limits_of, origin_of
 from retraining.core.spec.cluster import MachineType
-from retraining.core.spec.cron import Cron
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Table
-from retraining.core.spec.section import ColumnName
+from retraining.core.spec.section import ColumnName, Cron
 
 TABLES: tuple[str, ...] = ("model", "data", "features", "training", "tuning", "evaluation", "report", "deployment")
 TABLES += ("monitoring", "notify", "scoring")

@@ -15,25 +15,23 @@ from pydantic.fields import FieldInfo
 from contracts.docstrings import name_docstrings
 from retraining.core import metrics
 from retraining.core.documents import (
+    answers,
     checks,
-    curves,
     document,
     evaluation,
     export,
     multivariate,
     plan,
     snapshot,
-    splits,
-    threshold,
     training,
 )
-from retraining.core.spec import augmentation, cluster, features, packages
+from retraining.core.spec import cluster, features, packages
 from retraining.core.spec import section as spec_section
 from retraining.core.spec import training as spec_training
 
 SOURCES = (
-    document, metrics, splits, snapshot, export, training, curves, threshold, evaluation, plan, checks, multivariate,
-    augmentation, features, cluster, packages, spec_training, spec_section,
+    document, metrics, snapshot, export, training, answers, evaluation, plan, checks, multivariate, features, cluster,
+    packages, spec_training, spec_section,
 )  # fmt: skip
 
 Annotation = Any

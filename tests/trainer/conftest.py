@@ -28,7 +28,7 @@ from trainer.export.job import Patience, SpanExport
 from trainer.export.work import Unit
 from trainer.input import open_source
 from trainer.storage import Storage
-from trainer.telemetry.timing import Clock
+from trainer.telemetry.usage import Clock
 from trainer.training.training_job import TrainingJob
 
 RUN_KEY = "20240110t030000z-0a1b2c3d4e5f"

@@ -25,7 +25,7 @@ from trainer.input import open_source
 from trainer.models.registry import find_architecture, read_hyperparameters
 from trainer.models.stored_module import StoredModule
 from trainer.saved_model.model import digest_folder
-from trainer.storage import Storage, bounded
+from trainer.storage import Storage, backend
 from trainer.training.checkpoints import Checkpoints, TrainingState
 
 
@@ -153,7 +153,7 @@ def test_a_document_that_is_too_large_is_deleted_and_written_again(run, monkeypa
     run.export()
     path = run.path / "manifest.json"
     limit = path.stat().st_size + 100  # a second manifest has other seconds, and so perhaps more digits
-    monkeypatch.setattr(bounded, "MAX_DOCUMENT_BYTES", limit)
+    monkeypatch.setattr(backend, "MAX_DOCUMENT_BYTES", limit)
     path.write_bytes(path.read_bytes() + b" " * 101)
     assert "Look who wrote it, delete it, and clear the task that should have written it" in refusal(
         lambda: run.storage.read_object(str(path))

@@ -1,7 +1,11 @@
-"""Which replica of the job this process is.
+"""Which replica of the job this process is, and what it reads of each split. No TensorFlow: files come before it.
 
 Comes in: the environment of a Vertex AI custom job (`CLUSTER_SPEC`, and `TF_CONFIG` where there are several replicas).
 Goes out: one `Replica`. https://cloud.google.com/vertex-ai/docs/training/distributed-training#cluster-variables
+
+Where several processes train in lockstep, each reads the whole split and takes its rows of every batch (by `examples`:
+the batches are those of one machine), or its share of the files only (by `files`: less to read and to keep, other
+batches of the same size).
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.contract.documents import ManifestSplit, Training
 from trainer.contract.json_text import read_json
 from trainer.errors import RequestError
+from trainer.input.source import Share
 
 _WORKING_ROLES = ("chief", "master", "workerpool0", "worker", "workerpool1")
 _SERVING_ROLES = ("ps", "workerpool2")
@@ -96,3 +102,23 @@ def _place(config: Mapping[str, Mapping[str, object]]) -> Replica:
 
 def _size(addresses: object) -> int:
     return len(addresses) if isinstance(addresses, list) else 0
+
+
+_MOST_ROWS = 20_000_000  # above that, `auto` is by files
+
+
+def training_share(training: Training, rows: int, replica: Replica) -> Share:
+    """Give the part of each split that this process reads."""
+    alone = replica.count == 1 or replica.is_evaluator or replica.servers or training.strategy == "parameter_server"
+    by_files = training.sharding == "files" or (training.sharding == "auto" and rows > _MOST_ROWS)
+    return Share(index=replica.index, count=replica.count) if by_files and not alone else Share()
+
+
+def most_rows(split: ManifestSplit, share: Share) -> int:
+    """Give the most examples that any of the processes reads, as `input.files` hands files out."""
+    rows = [file.rows for file in split.files if file.rows]
+    if not rows or share.count == 1:
+        return -(-split.rows // share.count)
+    if len(rows) >= share.count:
+        return max(sum(rows[index :: share.count]) for index in range(share.count))
+    return sum(-(-number // share.count) for number in rows)

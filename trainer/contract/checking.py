@@ -1,5 +1,7 @@
 """One way to read a JSON value as an annotated type: its types and limits are all that there is to know.
 
+`Limits` and `Named` stand in the documents' annotations: what a field's type cannot say, and another name in JSON.
+
 Comes in: a dataclass of `trainer.contract.documents`, and what `json.loads` gave. Goes out: the dataclass, or `Wrong`
 with the path of the field, what was found there and what was expected. The messages are those of the Airflow side.
 """
@@ -14,9 +16,45 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
-from trainer.contract.limits import Limits, Named
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a value may be, beyond its type.
+
+    Attributes:
+        minimum: The least number.
+        above: All numbers are greater.
+        maximum: The greatest number.
+        below: All numbers are less.
+        pattern: Of a whole text.
+        min_length: The fewest characters of a text, or entries of a list.
+        max_length: The most of them.
+        one_of: All texts that will do; empty: any.
+        distinct: Whether no entry of a list stands twice.
+        required: Keys that a mapping has.
+    """
+
+    minimum: float | None = None
+    above: float | None = None
+    maximum: float | None = None
+    below: float | None = None
+    pattern: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    one_of: tuple[str, ...] = ()
+    distinct: bool = False
+    required: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Named:
+    """The field's name in JSON."""
+
+    name: str
+
 
 _SHOWN_CHARACTERS = 120
 _Class = TypeVar("_Class")

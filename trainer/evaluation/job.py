@@ -46,21 +46,20 @@ from trainer.evaluation.scoring import (
     Columns,
     Scored,
     load_model,
+    measure_threshold,
     score,
 )
 from trainer.evaluation.serving import check_serving
 from trainer.evaluation.slices import Cut, cut, number_groups
 from trainer.evaluation.splits import VALIDATION, needs_validation
-from trainer.evaluation.thresholds import measure_threshold
 from trainer.evaluation.worst import worst_examples
 from trainer.input.source import Source, Split
-from trainer.objective.answer_counts import count_answers
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
 from trainer.objective.curves import draw_curves
 from trainer.objective.labels import require_labels, require_weights
 from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline, weigh_labels
 from trainer.objective.number_metrics import describe_answers, measure_baselines
-from trainer.objective.quality import measure_by
+from trainer.objective.quality import count_answers, measure_by
 from trainer.saved_model.model import StoredModel
 from trainer.storage import Storage, join_uri
 

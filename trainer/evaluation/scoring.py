@@ -1,12 +1,16 @@
 """Scores of stored models on a split: read once, and every model sees the same rows as a request would bring them.
 
 Comes in: a split, the manifest that describes its columns, and stored models. Goes out: labels, scores, and the values
-of the columns by which quality is cut into slices.
+of the columns by which quality is cut into slices; and both models as yes or no, at a threshold that is given or that
+the challenger's answers to validation choose. The test split never chooses it: quality there would be that of the
+luckiest threshold. The champion is measured at the same one, for whoever acts on answers has one threshold, whichever
+model gives them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import tempfile
 from collections import defaultdict
@@ -20,14 +24,16 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from trainer.contract.column_types import NUMBERS, ROLE_TYPES, TEXTS
-from trainer.contract.documents import Label, Manifest
+from trainer.contract.documents import AtThreshold, EvaluateRequest, Label, Manifest, ThresholdScores
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.features.images import as_files
 from trainer.features.values import as_list, as_number, as_text, missing_of, parse_feature, parse_list_feature
 from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec, Split
+from trainer.objective.bootstrap import Resampling
 from trainer.objective.labels import label_type, labels_of, require_labels
 from trainer.objective.metrics import Floats
+from trainer.objective.thresholds import Choice, choose_threshold, measure_at
 from trainer.saved_model.model import StoredModel, digest_folder, key_spec
 from trainer.storage import Storage
 
@@ -302,3 +308,33 @@ def _require_right(scored: Scored, label: Label) -> None:
         if not np.isfinite(scores).all():
             wrong = int((~np.isfinite(scores)).sum())
             raise DataError(f"{name} model", f"{wrong} scores are not finite", "finite answers")
+
+
+LOGGER = logging.getLogger(__name__)
+
+
+def measure_threshold(
+    request: EvaluateRequest,
+    scored: Scored,
+    chosen_on: tuple[Floats, Floats, Floats | None] | None,
+    resampling: Resampling,
+) -> ThresholdScores | None:
+    """Measure the models of a comparison; None: the request has no rule.
+
+    Args:
+        scored: The test split.
+        chosen_on: Labels of the validation split, the challenger's answers, and weights or None; None: the request
+            gives a number. [n] each
+        resampling: Of the test split.
+    """
+    rule = request.threshold
+    if rule is None:
+        return None
+    given = Choice(threshold=rule.at, words="as the model's file says")
+    choice = given if chosen_on is None else choose_threshold(rule, *chosen_on)
+    LOGGER.info("evaluate: threshold %s: %s", choice.threshold, choice.words)
+    measured: dict[str, AtThreshold | None] = {"challenger": None, "champion": None}
+    if choice.threshold is not None:
+        for name, scores in scored.scores.items():
+            measured[name] = measure_at(choice.threshold, scored.labels, scores, resampling)
+    return ThresholdScores(threshold=choice.threshold, words=choice.words, confidence=resampling.confidence, **measured)

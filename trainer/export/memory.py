@@ -1,4 +1,4 @@
-"""How large the process becomes, and allocators that give back what is not used.
+"""How large the process becomes: its peak, allocators that give back what is not used, and room for what is under way.
 
 Comes in: /proc of this process (Linux). Goes out: bytes. The exporter works on pieces of a few megabytes; an allocator
 that keeps them for later would make the process several times larger than what it holds.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,3 +52,33 @@ def _status(name: str) -> int | None:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
     except (OSError, StopIteration):
         return None
+
+
+class Room:
+    """Bytes that may be under way at once; a piece that is too large goes alone.
+
+    Args:
+        size: So many.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size, self._taken, self._is_open = size, 0, False
+        self._changed = threading.Condition()
+
+    def take(self, size: int) -> None:
+        """Wait until there is room for so many."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_open or not self._taken or self._taken + size <= self._size)
+            self._taken += size
+
+    def give(self, size: int) -> None:
+        """Give them back."""
+        with self._changed:
+            self._taken -= size
+            self._changed.notify_all()
+
+    def open(self) -> None:
+        """Let everybody in: nothing is done any more."""
+        with self._changed:
+            self._is_open = True
+            self._changed.notify_all()

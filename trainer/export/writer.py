@@ -15,9 +15,9 @@ from typing import IO
 
 from trainer.export.encoding.formats import BytesLike, ShardFormat
 from trainer.export.encoding.tfrecord import FileDigest, ShardFile
+from trainer.export.memory import Room
 from trainer.export.progress import Progress
 from trainer.export.reading.sorting import SortedRows
-from trainer.export.room import Room
 from trainer.export.span_store import SpanStore, changed_rows
 from trainer.export.work import Shard
 from trainer.storage import Storage, room_for

@@ -12,10 +12,9 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from trainer.models.dense import deep, model_inputs
+from trainer.models.dense import SeeingHyperparameters, deep, model_inputs
 from trainer.models.features import Image, InputShape
 from trainer.models.hyperparameters import whole, widths
-from trainer.models.seeing import SeeingHyperparameters
 
 _FIRST_FILTERS = 32
 _MOST_FILTERS = 256

@@ -73,3 +73,14 @@ def deep(
         if hyperparameters.dropout:
             x = SeededDropout(hyperparameters.dropout, name=f"dropout_{index}")(x)
     return x
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeeingHyperparameters(DenseHyperparameters):
+    """Of architectures that read images: those of `dense`, and one of the training itself.
+
+    Attributes:
+        augmentation_strength: What `training.augmentation.strength` is multiplied by.
+    """
+
+    augmentation_strength: float = limited(1.0, "a number from 0 to 10", minimum=0, maximum=10)

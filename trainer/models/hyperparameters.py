@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from trainer.contract.checking import Limits as FieldLimits
 from trainer.contract.checking import broken_limit
 from trainer.contract.documents import HyperparameterValue
 from trainer.contract.json_text import read_json
-from trainer.contract.limits import Limits as FieldLimits
 from trainer.errors import RequestError
 
 _LIMITS = "limits"

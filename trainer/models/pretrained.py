@@ -18,9 +18,9 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.errors import DataError
+from trainer.models.dense import SeeingHyperparameters
 from trainer.models.features import Image
 from trainer.models.hyperparameters import limited, share
-from trainer.models.seeing import SeeingHyperparameters
 from trainer.storage import Storage, path_below
 
 
@@ -38,7 +38,7 @@ class PretrainedHyperparameters(SeeingHyperparameters):
 
 
 class Pretrained(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """A layer of that sort; the optimizer treats its variables differently (`trainer/training/fine_tuning.py`).
+    """A layer of that sort; the optimizer treats its variables differently (`trainer/training/model.py`).
 
     Args:
         fine_tuned: Whether it is ever trained.

@@ -1,4 +1,8 @@
-"""What `lstm` and `gru` share: recurrent layers over sequences; numbers and categories join before the last layers."""
+"""`lstm` and `gru`: recurrent layers over sequences; numbers and categories join before the last layers.
+
+Hochreiter, Schmidhuber, Long Short-Term Memory, 1997, https://doi.org/10.1162/neco.1997.9.8.1735
+Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, 2014, https://arxiv.org/abs/1406.1078
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,17 @@ class RecurrentHyperparameters(DenseHyperparameters):
     bidirectional: bool = False
 
 
-def build_recurrent(
+def build_lstm(shape: InputShape, outputs: int, hyperparameters: RecurrentHyperparameters) -> tf_keras.Model:
+    """Build layers of LSTMs. sequences [B, T, …], numeric [B, n], categorical [B, m] → logits [B, outputs]."""
+    return _build_recurrent(tf_keras.layers.LSTM, "lstm", shape, outputs, hyperparameters)
+
+
+def build_gru(shape: InputShape, outputs: int, hyperparameters: RecurrentHyperparameters) -> tf_keras.Model:
+    """Build layers of GRUs. sequences [B, T, …], numeric [B, n], categorical [B, m] → logits [B, outputs]."""
+    return _build_recurrent(tf_keras.layers.GRU, "gru", shape, outputs, hyperparameters)
+
+
+def _build_recurrent(
     layer: Callable[..., Any], name: str, shape: InputShape, outputs: int, hyperparameters: RecurrentHyperparameters
 ) -> tf_keras.Model:
     """Build the model. sequences [B, T, …], numeric [B, n], categorical [B, m] → logits [B, outputs].

@@ -16,8 +16,6 @@ from trainer.models import (
     conv1d,
     deep_cross,
     dense,
-    gru,
-    lstm,
     module,
     recurrent,
     transfer,
@@ -96,8 +94,12 @@ ARCHITECTURES = {
     "conv1d": Architecture(build=conv1d.build, hyperparameters=conv1d.Conv1dHyperparameters, reads=("sequences",)),
     "deep_cross": Architecture(build=deep_cross.build, hyperparameters=deep_cross.DeepCrossHyperparameters),
     "dense": Architecture(build=dense.build, hyperparameters=dense.DenseHyperparameters),
-    "gru": Architecture(build=gru.build, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)),
-    "lstm": Architecture(build=lstm.build, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)),
+    "gru": Architecture(
+        build=recurrent.build_gru, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)
+    ),
+    "lstm": Architecture(
+        build=recurrent.build_lstm, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)
+    ),
     "module": Architecture(
         build=module.build,
         hyperparameters=module.ModuleHyperparameters,

@@ -1,11 +1,17 @@
-"""A model's metrics, by the kind of the label."""
+"""A model's metrics, by the kind of the label; and how often it answers what, for the monitor to hold requests against.
+
+Numbers are counted in bins with about as many answers each, so that a rare event's small scores are told apart. Edges
+lie between answers and never on one: many equal answers fall into one bin, however they are rounded when served.
+"""
 
 from __future__ import annotations
 
-from trainer.contract.documents import Label, Quality, RegressionLabel
+import numpy as np
+
+from trainer.contract.documents import AnswerCounts, Label, Quality, RegressionLabel
 from trainer.objective.class_metrics import measure_scores
 from trainer.objective.metrics import Floats
-from trainer.objective.number_metrics import measure_numbers
+from trainer.objective.number_metrics import measure_numbers, point
 
 
 def measure_by(label: Label, labels: Floats, scores: Floats, weights: Floats | None = None) -> Quality:
@@ -20,3 +26,32 @@ def measure_by(label: Label, labels: Floats, scores: Floats, weights: Floats | N
     if isinstance(label, RegressionLabel):
         return measure_numbers(labels, scores, label.quantiles, weights)
     return measure_scores(labels, scores, weights)
+
+
+_STEPS = 20
+_GRID = 1e-6
+"""Of the largest answer: what is closer is equal; float32 has steps of 1e-7."""
+_SMALLEST = 1e-3
+
+
+def count_answers(label: Label, scores: Floats) -> AnswerCounts:
+    """Count a model's answers to a label: numbers in bins, of quantiles the median, several classes by the likeliest.
+
+    Args:
+        label: What was answered.
+        scores: At least one, all finite. [n] or [n, classes or quantiles]
+    """
+    if label.kind == "multiclass":
+        return AnswerCounts(counts=tuple(np.bincount(scores.argmax(axis=1), minlength=scores.shape[1]).tolist()))
+    return _count_numbers(point(scores, label.quantiles) if isinstance(label, RegressionLabel) else scores)
+
+
+def _count_numbers(answers: Floats) -> AnswerCounts:
+    """Count answers between edges at 5 % steps, and those around all of them. [n]."""
+    grid = _GRID * max(float(np.abs(answers).max()), _SMALLEST)
+    values, rows = np.unique(np.rint(answers / grid), return_counts=True)
+    places = np.searchsorted(np.cumsum(rows), len(answers) * np.arange(1, _STEPS) / _STEPS)
+    inner = (values[:-1] + values[1:]) / 2
+    edges = np.unique([values[0] - 1, *inner[places[places < len(inner)]], values[-1] + 1]) * grid
+    counts = np.bincount(np.searchsorted(edges, answers, side="right"), minlength=len(edges) + 1)
+    return AnswerCounts(edges=tuple(edges.tolist()), counts=tuple(counts.tolist()))

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from trainer.errors import StorageError
-from trainer.storage.backend import StoredObject
-from trainer.storage.bounded import require_small
-from trainer.storage.digest import sha256_of
+from trainer.storage.backend import StoredObject, require_small, sha256_of
 
 
 class Disk:

@@ -19,9 +19,7 @@ from google.cloud import storage
 from google.cloud.storage.retry import DEFAULT_RETRY
 
 from trainer.errors import RequestError, StorageError
-from trainer.storage.backend import StoredObject
-from trainer.storage.bounded import BoundedBuffer
-from trainer.storage.digest import sha256_of
+from trainer.storage.backend import BoundedBuffer, StoredObject, sha256_of
 
 _CONNECTIONS = 32
 _RETRY = DEFAULT_RETRY.with_timeout(120.0)

@@ -1,4 +1,4 @@
-"""What this process has used of its machine: processor, memory, accelerator.
+"""What this process has used: time by sections, and of its machine processor, memory, accelerator.
 
 Goes out: numbers for the report and a line for the job's log. They are of this replica alone; each one says its own.
 """
@@ -9,7 +9,10 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+from trainer.contract.documents import Seconds
 
 _MB = 1 << 20
 
@@ -56,3 +59,42 @@ def _accelerator_bytes() -> int | None:
 
     devices = [device.name.removeprefix("/device:") for device in tf.config.list_logical_devices("GPU")]
     return sum(tf.config.experimental.get_memory_info(device)["peak"] for device in devices) if devices else None
+
+
+class Clock:
+    """Seconds by section, from the process's start.
+
+    Args:
+        start: `time.monotonic()` then.
+        now: Gives seconds.
+    """
+
+    def __init__(self, start: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._start, self._last, self._now = start, start, now
+        self._sections: dict[str, float] = {}
+        self._parts: dict[str, float] = {}
+        self._part_began = start
+
+    def lap(self, section: str) -> float:
+        """End a section of the report, which is a part of the way to the first step too; gives its seconds."""
+        self.part(section)
+        now = self._now()
+        self._sections[section] = round(now - self._last, 3)
+        self._last = now
+        return self._sections[section]
+
+    def part(self, name: str) -> None:
+        """End a part of the way to the first step."""
+        now = self._now()
+        self._parts[name] = self._parts.get(name, 0.0) + now - self._part_began
+        self._part_began = now
+
+    def describe_start(self) -> str:
+        """End the last part, the first call, and say all; those of less than 10 ms are left out."""
+        self.part("first call")
+        parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in self._parts.items() if seconds >= 0.01)
+        return f"train: first steps {self._now() - self._start:.2f} s after the start ({parts})"
+
+    def seconds(self) -> Seconds:
+        """Give all sections."""
+        return Seconds(**self._sections, total=round(self._now() - self._start, 3))

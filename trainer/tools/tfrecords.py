@@ -28,7 +28,7 @@ from trainer.errors import DataError, RequestError, TrainerError
 from trainer.input.files import Shard
 from trainer.input.tfrecord import Record, compression_of, read_records
 from trainer.storage import Storage, join_uri, room_for
-from trainer.storage.digest import sha256_of
+from trainer.storage.backend import sha256_of
 from trainer.tools.example_columns import ExampleColumn, find_columns, parse_columns, require_known
 
 LOOKED_AT = 10_000

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 import tf_keras
 
-from trainer.cluster.sharding import most_rows
+from trainer.cluster.replica import most_rows
 from trainer.cluster.strategy import Strategy
 from trainer.contract.documents import ManifestSplit, Training
 from trainer.input.pipeline import Blocks, epochs

@@ -8,14 +8,13 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from trainer.cluster.replica import Replica, uses_servers
-from trainer.cluster.sharding import training_share
+from trainer.cluster.replica import Replica, training_share, uses_servers
 from trainer.contract.documents import Manifest, Statistics, TrainRequest
 from trainer.contract.reading import read_document
 from trainer.input import open_source, require_input
 from trainer.input.source import WHOLE, Share, Source
 from trainer.storage import Storage
-from trainer.telemetry.timing import Clock
+from trainer.telemetry.usage import Clock
 
 
 @dataclass(frozen=True, kw_only=True)

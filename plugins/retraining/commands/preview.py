@@ -14,7 +14,7 @@ from retraining.core.checks import dataset
 from retraining.core.documents import Plan
 from retraining.core.documents.plan import Trigger
 from retraining.core.planning import plan, windows
-from retraining.core.report.preview import describe_preview
+from retraining.core.report.terminal import describe_preview
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
 from retraining.hooks.ports import CloudPort

@@ -10,7 +10,7 @@ import click
 
 from retraining.commands.shell import Shell, print_answer
 from retraining.core.documents import Decision, Failure, Ledger, Pause
-from retraining.core.documents.stored_json import read_object
+from retraining.core.documents.document import read_object
 from retraining.core.errors import ContractError, DataError
 from retraining.core.naming import storage
 from retraining.core.planning import pauses

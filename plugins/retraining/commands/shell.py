@@ -1,5 +1,9 @@
 """What the commands share: what they work with, how they print, and what becomes of an error.
 
+Text of documents, services and files is shown as a terminal may have it, and nothing in it obeyed: an escape sequence
+moves the cursor, sets a window's title or hides what stands above; a mark of writing direction turns what follows
+around; half a character ends the program that prints it.
+
 A command reads its arguments, asks, prints and ends: with 0, with 1 where all is not well, with 2 where its arguments
 are wrong.
 """
@@ -7,18 +11,17 @@ are wrong.
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from retraining.core.errors import PlanError, RetrainingError, SpecError
-from retraining.core.printable import printable
+from retraining.core.errors import PlanError, RetrainingError, SpecError, suggest
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec
 from retraining.core.spec.model import ModelSpec
-from retraining.core.suggestions import suggest
 from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.session import explain
@@ -148,3 +151,28 @@ def _explain_usage(error: click.UsageError, context: click.Context) -> Retrainin
     return RetrainingError(
         context.command_path, error.format_message(), expected, f"{context.command_path} --help explains it"
     )
+
+
+REPLACED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode's categories of characters that are no sign: controls, format marks, halves, separators of lines."""
+SHOWN_AS = "\N{REPLACEMENT CHARACTER}"
+
+
+def printable(text: str, *, keep_lines: bool = False) -> str:
+    """Return a text in which every character is a sign or a space.
+
+    Args:
+        text: Of anybody.
+        keep_lines: Whether a line break stays one; else it is a space, for a line of ours is one line.
+    """
+    if text.isprintable():
+        return text
+    return "".join(_shown(letter, keep_lines) for letter in text)
+
+
+def _shown(letter: str, keep_lines: bool) -> str:
+    if letter == "\n":
+        return letter if keep_lines else " "
+    if letter == "\t":
+        return " "
+    return SHOWN_AS if unicodedata.category(letter) in REPLACED else letter

@@ -11,12 +11,15 @@
     ├── RunError          tasks of a run did not succeed
     └── ConflictError     somebody else changed what this run wanted to change
 
-Each message has four parts: where, what was found, what was expected, the way out.
+Each message has four parts: where, what was found, what was expected, the way out; there may stand the nearest of the
+words that exist.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 
 GRANT = (
     "Give the connection's account the role with the permission that the message names (docs/composer.md, Roles), or "
@@ -127,3 +130,9 @@ def is_final(error: RetrainingError) -> bool:
 def _sentence(text: str) -> str:
     text = text.strip()
     return text if not text or text[-1] in ".!?…" else text + "."
+
+
+def suggest(word: str, known: Sequence[str]) -> str:
+    """Return `Did you mean 'x'?` when one of the known words is near, else nothing."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"Did you mean {near[0]!r}?" if near else ""

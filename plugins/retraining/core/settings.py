@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 
-from retraining.core.errors import SettingsError
-from retraining.core.suggestions import suggest
+from retraining.core.errors import SettingsError, suggest
 from retraining.core.untyped import Foreign
 
 PREFIX = "RETRAINING_"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retraining.core.documents.stored_json import read_object
+from retraining.core.documents.document import read_object
 from retraining.core.errors import SettingsError
 from retraining.core.untyped import ApiJson
 from retraining.hooks.session import call_once

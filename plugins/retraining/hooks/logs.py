@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from retraining.core.documents.stored_json import read_object
+from retraining.core.documents.document import read_object
 from retraining.core.errors import ContractError
 from retraining.hooks.session import Session, call
 

@@ -1,13 +1,21 @@
-"""The Models page as Airflow's API server serves it: read only, each page from stored objects."""
+"""The Models page as Airflow's API server serves it: read only, each page from stored objects.
+
+A model is shown to those who may read its DAG `retrain__<model>`, by Airflow's auth manager.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from datetime import UTC, datetime
+from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import FastAPI, Request
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import Depends, FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
@@ -20,10 +28,25 @@ from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow
 from retraining.core.report.models_page.reading import read_model, read_models
 from retraining.core.report.models_page.rendering import render_all, render_one
-from retraining.web.access import Readable
-from retraining.web.answers import HEADERS, message, page
-from retraining.web.objects import show_all_runs, show_failure, show_folder, show_object
+from retraining.web.objects import HEADERS, message, page, show_all_runs, show_failure, show_folder, show_object
 from retraining.web.stored import AirflowsBucket, Bucket, Stored
+
+PREFIX = "retrain__"
+
+
+async def readable_models(user: GetUserDep) -> frozenset[str]:
+    """Return the models that the caller may see; without a login Airflow's own dependency answers 401."""
+    return await asyncio.to_thread(_readable, user)
+
+
+def _readable(user: BaseUser) -> frozenset[str]:
+    dag_ids = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
+    models = (dag_id.removeprefix(PREFIX) for dag_id in dag_ids if dag_id.startswith(PREFIX))
+    return frozenset(model for model in models if is_model(model))
+
+
+Readable = Annotated[frozenset[str], Depends(readable_models)]
+
 
 LOGGER = logging.getLogger(__name__)
 FIRST = "Start monitor__<model> or retrain__<model> of a model, or maintain for all of them: their last task writes it."

@@ -1,24 +1,60 @@
 """Stored objects as Airflow shows them: pages of runs, and the documents of runs, monitors, scorings and rollbacks.
 
 An address is made here from the parts of the request after each was checked, below the environment's own bucket and the
-folder of a model whose DAG the reader may read; what a job can have written is shown so that it can do nothing.
+folder of a model whose DAG the reader may read; what a job can have written is shown so that it can do nothing. Every
+answer, of pages of the application's own too, has headers that keep it harmless.
 """
 
 from __future__ import annotations
 
-from fastapi.responses import Response
+from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
 from retraining.core.documents import Failure
+from retraining.core.documents.document import LOOK
 from retraining.core.documents.json_text import read_json
 from retraining.core.errors import ContractError
 from retraining.core.naming import pages, storage
 from retraining.core.report.models_page.folder import FolderPage
-from retraining.core.report.models_page.rendering import render_documents
-from retraining.web.answers import message, page, stored_document, stored_page
+from retraining.core.report.models_page.rendering import policy, render_documents, render_message
 from retraining.web.stored import Bucket
 
-LOOK = "Look who wrote it, delete it, and clear the task that should have written it"
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+SANDBOX = "sandbox allow-popups allow-popups-to-escape-sandbox"
+"""Of what a job can have written: an origin of its own, no script, no form; a link leads on, also into a new tab."""
+NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+STORED_PAGE_POLICY = f"{NOTHING}; style-src 'unsafe-inline'; img-src data:; {SANDBOX}"
+"""A run's page is one file: its styles and pictures are in it, and it has no script."""
+DOCUMENT_POLICY = f"{NOTHING}; {SANDBOX}"
+
+
+def page(html: str, status: int = 200) -> HTMLResponse:
+    """Return a page of this application."""
+    headers = {**HEADERS, "Content-Security-Policy": f"{policy()}; frame-ancestors 'self'"}
+    return HTMLResponse(html, status, headers)
+
+
+def message(title: str, text: str, way_out: str, status: int = 200, models: str | None = None) -> HTMLResponse:
+    """Return a page that says why there is nothing to show, and what to do."""
+    return page(render_message(title, text, way_out, models), status)
+
+
+def stored_page(html: bytes) -> Response:
+    """Return a page as it is stored, where nothing in it can act for its reader."""
+    headers = {**HEADERS, "Content-Security-Policy": STORED_PAGE_POLICY}
+    return Response(html, headers=headers, media_type="text/html; charset=utf-8")
+
+
+def stored_document(json_text: bytes) -> Response:
+    """Return a document as it is stored."""
+    headers = {**HEADERS, "Content-Security-Policy": DOCUMENT_POLICY}
+    return Response(json_text, headers=headers, media_type="application/json; charset=utf-8")
 
 
 def show_all_runs(bucket: Bucket, model: str) -> Response:

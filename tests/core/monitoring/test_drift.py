@@ -19,8 +19,8 @@ from tests.support.contracts import EXAMPLES
 from tests.support.request_log import CHAMPION_ID, UNSEEN, counted
 from tests.support.small_model import AS_OF, make_plan, make_spec, make_statistics
 from trainer.contract.documents import BinaryLabel
-from trainer.objective.answer_counts import count_answers
 from trainer.objective.curves import draw_curves
+from trainer.objective.quality import count_answers
 
 TABLE = "my-project.retraining.requests_late"
 SAME = {str(index): 15 for index in range(1, 21)}

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from retraining.core import documents as d
-from retraining.core.documents.curves import CalibrationBin, Curves
+from retraining.core.documents.answers import CalibrationBin, Curves
 from retraining.core.documents.evaluation import Scores
 from retraining.core.metrics import Metrics
 from retraining.core.monitoring import distributions

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from retraining.core.errors import ContractError
-from retraining.core.naming import console, spans, vertex
+from retraining.core.naming import pages, spans, vertex
 from retraining.core.naming.addresses import ObjectAddress, folder_of
 from retraining.core.naming.bigquery import is_run_table, run_table
 from retraining.core.naming.run_keys import is_run_key
@@ -53,15 +53,15 @@ def test_what_is_no_resource_name_is_refused(name):
 
 def test_the_console_shows_jobs_and_studies():
     base = "https://console.cloud.google.com/vertex-ai/locations/us-central1/training"
-    assert console.job_address(JOB, "p") == f"{base}/77?project=p"
-    assert console.job_address(STUDY, "p") == f"{base}/hyperparameterTuningJobs/78?project=p"
-    assert "job_id%3D%2277%22?project=p" in console.job_logs_address(JOB, "p")
+    assert pages.job_address(JOB, "p") == f"{base}/77?project=p"
+    assert pages.job_address(STUDY, "p") == f"{base}/hyperparameterTuningJobs/78?project=p"
+    assert "job_id%3D%2277%22?project=p" in pages.job_logs_address(JOB, "p")
 
 
 def test_the_console_shows_versions_and_endpoints():
     versions = "https://console.cloud.google.com/vertex-ai/models/locations/us-central1/models/late/versions/3"
-    assert console.version_address(VERSION) == f"{versions}?project=p"
-    assert console.endpoint_address("projects/p/locations/r/endpoints/late").endswith("/r/endpoints/late?project=p")
+    assert pages.version_address(VERSION) == f"{versions}?project=p"
+    assert pages.endpoint_address("projects/p/locations/r/endpoints/late").endswith("/r/endpoints/late?project=p")
 
 
 @pytest.mark.parametrize("span", [date(2013, 11, 19), spans.FROZEN_SET])

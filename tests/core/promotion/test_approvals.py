@@ -8,8 +8,8 @@ import pytest
 
 from retraining.core.data import leakage
 from retraining.core.documents import Checks
+from retraining.core.documents.answers import Serving
 from retraining.core.documents.checks import Finding
-from retraining.core.documents.serving import Serving
 from retraining.core.promotion import approvals
 from tests.support.small_decision import decide, scores
 from tests.support.small_model import make_plan, make_spec

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from retraining.core.documents.threshold import Estimate, ThresholdScores
-from retraining.core.promotion.thresholds import threshold_sentence
+from retraining.core.documents.answers import Estimate, ThresholdScores
+from retraining.core.promotion.gates import threshold_sentence
 from tests.support.contracts import EXAMPLES
 
 

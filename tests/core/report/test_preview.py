@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from retraining.core.checks import dataset
 from retraining.core.checks.history import build_history
-from retraining.core.report.preview import describe_preview
+from retraining.core.report.terminal import describe_preview
 from tests.support.small_model import make_plan, make_snapshot, make_statistics
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from retraining.core import settings
 from retraining.core.catalog.cost import load_prices
-from retraining.core.report.costs import run_seconds
-from retraining.core.report.timings import EndedTask, run_timings
+from retraining.core.report.timings import EndedTask, run_seconds, run_timings
 from tests.support.small_model import make_plan
 
 PRICES = load_prices(settings.include_path())

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from retraining.core.spec.cron import PRESETS, check_cron
+from retraining.core.spec.section import PRESETS, check_cron
 
 TAKEN = [
     "0 3 * * *",

@@ -11,7 +11,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 
 from retraining.core.documents import KINDS, Document
 from retraining.core.errors import DataError
-from retraining.operators.record.leases import leased_spans_exist
+from retraining.operators.record.ownership import leased_spans_exist
 from retraining.operators.record.run_record import Record
 from tests.support.fakes.bucket import Killed, nothing
 from tests.support.scenes.garbage_collection import (

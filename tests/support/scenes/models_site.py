@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from retraining.core.documents import ModelOverview, Overview
 from retraining.core.naming import storage
-from retraining.web import access
+from retraining.web import application
 from retraining.web.application import make_application
 from retraining.web.stored import Stored
 from tests.support.fakes.bucket import FakeBucket
@@ -63,7 +63,7 @@ class Site:
             return set(dag_ids)
 
         self.app.dependency_overrides[get_user] = lambda: SimpleNamespace(name="reader")
-        self._patch.setattr(access, "get_auth_manager", lambda: SimpleNamespace(get_authorized_dag_ids=authorized))
+        self._patch.setattr(application, "get_auth_manager", lambda: SimpleNamespace(get_authorized_dag_ids=authorized))
 
     def store(self, overview: Overview, *models: ModelOverview) -> None:
         """Store what the page reads."""

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.cluster.replica import Replica
-from trainer.cluster.sharding import most_rows, training_share
+from trainer.cluster.replica import Replica, most_rows, training_share
 from trainer.cluster.strategy import Strategy, choose_strategy, naming_lost_peers
 from trainer.contract.documents import Checkpoint, ManifestSplit, Training
 from trainer.errors import PeerLost, RequestError

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.trainer.conftest import Run
-from trainer.evaluation.scoring import Scored
+from trainer.evaluation.scoring import Scored, measure_threshold
 from trainer.evaluation.splits import splits_of
-from trainer.evaluation.thresholds import measure_threshold
 from trainer.objective.bootstrap import Resampling
 
 LABELS = np.array([0.0, 1.0, 0.0, 1.0])

@@ -21,10 +21,9 @@ from trainer.models.backbones import BACKBONES, recognize_weights
 from trainer.models.pretrained import Pretrained, pretrained_variables
 from trainer.objective.outputs import objective_of
 from trainer.saved_model.model import StoredModel, save_model
-from trainer.training.fine_tuning import FineTuningAdam
 from trainer.training.keras_internals import seed_layers
 from trainer.training.learning_rate import RatePlan
-from trainer.training.model import compile_model
+from trainer.training.model import FineTuningAdam, compile_model
 from trainer.training.recipe import Recipe
 
 ROWS, SIDE = 8, 6

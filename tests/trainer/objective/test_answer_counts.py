@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trainer.contract.documents import BinaryLabel, MulticlassLabel, RegressionLabel
-from trainer.objective.answer_counts import count_answers
+from trainer.objective.quality import count_answers
 
 LATE = BinaryLabel(name="late", kind="binary")
 

@@ -17,7 +17,7 @@ import google_crc32c
 import pytest
 
 from trainer.errors import DataError, RequestError
-from trainer.storage import Storage, bounded
+from trainer.storage import Storage, backend
 
 
 class FakeCloudStorage(BaseHTTPRequestHandler):
@@ -238,8 +238,8 @@ def test_a_document_that_no_memory_should_take_is_refused_by_name(fake, tmp_path
     fake.objects = {"a.json": b"0123456789"}
     (tmp_path / "a.json").write_bytes(b"0123456789")
     for uri in ("gs://bucket/a.json", str(tmp_path / "a.json")):
-        monkeypatch.setattr(bounded, "MAX_DOCUMENT_BYTES", 10)
+        monkeypatch.setattr(backend, "MAX_DOCUMENT_BYTES", 10)
         assert Storage().read_object(uri) == b"0123456789"
-        monkeypatch.setattr(bounded, "MAX_DOCUMENT_BYTES", 9)
+        monkeypatch.setattr(backend, "MAX_DOCUMENT_BYTES", 9)
         with pytest.raises(DataError, match=r"a\.json: more than 9 bytes"):
             Storage().read_object(uri)

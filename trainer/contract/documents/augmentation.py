@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from trainer.contract.checking import Limits
 from trainer.contract.documents.scalars import Half
-from trainer.contract.limits import Limits
 
 
 @dataclass(frozen=True, kw_only=True)

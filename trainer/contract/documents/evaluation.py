@@ -9,8 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from trainer.contract.documents.answers import AnswerCounts, Answers
-from trainer.contract.documents.curves import Curves, WorstExample
+from trainer.contract.checking import Limits
+from trainer.contract.documents.answers import (
+    AnswerCounts,
+    Answers,
+    Curves,
+    Serving,
+    ThresholdRule,
+    ThresholdScores,
+    WorstExample,
+)
 from trainer.contract.documents.export import ManifestFile
 from trainer.contract.documents.scalars import (
     Address,
@@ -31,10 +39,7 @@ from trainer.contract.documents.scalars import (
     Text,
     UtcTime,
 )
-from trainer.contract.documents.serving import Serving
-from trainer.contract.documents.threshold import ThresholdRule, ThresholdScores
 from trainer.contract.documents.training import Feature, Label, Package, Signature
-from trainer.contract.limits import Limits
 
 
 @dataclass(frozen=True, kw_only=True)

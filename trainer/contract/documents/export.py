@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from trainer.contract.checking import Limits, Named
 from trainer.contract.documents.scalars import (
     Action,
     Address,
@@ -32,7 +33,6 @@ from trainer.contract.documents.scalars import (
     TableName,
     Text,
 )
-from trainer.contract.limits import Limits, Named
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from trainer.contract.limits import Limits
+from trainer.contract.checking import Limits
 
 ModelId = Annotated[str, Limits(pattern="^[a-z][a-z0-9_]{0,40}$")]
 RunKey = Annotated[str, Limits(pattern="^\\d{8}t\\d{6}z-[0-9a-f]{12}$")]

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from trainer.contract.checking import Limits
 from trainer.contract.documents.evaluation import Shard
 from trainer.contract.documents.scalars import Address, ModelId, Positive, RunKey, Sha256, Text
 from trainer.contract.documents.training import Label
-from trainer.contract.limits import Limits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from trainer.contract.checking import Limits
 from trainer.contract.documents.scalars import (
     Amount,
     Count,
@@ -21,7 +22,6 @@ from trainer.contract.documents.scalars import (
     Text,
     UtcTime,
 )
-from trainer.contract.limits import Limits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from trainer.contract.checking import Limits
 from trainer.contract.documents.augmentation import Augmentation
 from trainer.contract.documents.scalars import (
     AccumulateSteps,
@@ -46,7 +47,6 @@ from trainer.contract.documents.scalars import (
     Weight,
     WheelUri,
 )
-from trainer.contract.limits import Limits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from trainer.contract.documents import ImageColumn
 from trainer.errors import NEW_ATTEMPT, DataError
 from trainer.export.encoding.images import CORRUPT, decoders, resize, row_name
-from trainer.export.room import Room
+from trainer.export.memory import Room
 from trainer.storage import Storage
 
 FETCHES = 32  # as many connections as the storage client keeps

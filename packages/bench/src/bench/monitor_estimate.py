@@ -30,8 +30,7 @@ import pyarrow.parquet as pq
 from bench.checkout import PACKAGES_PATH, REPOSITORY_PATH
 from bench.flights import LABEL, flights_by_day
 from bench.tables import flights_of_2013
-from retraining.core.documents.answers import Answers
-from retraining.core.documents.curves import CalibrationBin, Curves
+from retraining.core.documents.answers import Answers, CalibrationBin, Curves
 from retraining.core.documents.evaluation import Scores
 from retraining.core.metrics import Metric, Metrics, NumberMetrics
 from retraining.core.monitoring.intervals import Interval, Sums

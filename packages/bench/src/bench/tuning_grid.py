@@ -25,7 +25,7 @@ from trainer.cluster.replica import Replica
 from trainer.contract.documents import TrainRequest
 from trainer.contract.reading import parse_document
 from trainer.storage import Storage
-from trainer.telemetry.timing import Clock
+from trainer.telemetry.usage import Clock
 from trainer.training.training_job import TrainingJob
 
 GRID_PATH = Path(__file__).with_name("tuning_grid.json")

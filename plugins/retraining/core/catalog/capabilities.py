@@ -15,12 +15,11 @@ from pydantic import Field, TypeAdapter
 
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.json_text import read_json
-from retraining.core.errors import ContractError, SettingsError
+from retraining.core.errors import ContractError, SettingsError, suggest
 from retraining.core.settings import include_path
 from retraining.core.spec.messages import Finding, raise_findings
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.tuning import TuningParameter
-from retraining.core.suggestions import suggest
 
 Kind = str
 """Of what an architecture reads beside numbers and categories, in the plural: images, sequences, …"""

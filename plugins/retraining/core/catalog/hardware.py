@@ -14,9 +14,8 @@ from typing import Literal
 from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.plan import JobTask, Machines, Pool
-from retraining.core.errors import ContractError, SettingsError, SpecError
+from retraining.core.errors import ContractError, SettingsError, SpecError, suggest
 from retraining.core.spec.model import ModelSpec
-from retraining.core.suggestions import suggest
 
 
 class AcceleratorPlaces(Value):

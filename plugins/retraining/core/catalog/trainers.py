@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 from retraining.core.documents.document import Document, Text
-from retraining.core.errors import ContractError, SettingsError
+from retraining.core.errors import ContractError, SettingsError, suggest
 from retraining.core.spec.cluster import resolve_tier
 from retraining.core.spec.features import Loss
 from retraining.core.spec.messages import Finding, raise_findings
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.training import InputSource
-from retraining.core.suggestions import suggest
 
 _BUILD_ANEW = "Build the image anew with this release's contract, and write down what its command describe prints"
 _ANOTHER = "Change the value, or train in an image that can (training.runtime.image)"

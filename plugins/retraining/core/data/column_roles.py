@@ -19,9 +19,9 @@ from retraining.core.column_types import (
     WITHOUT_CSV,
 )
 from retraining.core.documents.snapshot import Column
+from retraining.core.errors import suggest
 from retraining.core.spec.features import Feature
 from retraining.core.spec.model import ModelSpec
-from retraining.core.suggestions import suggest
 
 _CAST = "cast it in the query"
 

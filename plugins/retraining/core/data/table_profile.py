@@ -16,10 +16,9 @@ from retraining.core.column_types import EVENT_TIME_TYPES, KEY_TYPES
 from retraining.core.data.column_roles import types_of
 from retraining.core.data.sql import Query, render
 from retraining.core.documents.snapshot import Column
-from retraining.core.errors import DataError, SpecError
+from retraining.core.errors import DataError, SpecError, suggest
 from retraining.core.spec.files import name_problem
 from retraining.core.spec.source_files import SourceFiles
-from retraining.core.suggestions import suggest
 from retraining.core.untyped import Row
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")

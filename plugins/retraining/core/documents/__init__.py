@@ -3,6 +3,7 @@
 In and out are JSON bytes; each kind has a JSON Schema of the same name in `include/contracts`.
 """
 
+from retraining.core.documents.answers import Latency, ServedAnswers, Serving
 from retraining.core.documents.checks import (
     CategoricalStatistics,
     Check,
@@ -23,7 +24,6 @@ from retraining.core.documents.checks import (
     ValueCount,
     Volume,
 )
-from retraining.core.documents.decision import Decision, DecisionChampion, Gate
 from retraining.core.documents.deployment import (
     Approval,
     ApprovalAnswer,
@@ -40,13 +40,17 @@ from retraining.core.documents.deployment import (
     Staging,
 )
 from retraining.core.documents.document import Document, RequestDocument, ResultDocument, Value, canonical_json, digest
+from retraining.core.documents.ending import Failure, Notification, TaskTiming, Timings
 from retraining.core.documents.evaluation import (
     Baseline,
     Challenger,
     Champion,
+    Decision,
+    DecisionChampion,
     Difference,
     EvaluateRequest,
     Evaluation,
+    Gate,
     NumberBaseline,
     Scores,
     Shard,
@@ -62,18 +66,15 @@ from retraining.core.documents.export import (
     Span,
     SpanFile,
 )
-from retraining.core.documents.failure import Failure
 from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerOrder, LedgerPolicy, LedgerResult, QuietHours
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
-from retraining.core.documents.monitoring import Drift, DriftChampion, FeatureDrift, Signal, Signals
+from retraining.core.documents.monitoring import DayRows, Drift, DriftChampion, FeatureDrift, NewDay, Signal, Signals
 from retraining.core.documents.multivariate import (
     ComparedColumn,
     DrivingFeature,
     Multivariate,
     MultivariateRequest,
 )
-from retraining.core.documents.new_day import DayRows, NewDay
-from retraining.core.documents.notification import Notification
 from retraining.core.documents.overview import ModelOverview, ModelSummary, Overview
 from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, TriggerEvent, Window
 from retraining.core.documents.retention import (
@@ -105,9 +106,7 @@ from retraining.core.documents.scoring import (
     ScoringSource,
     ScoringVersion,
 )
-from retraining.core.documents.serving import Latency, ServedAnswers, Serving
 from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork, LeftOut, PartWork, Snapshot, SpanWork
-from retraining.core.documents.timings import TaskTiming, Timings
 from retraining.core.documents.training import Framework, Golden, Report, Signature, Training, TrainRequest
 from retraining.core.documents.tuning import Recalled, Trial, Tuning, TuningRequest
 from retraining.core.metrics import Metrics, NumberMetrics

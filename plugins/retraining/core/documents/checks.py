@@ -23,7 +23,7 @@ from retraining.core.documents.document import (
     Value,
 )
 from retraining.core.documents.plan import Window
-from retraining.core.documents.splits import AllSplits
+from retraining.core.documents.snapshot import AllSplits
 
 
 class NumericStatistics(Value):

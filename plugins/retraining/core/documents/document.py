@@ -1,4 +1,7 @@
-"""What all documents share: strict reading, one way of writing, a digest of the stored bytes."""
+"""What all documents share: strict reading, one way of writing, a digest of the stored bytes.
+
+JSON that is stored without a contract of its own is read here too, as strictly.
+"""
 
 from __future__ import annotations
 
@@ -168,3 +171,26 @@ def _load(data: bytes | str, where: str) -> JsonObject:
     if not isinstance(raw, dict):
         raise ContractError(where, f"a JSON {type(raw).__name__}", "a JSON object", DELETE_IT)
     return raw
+
+
+LOOK = "Look who wrote it, delete it, and clear the task that should have written it"
+
+
+def read_object(data: bytes | str, where: str, way_out: str = LOOK) -> JsonObject:
+    """Return a stored JSON object.
+
+    Args:
+        data: Its bytes.
+        where: Its address.
+        way_out: What a person does where it is none.
+
+    Raises:
+        ContractError: It is none.
+    """
+    try:
+        value = read_json(data)
+    except ValueError as error:
+        raise ContractError(where, f"no JSON ({error})", "a JSON object", way_out) from error
+    if not isinstance(value, dict):
+        raise ContractError(where, f"a JSON {type(value).__name__}", "a JSON object", way_out)
+    return value

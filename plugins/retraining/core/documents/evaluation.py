@@ -1,4 +1,4 @@
-"""Documents of the evaluation: two models on the same rows, what was asked and what came of it."""
+"""Documents of the evaluation: two models on the same rows, what was asked, what came of it, and the verdict."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from retraining.core.documents.answers import AnswerCounts, Answers
-from retraining.core.documents.curves import Curves, WorstExample
+from retraining.core.documents.answers import (
+    AnswerCounts,
+    Answers,
+    Confidence,
+    Curves,
+    Serving,
+    ThresholdRule,
+    ThresholdScores,
+    WorstExample,
+)
 from retraining.core.documents.document import (
     Address,
     Amount,
     Count,
+    Document,
     ModelId,
     Number,
     Positive,
@@ -25,8 +34,6 @@ from retraining.core.documents.document import (
     Value,
 )
 from retraining.core.documents.export import DistinctTexts, ManifestFile
-from retraining.core.documents.serving import Serving
-from retraining.core.documents.threshold import Confidence, ThresholdRule, ThresholdScores
 from retraining.core.documents.training import InstanceValue, Seed, Signature
 from retraining.core.metrics import Metric, NumberMetrics, Quality
 from retraining.core.spec.features import Feature, Label
@@ -301,3 +308,40 @@ class Evaluation(ResultDocument):
     """The challenger as serving loads it; null: of an earlier release."""
     worst: Annotated[tuple[WorstExample, ...], Field(max_length=20)] = ()
     """The examples with the challenger's largest losses, the worst first; empty: of an earlier release."""
+
+
+GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "unseen", "signature", "serving", "mode"]
+Verdict = Literal["promote", "reject", "record"]
+
+
+class Gate(Value):
+    """One condition for promotion."""
+
+    gate: GateName
+    passed: bool
+    found: str
+    expected: str
+    words: Text
+
+
+class DecisionChampion(Value):
+    """The champion the challenger was held against."""
+
+    version_id: Text
+    run_key: RunKey
+    as_of: UtcTime
+
+
+class Decision(Document):
+    """The verdict, its gates, one sentence for a human, and the digests of what it was taken from."""
+
+    kind: Literal["decision"] = "decision"
+    model: ModelId
+    run_key: RunKey
+    as_of: UtcTime
+    mode: Literal["live", "backfill"]
+    verdict: Verdict
+    gates: tuple[Gate, ...]
+    words: Text
+    champion: DecisionChampion | None
+    inputs: dict[Literal["plan", "evaluation", "evaluate_request"], Sha256]

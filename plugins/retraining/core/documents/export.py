@@ -25,8 +25,7 @@ from retraining.core.documents.document import (
     Text,
     Value,
 )
-from retraining.core.documents.snapshot import Action, Column, GoldenWork, SpanWork
-from retraining.core.documents.splits import ManifestSplits
+from retraining.core.documents.snapshot import Action, Column, GoldenWork, ManifestSplits, SpanWork
 
 FilePart = Literal["train", "validation", "golden"]
 """By the example's key, for life; golden: the frozen set."""

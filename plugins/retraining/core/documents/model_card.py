@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from retraining.core.documents.decision import Verdict
 from retraining.core.documents.deployment import Approval
 from retraining.core.documents.document import (
     Count,
@@ -19,9 +18,9 @@ from retraining.core.documents.document import (
     UtcTime,
     Value,
 )
-from retraining.core.documents.evaluation import Difference, Slice, SliceDifference
+from retraining.core.documents.evaluation import Difference, Slice, SliceDifference, Verdict
 from retraining.core.documents.plan import Window
-from retraining.core.documents.splits import AllSplits
+from retraining.core.documents.snapshot import AllSplits
 from retraining.core.documents.training import Framework, Hyperparameters, Seed
 from retraining.core.metrics import Quality
 

@@ -1,4 +1,4 @@
-"""Documents of what the monitor measured: signals, and the drift of earlier releases."""
+"""Documents of what the monitor measured: signals, the source's complete new day, and the drift of earlier releases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from retraining.core.documents.document import Count, Document, ModelId, Number, RunKey, Text, Uri, UtcTime, Value
+from retraining.core.documents.document import (
+    Amount,
+    Count,
+    Day,
+    Document,
+    ModelId,
+    Number,
+    RunKey,
+    Text,
+    Uri,
+    UtcTime,
+    Value,
+)
 from retraining.core.signal_kinds import SignalKind
 
 
@@ -111,3 +123,33 @@ class Signals(Document):
     requests: Count
     bytes_read: Count
     signals: tuple[Signal, ...]
+
+
+NewDayOutcome = Literal[
+    "announced", "again", "known", "trained", "under_way", "incomplete", "no_table", "no_column", "too_expensive"
+]
+"""`announced` and `again` give the event that starts a retraining; the others say why there is none."""
+
+
+class DayRows(Value):
+    """Rows of a table on the day that the words are about, beside the median of the days before; None: none has any."""
+
+    table: Text
+    rows: Count
+    usual: Amount | None
+
+
+class NewDay(Document):
+    """Whether the source has a complete new day. `looked_for` could be the newest; `day` is the newest complete one."""
+
+    kind: Literal["new_day"] = "new_day"
+    model: ModelId
+    as_of: UtcTime
+    looked_for: Day
+    day: Day | None
+    outcome: NewDayOutcome
+    words: Text
+    cause: Text | None
+    retrain_as_of: UtcTime | None
+    tables: tuple[DayRows, ...]
+    bytes_read: Count

@@ -22,8 +22,8 @@ from retraining.core.documents.document import (
     UtcTime,
     Value,
 )
+from retraining.core.documents.ending import Failure
 from retraining.core.documents.evaluation import Difference
-from retraining.core.documents.failure import Failure
 from retraining.core.metrics import Metric
 
 Role = Literal["champion", "challenger", "previous", "other"]

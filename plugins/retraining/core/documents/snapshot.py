@@ -1,10 +1,10 @@
-"""Documents of the snapshot: the run table by spans, and the frozen set beside it."""
+"""Documents of the snapshot: the run table by spans and by its three splits, and the frozen set beside it."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from retraining.core.documents.document import (
     Count,
@@ -20,6 +20,39 @@ from retraining.core.documents.document import (
     Uri,
     Value,
 )
+
+SplitName = Literal["train", "validation", "test"]
+ManifestSplitName = Literal["train", "validation", "test", "golden"]
+"""`golden` is the frozen set."""
+
+
+_S = TypeVar("_S", bound=str)
+_T = TypeVar("_T")
+
+
+def all_three(splits: dict[_S, _T]) -> dict[_S, _T]:
+    """Return splits that are all there.
+
+    Raises:
+        ValueError: One is missing.
+    """
+    for name in ("train", "validation", "test"):
+        if name not in splits:
+            raise ValueError(f"has no key {name!r}")
+    return splits
+
+
+AllSplits = Annotated[
+    dict[SplitName, _T],
+    AfterValidator(all_three),
+    Field(json_schema_extra={"required": ["train", "validation", "test"]}),
+]
+ManifestSplits = Annotated[
+    dict[ManifestSplitName, _T],
+    AfterValidator(all_three),
+    Field(json_schema_extra={"required": ["train", "validation", "test"]}),
+]
+
 
 PartName = Literal["train", "validation"]
 """By the example's key, for life."""

@@ -20,12 +20,12 @@ from retraining.core.documents.document import (
     Text,
     Value,
 )
-from retraining.core.spec.augmentation import Augmentation
 from retraining.core.spec.cluster import Strategy
 from retraining.core.spec.features import Feature, Label, Weight
 from retraining.core.spec.packages import Package
 from retraining.core.spec.training import (
     AccumulateSteps,
+    Augmentation,
     Callbacks,
     Checkpoint,
     ClipNorm,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from retraining.core.documents.stored_json import read_object
+from retraining.core.documents.document import read_object
 from retraining.core.errors import ContractError
 from retraining.core.jobs.failures import Failure, pause
 from retraining.core.jobs.job import CANCELLED, CANCELLING, Job, JobIdentity

@@ -9,19 +9,19 @@ from datetime import date
 from retraining.core.catalog.machines import planned_machines
 from retraining.core.data.leakage import PROVEN, Proof
 from retraining.core.data.shard_format import format_of, images_of, layout_of
+from retraining.core.documents.answers import ThresholdRule
 from retraining.core.documents.document import RequestDocument, format_time
 from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteRequest
 from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
-from retraining.core.documents.threshold import ThresholdRule
 from retraining.core.documents.training import Report, Training, TrainRequest, WeightedLabel
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
 from retraining.core.naming import serving, storage, vertex
 from retraining.core.spec.data import Data
+from retraining.core.spec.evaluation import ErrorCosts, Threshold, read_rule
 from retraining.core.spec.features import plain_label
-from retraining.core.spec.threshold import ErrorCosts, Threshold, read_rule
 from retraining.core.spec.training import HyperparameterValue
 from retraining.core.untyped import ProtoJson
 

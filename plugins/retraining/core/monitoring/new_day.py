@@ -13,7 +13,7 @@ from statistics import median
 
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents import DayRows, NewDay, Plan, Snapshot
-from retraining.core.documents.new_day import NewDayOutcome
+from retraining.core.documents.monitoring import NewDayOutcome
 from retraining.core.errors import SpecError
 from retraining.core.spec import triggers
 from retraining.core.spec.model import ModelSpec

@@ -15,7 +15,7 @@ from datetime import datetime
 
 import jinja2
 
-from retraining.core.documents.stored_json import read_object
+from retraining.core.documents.document import read_object
 from retraining.core.notification import notices
 from retraining.core.notification.notices import Notice
 from retraining.core.settings import Settings, include_path

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from retraining.core.catalog.capabilities import addresses, load_capabilities
-from retraining.core.errors import PlanError, SpecError
+from retraining.core.errors import PlanError, SpecError, suggest
 from retraining.core.spec.model import ModelSpec
-from retraining.core.suggestions import suggest
 from retraining.core.untyped import YamlValues
 
 MAX_WINDOW_DAYS = 3650

@@ -6,9 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from retraining.core.documents.decision import Decision, DecisionChampion, Gate, GateName, Verdict
+from retraining.core.documents.answers import ThresholdScores
 from retraining.core.documents.document import format_time
-from retraining.core.documents.evaluation import Baseline, Champion, EvaluateRequest, Evaluation
+from retraining.core.documents.evaluation import (
+    Baseline,
+    Champion,
+    Decision,
+    DecisionChampion,
+    EvaluateRequest,
+    Evaluation,
+    Gate,
+    GateName,
+    Verdict,
+)
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import Report, Signature
 from retraining.core.errors import ContractError
@@ -18,7 +28,6 @@ from retraining.core.naming.storage import document_uri
 from retraining.core.promotion.serving import serving_gate
 from retraining.core.promotion.signatures import changes_digest, signature_changes
 from retraining.core.promotion.slices import slice_losses, surely_worse, value_of
-from retraining.core.promotion.thresholds import threshold_sentence
 
 InputName = Literal["plan", "evaluation", "evaluate_request"]
 
@@ -350,3 +359,14 @@ def champion_of(
         signature=report.signature if report else None,
         model_digest=report.model_digest if report else None,
     )
+
+
+def threshold_sentence(scores: ThresholdScores | None) -> str:
+    """Return what follows the decision's own sentence; empty where the spec has no threshold."""
+    if scores is None:
+        return ""
+    if scores.threshold is None or scores.challenger is None:
+        return f" No threshold: {scores.words}."
+    rates = (("precision", scores.challenger.precision), ("recall", scores.challenger.recall))
+    found = ", ".join(f"{name} {rate.value:.3f}" if rate else f"no {name}" for name, rate in rates)
+    return f" At threshold {scores.threshold:.3g}: {found}."

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from retraining.core.documents.answers import AtThreshold
 from retraining.core.documents.evaluation import Evaluation, Slice
-from retraining.core.documents.threshold import AtThreshold
 from retraining.core.metrics import METRICS, NumberMetrics, Quality
 from retraining.core.untyped import JsonObject, ProtoJson
 

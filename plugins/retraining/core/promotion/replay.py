@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from retraining.core.documents.decision import Decision
 from retraining.core.documents.document import digest
-from retraining.core.documents.evaluation import EvaluateRequest, Evaluation
+from retraining.core.documents.evaluation import Decision, EvaluateRequest, Evaluation
 from retraining.core.documents.plan import Plan
 from retraining.core.promotion import gates
 from retraining.core.untyped import JsonObject

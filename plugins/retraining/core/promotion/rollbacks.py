@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from retraining.core.documents import Registration, Rollback, Rollout, SmokeTest, Trigger
-from retraining.core.errors import ContractError, PlanError
+from retraining.core.errors import ContractError, PlanError, suggest
 from retraining.core.naming.storage import rollback_time
 from retraining.core.naming.vertex import CHAMPION, PREVIOUS, ResourceName, unversioned
 from retraining.core.promotion.rollouts import CLOCKS_DIFFER, is_open
 from retraining.core.promotion.versions import Version
-from retraining.core.suggestions import suggest
 
 LONGEST_REASON = 500
 STAY = "stay"

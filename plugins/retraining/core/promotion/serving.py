@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from retraining.core.documents.decision import Gate
+from retraining.core.documents.answers import ServedAnswers, Serving
+from retraining.core.documents.evaluation import Gate
 from retraining.core.documents.plan import Plan
-from retraining.core.documents.serving import ServedAnswers, Serving
 from retraining.core.promotion.smoke_tests import tolerance
 
 _MOST_NAMED = 5

@@ -12,7 +12,6 @@ from datetime import datetime
 from retraining.core.documents import Failure
 from retraining.core.naming import pages, storage
 from retraining.core.naming.addresses import ObjectAddress
-from retraining.core.report.costs import run_seconds, total_usd
 from retraining.core.report.failures import (
     ENDED_BY_HAND,
     ENDED_BY_PLAN,
@@ -26,6 +25,7 @@ from retraining.core.report.page import duration, headline, outcome, render_temp
 from retraining.core.report.quality import Interval, MetricRow, interval, metric_rows
 from retraining.core.report.run import Run
 from retraining.core.report.started import started_by
+from retraining.core.report.timings import run_seconds, total_usd
 from retraining.core.spec.training import Scalar
 
 KINDS = ("plan", "checks", "manifest", "report", "evaluation", "decision", "deployment", "timings")

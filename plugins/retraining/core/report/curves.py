@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from retraining.core.documents import Evaluation
-from retraining.core.documents.curves import Curves
+from retraining.core.documents.answers import Curves
 from retraining.core.report import charts
 
 SIDE = 260.0

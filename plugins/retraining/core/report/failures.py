@@ -1,6 +1,6 @@
 """Why a run's tasks failed: from an error to the document, and from the documents to what a person reads.
 
-In: an error, the states of the run's tasks, the documents. Out: a `Failure`, its sentences.
+In: an error, the states of the run's tasks, the documents. Out: a `Failure`, its sentences, the run's success.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from retraining.core.documents import Failure
-from retraining.core.documents.failure import MOST_TEXT
-from retraining.core.errors import DataError, JobError, RetrainingError, is_final, plain_text
-from retraining.core.report.outcome import FAILED
+from retraining.core.documents.ending import MOST_TEXT
+from retraining.core.errors import DataError, JobError, RetrainingError, RunError, is_final, plain_text
 
 LINE = 200
 """Letters of a failure in a row of a table."""
@@ -218,3 +217,43 @@ def _cut(text: str) -> str:
         return text
     end = MOST_TEXT // 2
     return f"{text[: MOST_TEXT - end - 3]} … {text[-end:]}"
+
+
+SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
+
+
+def require_success(run_id: str, states: Mapping[str, str | None], *, may_skip: bool = False) -> None:
+    """Accept a run in which every task succeeded.
+
+    Args:
+        run_id: Of the DAG run.
+        states: Airflow's state of each other task of the run, by task id; None: not begun.
+        may_skip: Whether the run's own plan ended it: what was skipped is no failure.
+
+    Raises:
+        RunError: A task failed, or was passed over because the run was ended by hand.
+    """
+    failed, left = unsuccessful(states, may_skip=may_skip)
+    if failed:
+        found = f"{_listed(failed)} failed" + (f"; {_listed(left)} did not run" if left else "")
+        way_out = (
+            f"The log of {failed[0]} says why and what to do; when that is mended, clear {failed[0]} and what follows "
+            "it. Ended by hand: clear it to go on"
+        )
+    elif left:
+        found = f"{_listed(left)} did not run: the run was ended by hand"
+        way_out = f"Clear {left[0]} and what follows it to go on. If it is good as it is, mark the run as success again"
+    else:
+        return
+    raise RunError(f"run {run_id}", found, "every task to succeed", way_out)
+
+
+def unsuccessful(states: Mapping[str, str | None], *, may_skip: bool = False) -> tuple[list[str], list[str]]:
+    """Return the tasks that failed, and those that did not run, by the same arguments."""
+    failed = [task for task, state in states.items() if state == FAILED]
+    fine = (SUCCESS, SKIPPED) if may_skip else (SUCCESS,)
+    return failed, [task for task, state in states.items() if state not in (*fine, FAILED)]
+
+
+def _listed(tasks: list[str]) -> str:
+    return ", ".join(tasks)

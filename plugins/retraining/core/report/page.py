@@ -19,7 +19,6 @@ from retraining.core.naming.spans import label_span
 from retraining.core.report import charts
 from retraining.core.report.changes import Change, Day, days, noteworthy, since_champion
 from retraining.core.report.classes import Cell, ClassRow, answers, class_rows
-from retraining.core.report.costs import costs, total_seconds, total_usd
 from retraining.core.report.curves import CurveChart, curve_charts
 from retraining.core.report.failures import heading, next_step, origin, parts_of
 from retraining.core.report.features import FeatureRow, feature_rows
@@ -40,6 +39,7 @@ from retraining.core.report.regression import Agreement, BaselineRow, Residuals,
 from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_reported_run
 from retraining.core.report.started import explain_trigger, further_causes
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
+from retraining.core.report.timings import costs, total_seconds, total_usd
 from retraining.core.report.training import training_warnings
 from retraining.core.settings import include_path
 

@@ -18,7 +18,7 @@ from retraining.core.documents.document import MODEL_PATTERN, digest
 from retraining.core.documents.plan import Machines, Plan, Pool, Query, Trigger
 from retraining.core.documents.scoring import Destination, ScoringPlan, ScoringSource, ScoringVersion
 from retraining.core.documents.training import Report
-from retraining.core.errors import PlanError, SpecError
+from retraining.core.errors import PlanError, SpecError, suggest
 from retraining.core.naming import bigquery, storage
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.run_keys import RunKey
@@ -28,7 +28,6 @@ from retraining.core.settings import Settings
 from retraining.core.spec.features import OUTPUT_NAMES, Feature, Label
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Scoring
-from retraining.core.suggestions import suggest
 from retraining.core.untyped import JsonObject
 
 

@@ -11,10 +11,9 @@ from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.document import format_time
 from retraining.core.documents.scoring import ScoringInput, ScoringPlan
 from retraining.core.documents.snapshot import Column
-from retraining.core.errors import DataError
+from retraining.core.errors import DataError, suggest
 from retraining.core.spec.features import Feature
 from retraining.core.spec.sql_file import without_semicolon
-from retraining.core.suggestions import suggest
 
 KEEP_DAYS = 7
 """Until the table of instances expires by itself; a scoring that failed is cleared within them."""

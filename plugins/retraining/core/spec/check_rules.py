@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from retraining.core.suggestions import suggest
+from retraining.core.errors import suggest
 
 Severity = Literal["warn", "block", "quarantine"]
 

@@ -12,13 +12,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from retraining.core.bucket_folders import RESERVED_MODELS
-from retraining.core.errors import SpecError
+from retraining.core.errors import SpecError, suggest
 from retraining.core.spec.messages import explain
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.source_files import EVERY_ROW
 from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select, require_time_travel
 from retraining.core.spec.yaml_file import SpecText, read_spec_file
-from retraining.core.suggestions import suggest
 
 REMOVED = {
     ("deployment", "canary_percent"): (

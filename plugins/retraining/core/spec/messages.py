@@ -10,9 +10,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from retraining.core.errors import SpecError
+from retraining.core.errors import SpecError, suggest
 from retraining.core.spec.yaml_file import Location, SpecText
-from retraining.core.suggestions import suggest
 
 Finding = tuple[str, str, str, str]
 """The four parts of a message: where, what was found, what was expected, the way out."""

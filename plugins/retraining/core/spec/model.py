@@ -11,11 +11,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from retraining.core.errors import PlanError
+from retraining.core.errors import PlanError, suggest
 from retraining.core.metrics import IN_UNIT
 from retraining.core.settings import EMAIL_PATTERN
 from retraining.core.spec.cluster import resolve_tier, strategy_problem
-from retraining.core.spec.cron import Cron
 from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
 from retraining.core.spec.evaluation import Evaluation
@@ -23,15 +22,13 @@ from retraining.core.spec.feature_patterns import FeatureEntry, FeaturePattern, 
 from retraining.core.spec.features import MAX_FEATURES, OUTPUT_NAMES, AuxiliaryLabel, Feature, Label, deciding_metrics
 from retraining.core.spec.messages import explain
 from retraining.core.spec.monitoring import Monitoring
-from retraining.core.spec.notify import Notify
-from retraining.core.spec.run_page import RunPage
+from retraining.core.spec.notify import Notify, RunPage
 from retraining.core.spec.scoring import Scoring
-from retraining.core.spec.section import Section
+from retraining.core.spec.section import Cron, Section
 from retraining.core.spec.training import Training
 from retraining.core.spec.triggers import Triggers
 from retraining.core.spec.tuning import Tuning, reported_metrics
 from retraining.core.spec.yaml_file import SpecText
-from retraining.core.suggestions import suggest
 from retraining.core.untyped import YamlValues
 
 ServiceAccount = Annotated[str, StringConstraints(max_length=254, pattern=f"^{EMAIL_PATTERN}$")]

@@ -6,9 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from retraining.core.spec.cron import Cron
 from retraining.core.spec.scoring import SQL_PATTERN, Table
-from retraining.core.spec.section import ColumnName, Count, Section
+from retraining.core.spec.section import ColumnName, Count, Cron, Section
 
 WEEK_HOURS = 168
 

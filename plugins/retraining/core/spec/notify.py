@@ -1,4 +1,4 @@
-"""The section `notify` of a model's YAML: who is told, where, and of what."""
+"""The sections `notify` (who is told, where, of what) and `report` (what a run's page shows) of a model's YAML."""
 
 from __future__ import annotations
 
@@ -26,3 +26,11 @@ class Notify(Section):
     """Ids of Airflow connections of webhooks; `null`: those of `RETRAINING_NOTIFY_CHANNELS`, `[]`: none."""
     events: tuple[Event, ...] = EVENTS
     """What they are told."""
+
+
+class RunPage(Section):
+    """What the run's page shows of single examples."""
+
+    show_rows: bool = False
+    """The features' values of the 20 largest errors, on the page and in `evaluation.json`; `false`: their keys
+    alone."""

@@ -7,8 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.spec.cluster import MachineType
-from retraining.core.spec.cron import Cron
-from retraining.core.spec.section import Section
+from retraining.core.spec.section import Cron, Section
 
 TABLE_PATTERN = r"^([a-z][a-z0-9.:-]{4,100}\.)?[A-Za-z0-9_]{1,1024}\.[A-Za-z0-9_-]{1,1024}$"
 VERSION_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$"

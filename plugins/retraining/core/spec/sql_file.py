@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from retraining.core.errors import SpecError
-from retraining.core.suggestions import suggest
+from retraining.core.errors import SpecError, suggest
 
 PARAMETERS = ("window_start", "window_end", "as_of")
 """What an examples query gets, and must use: it would read all of its tables, or what was not known then."""

@@ -1,7 +1,7 @@
 """Links beside a task in the UI. A link is an XCom value, pushed as soon as the address is known.
 
 The provider's `BaseGoogleLink` would bring its hooks into every DAG's parsing (over a second of CPU), and put addresses
-together from a format in each class: `core.naming.console` makes them here, for the report as well.
+together from a format in each class: `core.naming.pages` makes them here, for the report as well.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from airflow.sdk import Asset, AssetAny
 
 from retraining.core.naming import dags
 from retraining.core.spec.model import ModelSpec
-from retraining.hooks.data_days import data_days
+from retraining.hooks.clock import data_days
 
 ONCE_A_DAY = "0 3 * * *"
 """When a backfill of a model without a schedule runs."""

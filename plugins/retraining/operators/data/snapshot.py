@@ -11,7 +11,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.airflow.dag_run import job_attempt
 from retraining.operators.data.run_table import RunTable
-from retraining.operators.record.leases import renew_lease
+from retraining.operators.record.ownership import renew_lease
 
 
 class SnapshotOperator(RunTask, CloudOperator):

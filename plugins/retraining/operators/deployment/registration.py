@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Decision, Evaluation, Plan, Registration, Report
-from retraining.core.naming import console, serving, storage, vertex
+from retraining.core.naming import pages, serving, storage, vertex
 from retraining.core.promotion.aliases import aliases_of_verdict
 from retraining.core.promotion.deployments import require_reported_model
 from retraining.core.promotion.model_evaluations import model_evaluation, slice_batches
@@ -64,7 +64,7 @@ class RegisterModelOperator(RunTask, CloudSensor):
                 )
             )
         write_card(cloud, record, registration)
-        push_link(self, context, ModelVersionLink, console.version_address(registration.version_name))
+        push_link(self, context, ModelVersionLink, pages.version_address(registration.version_name))
         self.log.info("%s with aliases %s", registration.version_name, ", ".join(registration.aliases) or "none")
         named = {"version_name": registration.version_name, "aliases": list(registration.aliases)}
         return PokeReturnValue(True, named)

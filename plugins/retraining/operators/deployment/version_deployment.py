@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Approval, ApprovalAnswer, Decision, Deployment, Plan, Registration, Report
-from retraining.core.naming import console, dags, vertex
+from retraining.core.naming import dags, pages, vertex
 from retraining.core.notification import notices
 from retraining.core.promotion import approvals, ramp, rollouts
 from retraining.core.promotion.deployments import nothing_deployed, reason_against
@@ -22,8 +22,8 @@ from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import end_recorded, settle_another
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.jobs.identity import job_identity
+from retraining.operators.record.interventions import gone_back_since
 from retraining.operators.record.run_record import Record
-from retraining.operators.record.ways_back import gone_back_since
 from retraining.operators.report.page import show_page
 
 
@@ -72,7 +72,7 @@ class DeployModelOperator(RunTask, CloudSensor):
         if registration := record.find_document(Registration):
             write_card(cloud, record, registration)
         if done.endpoint_name:
-            push_link(self, context, EndpointLink, console.endpoint_address(done.endpoint_name))
+            push_link(self, context, EndpointLink, pages.endpoint_address(done.endpoint_name))
         self.log.info(done.words)
         tell(lambda: cloud, context, lambda: notices.of_deployment(plan, done, run_of(context)), self.run_uri)
         return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})

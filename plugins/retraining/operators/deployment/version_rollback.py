@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Pause, Plan, Report, Rollback, Rollout
-from retraining.core.naming import console, storage, vertex
+from retraining.core.naming import pages, storage, vertex
 from retraining.core.naming.trust import require_agreement
 from retraining.core.notification import notices
 from retraining.core.planning import pauses
@@ -25,8 +25,8 @@ from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import close_rollout, roll_back, settle_another, settle_rollout
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.deployment.verdicts import require_promoted
+from retraining.operators.record.interventions import store_pause
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
-from retraining.operators.record.pauses import store_pause
 from retraining.operators.record.run_record import Record
 
 AGAIN_S = 10.0
@@ -72,7 +72,7 @@ class RollBackOperator(LineageMixin, CloudSensor):
         if done is None:
             return False
         if endpoint := cloud.endpoints.get(asked.model):
-            push_link(self, context, EndpointLink, console.endpoint_address(endpoint.name))
+            push_link(self, context, EndpointLink, pages.endpoint_address(endpoint.name))
         self.log.info(done.words)
         folder = self.lineage_record.folder_uri
         tell(lambda: cloud, context, lambda: notices.of_rollback(done, run_of(context)), folder)

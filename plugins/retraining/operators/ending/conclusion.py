@@ -16,7 +16,7 @@ from retraining.core.errors import RunError
 from retraining.core.naming import dags
 from retraining.core.notification import notices
 from retraining.core.notification.notices import Notice
-from retraining.core.report.outcome import require_success, unsuccessful
+from retraining.core.report.failures import require_success, unsuccessful
 from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.cloud_task import CloudTask
 from retraining.operators.airflow.dag_run import reason_of_end

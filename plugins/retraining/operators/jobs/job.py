@@ -14,7 +14,7 @@ from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.jobs.job import Job
 from retraining.core.jobs.requests import JobRequest
-from retraining.core.naming import console
+from retraining.core.naming import pages
 from retraining.core.untyped import ProtoJson, XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
@@ -23,7 +23,7 @@ from retraining.operators.airflow.links import JobLink, JobLogsLink, push_link
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.jobs.reconcile import Reconciler
 from retraining.operators.jobs.requests import JobRequestSource
-from retraining.operators.record.leases import leased_spans_exist
+from retraining.operators.record.ownership import leased_spans_exist
 from retraining.operators.record.run_record import Record
 
 
@@ -77,8 +77,8 @@ class VertexJobOperator(RunTask, CloudSensor):
         """Return the result of a job; None while there is none."""
 
         def on_job(job: Job) -> None:
-            push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
-            push_link(self, context, JobLogsLink, console.job_logs_address(job.name, cloud.settings.project))
+            push_link(self, context, JobLink, pages.job_address(job.name, cloud.settings.project))
+            push_link(self, context, JobLogsLink, pages.job_logs_address(job.name, cloud.settings.project))
 
         identity = job_identity(context, job_request.custom_job)
         return Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 
-from retraining.core.documents.stored_json import read_object
+from retraining.core.documents.document import read_object
 from retraining.core.errors import ContractError
 from retraining.core.naming import storage
 from retraining.core.untyped import JsonObject

@@ -39,8 +39,8 @@ from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.monitoring.ledger import find_lost, find_results, last_by_hand, store_rows
 from retraining.operators.monitoring.watch import load_spec
+from retraining.operators.record.interventions import find_pause
 from retraining.operators.record.ownership import own_monitor
-from retraining.operators.record.pauses import find_pause
 from retraining.operators.record.run_record import Record
 
 TABLE_WITHIN_S = 600.0

@@ -10,7 +10,7 @@ from airflow.sdk import AssetAlias, Context
 
 from retraining.core.documents import NewDay, Plan, Snapshot
 from retraining.core.documents.document import format_time
-from retraining.core.documents.new_day import NewDayOutcome
+from retraining.core.documents.monitoring import NewDayOutcome
 from retraining.core.errors import ContractError
 from retraining.core.monitoring import new_day
 from retraining.core.monitoring.new_day import Counted, NewestRun

@@ -25,11 +25,9 @@ from retraining.operators.airflow.links import ReportLink, RunDocumentsLink, pus
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data.run_table import query_columns
 from retraining.operators.planning.possible_runs import require_possible
-from retraining.operators.record.leases import renew_lease
-from retraining.operators.record.ownership import require_own_bucket
-from retraining.operators.record.pauses import find_pause
+from retraining.operators.record.interventions import find_pause, gone_back_since
+from retraining.operators.record.ownership import renew_lease, require_own_bucket
 from retraining.operators.record.run_record import Record
-from retraining.operators.record.ways_back import gone_back_since
 
 
 class PlanRunOperator(CloudOperator):

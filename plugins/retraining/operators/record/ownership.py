@@ -1,11 +1,14 @@
-"""What belongs to another Airflow environment is refused by name before anything is done with it."""
+"""Whose something is: another Airflow environment's is refused by name, and a run's lease keeps spans for it."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from retraining.core.documents import Plan, ScoringPlan
+from retraining.core.documents import Document, Manifest, Plan, ScoringPlan
 from retraining.core.naming import storage, trust, vertex
+from retraining.core.naming.spans import marker_uri, tombstone_uri
 from retraining.core.naming.trust import (
     require_agreement,
     require_garbage_collection_folder,
@@ -13,12 +16,15 @@ from retraining.core.naming.trust import (
     require_run_folder,
     require_scoring_folder,
 )
+from retraining.core.retention.leases import lease_of, needed, require_whole, waits_for
 from retraining.core.retention.spans import whole_second
 from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
 
 if TYPE_CHECKING:  # `preview` asks here too, without Airflow
     from airflow.sdk import Context
+
+LOGGER = logging.getLogger(__name__)
 
 
 def own_run(cloud: CloudPort, context: Context, run_uri: str) -> Record:
@@ -122,3 +128,38 @@ def require_own_model(cloud: CloudPort, model: str, *, staging: bool = False) ->
         if endpoint := cloud.endpoints.get(name):
             trust.require_own_resource(endpoint.name, ours.owner(endpoint.labels, ""), ours.label, settings.region)
             trust.require_own_endpoint(endpoint.name, endpoint.labels.get(vertex.MODEL_LABEL, model), model)
+
+
+def renew_lease(cloud: CloudPort, model: str, run_key: str, context: Context) -> None:
+    """Write down that a run is at work: from now on no cleaning deletes what it refers to."""
+    ti: Any = context["ti"]
+    uri = storage.lease_uri(cloud.settings.bucket, model, run_key)
+    cloud.artifacts.overwrite(uri, lease_of(ti.dag_id, ti.run_id, ti.task_id), "application/json")
+
+
+def leased_spans_exist(cloud: CloudPort, record: Record, request: Document | None, context: Context) -> bool:
+    """Say, before a job is paid for, whether its spans are there; False while one of them is being deleted.
+
+    Args:
+        cloud: The hooks.
+        record: Of the run.
+        request: What the job reads.
+        context: Airflow's.
+
+    Raises:
+        DataError: One that it reads is gone.
+    """
+    values: Any = request
+    renew_lease(cloud, values.model, values.run_key, context)
+    spans = needed(request, record.find_document(Manifest))
+    if reason := waits_for(_existing(cloud, spans.folders, tombstone_uri)):
+        LOGGER.warning(reason)
+        return False
+    require_whole(spans, _existing(cloud, spans.whole, marker_uri))
+    return True
+
+
+def _existing(cloud: CloudPort, folders: Iterable[str], address: Callable[[str], str]) -> set[str]:
+    """Return those of the folders that have this object."""
+    uris = {address(folder): folder for folder in sorted(folders)}
+    return {uris[uri] for uri in cloud.artifacts.existing(list(uris))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retraining.core.documents import Failure
-from retraining.core.documents.stored_json import read_object
+from retraining.core.documents.document import read_object
 from retraining.core.errors import ConflictError, ContractError
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import ObjectAddress

@@ -24,8 +24,8 @@ from retraining.core.documents import (
     Rollout,
     Signals,
 )
+from retraining.core.documents.document import read_object
 from retraining.core.documents.overview import ShownRollback, ShownRun, WatchRow
-from retraining.core.documents.stored_json import read_object
 from retraining.core.errors import ConflictError, ContractError, RetrainingError, SpecError
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
@@ -46,7 +46,7 @@ from retraining.core.report.models_page.summary import Live, only, shown_version
 from retraining.core.report.run import read_failures, read_reported_run
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
-from retraining.hooks.data_days import data_days
+from retraining.hooks.clock import data_days
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 
 LOGGER = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator, Context
 
 from retraining.core.catalog.cost import load_prices
 from retraining.core.documents import Deployment, EvaluateRequest, Plan, Snapshot, Timings, Tuning
-from retraining.core.documents.stored_json import read_object
+from retraining.core.documents.document import read_object
 from retraining.core.jobs.submission import Submission
 from retraining.core.naming import dags, storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
@@ -32,8 +32,8 @@ from retraining.operators.airflow.links import (
     shown_address,
 )
 from retraining.operators.airflow.notification import run_of
+from retraining.operators.record.interventions import gone_back_since
 from retraining.operators.record.run_record import MAYBE_RUN_URI, Record
-from retraining.operators.record.ways_back import gone_back_since
 from retraining.operators.report.all_runs import write_all_runs
 
 LOGGER = logging.getLogger(__name__)

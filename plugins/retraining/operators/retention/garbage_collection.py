@@ -12,7 +12,7 @@ from airflow.sdk import Context, Param
 
 from retraining.core.documents import CleanedJob, Maintenance, MaintenancePlan
 from retraining.core.documents.document import MODEL_PATTERN
-from retraining.core.naming import console, storage
+from retraining.core.naming import pages, storage
 from retraining.core.planning.params import require_known
 from retraining.core.retention import spans, summary, versions
 from retraining.core.retention.spans import Limits, whole_second
@@ -99,7 +99,7 @@ class FindGarbageOperator(CloudOperator):
             plan = record.write_once(find_garbage(cloud, limits, models, keep_versions, dry_run, dag_run.run_id))
         for line in summary.plan_lines(plan):
             self.log.info(line)
-        push_link(self, context, RunDocumentsLink, console.folder_address(folder, cloud.settings.project))
+        push_link(self, context, RunDocumentsLink, pages.folder_address(folder, cloud.settings.project))
         return {
             "cleaning_uri": folder,
             "spans": sum(len(model.delete) for model in plan.models),

@@ -18,7 +18,7 @@ from retraining.core.errors import ContractError
 from retraining.core.jobs.job import Job, JobIdentity, JobType
 from retraining.core.jobs.outcomes import goes_on_with
 from retraining.core.jobs.requests import JobRequest
-from retraining.core.naming import console, storage, vertex
+from retraining.core.naming import pages, storage, vertex
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.tuning import decision, requests, warm_start
@@ -30,7 +30,7 @@ from retraining.operators.airflow.links import JobLink, push_link
 from retraining.operators.jobs.claims import ClaimedJobs
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.jobs.reconcile import Reconciler
-from retraining.operators.record.leases import leased_spans_exist
+from retraining.operators.record.ownership import leased_spans_exist
 from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class TuneOperator(RunTask, CloudSensor):
             return ended
 
         def on_job(job: Job) -> None:
-            push_link(self, context, JobLink, console.job_address(job.name, cloud.settings.project))
+            push_link(self, context, JobLink, pages.job_address(job.name, cloud.settings.project))
 
         record = self.record(cloud, context)
         may_create = partial(leased_spans_exist, cloud, record, job_request.request, context)

@@ -10,9 +10,9 @@ from retraining.core.documents.overview import RunOutcome, ShownRollback, ShownR
 from retraining.core.naming.storage import rollback_time
 from retraining.core.promotion.rollbacks import version_id
 from retraining.core.promotion.slices import value_of
-from retraining.core.report.costs import costs, run_seconds
 from retraining.core.report.page import outcome
 from retraining.core.report.run import Run
+from retraining.core.report.timings import costs, run_seconds
 
 KINDS = ("plan", "checks", "evaluation", "decision", "registration", "deployment", "timings")
 """Documents of a run that the page is made of."""

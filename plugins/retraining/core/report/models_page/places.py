@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from retraining.core.documents.overview import ShownRun
 from retraining.core.errors import RetrainingError
-from retraining.core.naming import console, pages, storage
+from retraining.core.naming import pages, storage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Places:
     def model(self, model: str) -> str:
         """Return a model's page."""
         if self.bucket:
-            return console.object_address(storage.models_page_uri(self.bucket, model))
+            return pages.object_address(storage.models_page_uri(self.bucket, model))
         return f"{self.prefix}{quote(model, safe='')}"
 
     def page(self, number: int) -> str | None:
@@ -52,7 +52,7 @@ class Places:
     def run_page(self, run: ShownRun) -> str:
         """Return the page of a run."""
         if self.bucket:
-            return _quoted(console.object_address(storage.report_page_uri(run.run_uri)))
+            return _quoted(pages.object_address(storage.report_page_uri(run.run_uri)))
         return f"{self._folder('runs', run.run_key)}/{pages.RUN_PAGE}"
 
     def failed_run_page(self, model: str, folder_uri: str) -> str | None:
@@ -61,13 +61,13 @@ class Places:
         if found is None:
             return None
         if self.bucket:
-            return _quoted(console.object_address(storage.report_page_uri(folder_uri)))
+            return _quoted(pages.object_address(storage.report_page_uri(folder_uri)))
         return f"{self._folder(*found)}/{pages.RUN_PAGE}"
 
     def run_documents(self, run: ShownRun, project: str) -> str:
         """Return the documents of a run; of a page in the bucket their folder in the Storage browser."""
         if self.bucket:
-            return _quoted(console.folder_address(run.run_uri, project))
+            return _quoted(pages.folder_address(run.run_uri, project))
         return self._folder("runs", run.run_key)
 
     def monitor_documents(self, key: str) -> str | None:
@@ -83,7 +83,7 @@ class Places:
     def all_runs(self, bucket: str, model: str) -> str:
         """Return the page with all runs of the model side by side."""
         if self.bucket:
-            return _quoted(console.object_address(storage.all_runs_page_uri(bucket, model)))
+            return _quoted(pages.object_address(storage.all_runs_page_uri(bucket, model)))
         return f"{quote(model, safe='')}/{pages.ALL_RUNS}"
 
     def _folder(self, folder: str, key: str) -> str:
@@ -93,7 +93,7 @@ class Places:
     def version(version_name: str) -> str | None:
         """Return a version in the registry; None: its name is no such name."""
         try:
-            return _quoted(console.version_address(version_name))
+            return _quoted(pages.version_address(version_name))
         except RetrainingError:
             return None
 
@@ -101,14 +101,14 @@ class Places:
     def endpoint(endpoint_name: str | None) -> str | None:
         """Return an endpoint in the console."""
         try:
-            return _quoted(console.endpoint_address(endpoint_name)) if endpoint_name else None
+            return _quoted(pages.endpoint_address(endpoint_name)) if endpoint_name else None
         except RetrainingError:
             return None
 
     @staticmethod
     def jobs(project: str) -> str:
         """Return the project's training jobs in the console."""
-        return f"{console.CONSOLE}/vertex-ai/training/custom-jobs?project={quote(project, safe='')}"
+        return f"{pages.CONSOLE}/vertex-ai/training/custom-jobs?project={quote(project, safe='')}"
 
 
 def in_airflow(of_model: str = "") -> Places:
@@ -131,7 +131,7 @@ def in_bucket(bucket: str, airflow: str) -> Places:
     """
     return Places(
         airflow=f"{airflow.rstrip('/')}/" if pages.is_whole(airflow) else None,
-        models=console.object_address(storage.models_page_uri(bucket)),
+        models=pages.object_address(storage.models_page_uri(bucket)),
         bucket=bucket,
     )
 
