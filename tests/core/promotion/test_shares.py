@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from retraining.core.naming.vertex import deployed_model_id
-from retraining.core.promotion import shares
+from retraining.core.promotion import ramp
 from tests.support.small_rollout import MINE, MODEL, OLD_RUN, before, rollout, version
 
 OLD, HAND = "30", "77"
@@ -27,7 +27,7 @@ DEPLOYED = {MINE: f"{MODEL}@4", OLD: f"{MODEL}@3", HAND: "projects/p/locations/r
 )
 def test_the_others_keep_their_shares_in_proportion(before, percent: int, expected) -> None:
     """And all add up to 100."""
-    found = shares.split(before, "new", percent)
+    found = ramp.split(before, "new", percent)
     assert found == expected
     assert sum(found.values()) == 100
 
@@ -44,8 +44,8 @@ def test_the_others_keep_their_shares_in_proportion(before, percent: int, expect
 )
 def test_what_a_person_deployed_keeps_its_share(traffic: dict[str, int], percent: int, expected: Any) -> None:
     """Only where it has all of it, so that a version could not be asked, it gives some."""
-    others = shares.persons(traffic, own={OLD})
-    found = shares.with_version(before(traffic=traffic, others=others), MINE, percent)
+    others = ramp.persons(traffic, own={OLD})
+    found = ramp.with_version(before(traffic=traffic, others=others), MINE, percent)
     assert found == expected
     assert sum(found.values()) == 100
 
@@ -82,8 +82,8 @@ def test_what_a_person_deployed_keeps_its_share(traffic: dict[str, int], percent
 def test_the_way_back_leaves_what_a_person_did(noted: Any, now: Any, gone: Any, expected: Any) -> None:
     """The version's share goes to what it was to replace; None: it is the only one that answers."""
     deployed = {key: name for key, name in DEPLOYED.items() if key not in gone}
-    others = shares.persons(noted, own={OLD, "9"})
-    found = shares.without_version(rollout(before=before(traffic=noted, others=others)), now, deployed)
+    others = ramp.persons(noted, own={OLD, "9"})
+    found = ramp.without_version(rollout(before=before(traffic=noted, others=others)), now, deployed)
     assert found == expected
     assert not found or sum(found.values()) == 100
 
@@ -93,5 +93,5 @@ def test_what_a_rollout_may_replace_is_what_runs_made_and_the_champion() -> None
     made = deployed_model_id(OLD_RUN)
     deployed = {made: f"{MODEL}@2", OLD: f"{MODEL}@3", HAND: f"{MODEL}@1"}
     versions = [version("2"), version("3", run_key=""), version("1", run_key="")]
-    assert shares.own_models(deployed, versions, f"{MODEL}@3") == {made, OLD}
-    assert shares.own_models(deployed, versions, None) == {made}
+    assert ramp.own_models(deployed, versions, f"{MODEL}@3") == {made, OLD}
+    assert ramp.own_models(deployed, versions, None) == {made}

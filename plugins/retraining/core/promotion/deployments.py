@@ -7,7 +7,7 @@ from retraining.core.documents.document import format_time
 from retraining.core.errors import ContractError
 from retraining.core.naming.bigquery import request_log_table
 from retraining.core.naming.run_keys import RunKey
-from retraining.core.promotion.shares import with_version
+from retraining.core.promotion.ramp import with_version
 from retraining.core.promotion.versions import Version
 from retraining.core.spec.deployment import Deployment as DeploymentSection
 from retraining.core.untyped import JsonObject

@@ -13,8 +13,7 @@ from retraining.core.documents.deployment import Kept, RolloutState
 from retraining.core.documents.document import format_time
 from retraining.core.errors import JobError
 from retraining.core.naming.vertex import deployed_model_id
-from retraining.core.promotion.ramp import failed_gate
-from retraining.core.promotion.shares import persons
+from retraining.core.promotion.ramp import failed_gate, persons
 from retraining.core.promotion.versions import Version
 
 CLAIM = timedelta(minutes=2)

@@ -6,10 +6,21 @@ from collections.abc import Mapping
 
 from airflow.sdk import Context, PokeReturnValue
 
-from retraining.core.documents import Decision, Evaluation, Plan, Registration, Report
+from retraining.core.documents import (
+    Checks,
+    Decision,
+    Deployment,
+    Evaluation,
+    Manifest,
+    ModelCard,
+    Plan,
+    Registration,
+    Report,
+)
 from retraining.core.naming import pages, serving, storage, vertex
 from retraining.core.promotion.aliases import aliases_of_verdict
 from retraining.core.promotion.deployments import require_reported_model
+from retraining.core.promotion.model_cards import model_card
 from retraining.core.promotion.model_evaluations import model_evaluation, slice_batches
 from retraining.core.promotion.schemata import schema_files
 from retraining.core.promotion.versions import Version
@@ -19,7 +30,6 @@ from retraining.hooks.session import is_outage
 from retraining.operators.airflow.boundary import sleep_over
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import ModelVersionLink, push_link
-from retraining.operators.deployment.card import write_card
 from retraining.operators.deployment.version_upload import upload_once
 from retraining.operators.record.ownership import require_own_model
 from retraining.operators.record.run_record import Record
@@ -120,3 +130,18 @@ def give_aliases(registry: RegistryPort, plan: Plan, decision: Decision, version
         else:
             version = registry.merge_aliases(version, [alias])
     return version
+
+
+def write_card(cloud: CloudPort, record: Record, registration: Registration) -> None:
+    """Write the card of a run's version; again when a task is tried again, with the same bytes."""
+    card = model_card(
+        record.read_document(Plan),
+        record.read_document(Checks),
+        record.read_document(Manifest),
+        record.read_document(Report),
+        record.read_document(Evaluation),
+        record.read_document(Decision),
+        registration,
+        record.find_document(Deployment),
+    )
+    cloud.artifacts.overwrite(record.uri(ModelCard), card.to_bytes(), "application/json")

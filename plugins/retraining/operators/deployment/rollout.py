@@ -25,7 +25,7 @@ from retraining.core.documents import (
 from retraining.core.documents.deployment import RolloutState as RolloutPhase
 from retraining.core.errors import ConflictError, ContractError, RetrainingError
 from retraining.core.naming import bigquery, storage, vertex
-from retraining.core.promotion import aliases, deployments, ramp, rollouts, shares, smoke_tests
+from retraining.core.promotion import aliases, deployments, ramp, rollouts, smoke_tests
 from retraining.core.promotion.versions import Version
 from retraining.hooks.endpoints import Endpoint, EndpointOptions
 from retraining.hooks.operations import Operation
@@ -34,15 +34,14 @@ from retraining.hooks.session import is_outage
 from retraining.operators.deployment.rollout_end import (
     clear_staging,
     complete_rollout,
-    move_traffic,
+    require_promoted,
     roll_back,
     state_before,
     take_aliases_back,
     undeploy_replaced,
 )
 from retraining.operators.deployment.rollout_ramp import Ramp
-from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
-from retraining.operators.deployment.verdicts import require_promoted
+from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState, move_traffic
 from retraining.operators.deployment.version_upload import drop_twins
 
 LOGGER = logging.getLogger(__name__)
@@ -339,7 +338,7 @@ class RolloutSteps:
         """
         before = self._note_traffic_before(endpoint)
         percent = 100 if self._rollback else ramp.first_percent(before.traffic)
-        traffic = shares.with_version(before, self._id, percent)
+        traffic = ramp.with_version(before, self._id, percent)
         passed: RolloutPhase = "proven" if self._rollback else "ramping"
         if self._report is None:
             self._move_traffic(endpoint, traffic)
@@ -358,12 +357,12 @@ class RolloutSteps:
     def _note_traffic_before(self, endpoint: Endpoint) -> Before:
         """Write down what the traffic is without the version, where a person changed it while the machines came."""
         before = self._state.current.before
-        traffic = shares.without_version(self._state.current, endpoint.traffic, endpoint.deployed) or {}
+        traffic = ramp.without_version(self._state.current, endpoint.traffic, endpoint.deployed) or {}
         if traffic != {key: share for key, share in before.traffic.items() if share}:
             LOGGER.warning("somebody changed the traffic since the rollout began: it is %s now", traffic)
             versions = self._cloud.registry.list_versions(self._plan.model)
-            own = shares.own_models(endpoint.deployed, versions, before.champion_name)
-            before = before.model_copy(update={"traffic": traffic, "others": shares.persons(traffic, own)})
+            own = ramp.own_models(endpoint.deployed, versions, before.champion_name)
+            before = before.model_copy(update={"traffic": traffic, "others": ramp.persons(traffic, own)})
             self._state.change_rollout(before=before)
         return before
 
@@ -373,7 +372,7 @@ class RolloutSteps:
 
         def choose(seen: Endpoint) -> Mapping[str, int]:
             noted = {key: share for key, share in mine.before.traffic.items() if share}
-            if (shares.without_version(mine, seen.traffic, seen.deployed) or {}) != noted:
+            if (ramp.without_version(mine, seen.traffic, seen.deployed) or {}) != noted:
                 raise ramp.changed_traffic(seen.name, seen.traffic, noted)
             return traffic
 
@@ -458,5 +457,5 @@ class RolloutSteps:
 
 def _rest(rollout: Rollout, seen: Endpoint) -> Mapping[str, int]:
     """Return an endpoint's traffic without a rollout's version; as it is where nobody else is there."""
-    rest = shares.without_version(rollout, seen.traffic, seen.deployed)
+    rest = ramp.without_version(rollout, seen.traffic, seen.deployed)
     return seen.traffic if rest is None else rest

@@ -1,29 +1,62 @@
 """The end of a change of a champion: completing one that is proven, or bringing back what was before.
 
 Whoever comes by does it: the task itself, the next run's, the run's teardown, the daily cleaning. Each step looks first
-and may be repeated. Traffic is set before anything is undeployed.
+and may be repeated. Traffic is set before anything is undeployed. Aliases go only to versions whose own run's decision
+promoted them: the rollout says which version was champion, and may be a copy from elsewhere, or written by somebody
+else; the decision lies in the folder of the run that the version's own label names.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from retraining.core.documents import Before, Deployment, Plan, Registration, Rollout
+from retraining.core.documents import Before, Decision, Deployment, Plan, Registration, Rollout
 from retraining.core.errors import ConflictError
-from retraining.core.naming import vertex
-from retraining.core.promotion import aliases, rollouts, shares
+from retraining.core.naming import storage, vertex
+from retraining.core.promotion import aliases, ramp, rollouts
 from retraining.core.promotion.aliases import AliasChange
 from retraining.core.promotion.versions import Version
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.ports import CloudPort
-from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
-from retraining.operators.deployment.verdicts import require_promoted
+from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState, move_traffic
 from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
-TRAFFIC_TRIES = 3
+WAY_OUT = (
+    "Look who wrote it, delete it once the endpoint and the alias champion are as they shall be, and clear the task"
+)
+
+
+def is_promoted(cloud: CloudPort, model: str, version: Version) -> bool:
+    """Tell whether a version's own run promoted it; of one that no run made, whether it is deployed.
+
+    Raises:
+        ContractError: The decision does not obey the contract.
+    """
+    if not version.run_key:
+        return version.deployed
+    folder = storage.run_uri(cloud.settings.bucket, model, version.run_key)
+    decision = Record(cloud.artifacts, folder).find_document(Decision)
+    return decision is not None and (decision.verdict, decision.run_key) == ("promote", version.run_key)
+
+
+def require_promoted(cloud: CloudPort, model: str, version: Version, where: str, way_out: str = WAY_OUT) -> None:
+    """Refuse to make a version champion that its own run did not promote.
+
+    Args:
+        cloud: The hooks.
+        model: Of the version.
+        version: That is to be champion.
+        where: What names it.
+        way_out: For whoever reads it.
+
+    Raises:
+        ContractError: Its run's decision says otherwise, or there is none.
+    """
+    if not is_promoted(cloud, model, version):
+        raise aliases.without_verdict(where, version, way_out)
 
 
 def settle_run(cloud: CloudPort, model: str, dag_run: str) -> bool:
@@ -99,7 +132,7 @@ def state_before(
     previous = registry.find_by_alias(model, vertex.PREVIOUS)
     default = registry.find_by_alias(model, vertex.DEFAULT)
     deployed, traffic = (endpoint.deployed, endpoint.traffic) if endpoint else ({}, {})
-    own = shares.own_models(deployed, registry.list_versions(model), champion.version_name if champion else None)
+    own = ramp.own_models(deployed, registry.list_versions(model), champion.version_name if champion else None)
     return rollouts.state_before(plan.run_key, champion, previous, default, traffic, own, again=again)
 
 
@@ -162,9 +195,7 @@ def undeploy_replaced(cloud: CloudPort, state: RolloutState) -> bool:
     endpoint = cloud.endpoints.get(rollout.model)
     if endpoint is None:
         return True
-    own = shares.own_models(
-        endpoint.deployed, cloud.registry.list_versions(rollout.model), rollout.before.champion_name
-    )
+    own = ramp.own_models(endpoint.deployed, cloud.registry.list_versions(rollout.model), rollout.before.champion_name)
     others = rollouts.replaced(rollout, endpoint.deployed, own)
     if not others:
         return True
@@ -252,37 +283,6 @@ def clear_staging(cloud: CloudPort, state: RolloutState) -> bool:
     return _is_gone(cloud, state, endpoint)
 
 
-def move_traffic(
-    cloud: CloudPort, state: RolloutState, endpoint: Endpoint, choose: Callable[[Endpoint], Mapping[str, int]]
-) -> Endpoint:
-    """Set the traffic while the rollout is still what this worker knows; the endpoint may change for other reasons.
-
-    The endpoint gets the rollout's generation among its labels, so that no change counts any more that rests on what
-    was read before, even where the shares stay as they are.
-
-    Args:
-        cloud: The hooks.
-        state: By which it goes.
-        endpoint: Whose traffic.
-        choose: Gives the shares by what the endpoint is now; it may refuse.
-
-    Raises:
-        OvertakenError: Somebody else is at work on the rollout.
-        ConflictError: The endpoint changed each time.
-    """
-    for tries in range(TRAFFIC_TRIES, 0, -1):
-        # The etag first: whoever overtakes this worker after the look has then changed it.
-        seen = cloud.endpoints.read_endpoint(endpoint.name)
-        state.require_unchanged()
-        traffic = choose(seen)
-        try:
-            return cloud.endpoints.set_traffic(seen, traffic, state.generation)
-        except ConflictError:
-            if tries == 1:
-                raise
-    raise AssertionError("unreachable: the last try returns or raises")
-
-
 def _traffic_back(cloud: CloudPort, state: RolloutState, endpoint: Endpoint) -> Endpoint:
     rollout = state.current
     untouched = rollout.staging is not None and not rollout.staging.passed  # it did not come so far
@@ -292,7 +292,7 @@ def _traffic_back(cloud: CloudPort, state: RolloutState, endpoint: Endpoint) -> 
     def choose(seen: Endpoint) -> Mapping[str, int]:
         if not seen.traffic.get(rollout.deployed_model_id):
             return seen.traffic
-        back = shares.without_version(rollout, seen.traffic, seen.deployed)
+        back = ramp.without_version(rollout, seen.traffic, seen.deployed)
         if back is None:
             LOGGER.warning("nobody but %s is there to answer: it keeps the traffic", rollout.version_name)
             return seen.traffic

@@ -14,13 +14,12 @@ from retraining.core.documents import Plan, RampStep, Served
 from retraining.core.errors import ConflictError
 from retraining.core.monitoring import distributions, request_log
 from retraining.core.naming import bigquery
-from retraining.core.promotion import ramp, shares
+from retraining.core.promotion import ramp
 from retraining.core.promotion.versions import Version
 from retraining.core.spec.deployment import Canary
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.ports import CloudPort
-from retraining.operators.deployment.rollout_end import move_traffic
-from retraining.operators.deployment.rollout_state import RolloutState
+from retraining.operators.deployment.rollout_state import RolloutState, move_traffic
 
 LOGGER = logging.getLogger(__name__)
 NOTHING = Served(requests=0, errors=0, latency_ms=None)
@@ -58,7 +57,7 @@ class Ramp:
         if step is not None and canary is not None and not self._pass_step(endpoint, canary, step):
             return
         percent = ramp.next_percent(canary, rollout.before.traffic, self._state.current.steps)
-        traffic = shares.with_version(rollout.before, self._id, percent)
+        traffic = ramp.with_version(rollout.before, self._id, percent)
 
         def choose(seen: Endpoint) -> Mapping[str, int]:
             self._require_as_left(seen)
@@ -85,7 +84,7 @@ class Ramp:
         step, before = ramp.open_step(rollout.steps), rollout.before
         now = rollout.steps[-1].percent if rollout.steps else ramp.first_percent(before.traffic)
         due = {now} if step is not None else {now, ramp.next_percent(canary, before.traffic, rollout.steps)}
-        expected = [shares.with_version(before, self._id, percent) for percent in sorted(due)]
+        expected = [ramp.with_version(before, self._id, percent) for percent in sorted(due)]
         if endpoint.traffic not in expected:
             raise ramp.changed_traffic(endpoint.name, endpoint.traffic, expected[0])
 
@@ -103,7 +102,7 @@ class Ramp:
 
     def _pass_step(self, endpoint: Endpoint, canary: Canary, step: RampStep) -> bool:
         """Judge a step if its time is over; True: all gates passed, False: it lasts, or the rollout returns."""
-        seen, main = ramp.window(step, self._cloud.clock.now()), shares.main_model(self._state.current.before)
+        seen, main = ramp.window(step, self._cloud.clock.now()), ramp.main_model(self._state.current.before)
         if ramp.is_too_early(canary, seen):
             return False
         served = self._cloud.serving_metrics.served(endpoint.name, *seen)

@@ -1,4 +1,4 @@
-"""How far the change of a champion has come: one object per model, changed by compare and set.
+"""How far the change of a champion has come: one object per model, changed by compare and set; and traffic set by it.
 
 Whatever dies, the next poke, the run's teardown or the daily cleaning reads here which way to go: on, or back. Two that
 are at work at once agree by it too: who did not win a change steps back.
@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from retraining.core.documents import Rollout
 from retraining.core.errors import ConflictError
 from retraining.core.naming import storage
+from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.ports import CloudPort
 
 LOGGER = logging.getLogger(__name__)
+TRAFFIC_TRIES = 3
 
 
 class OvertakenError(ConflictError):
@@ -109,3 +112,34 @@ class RolloutState:
 
     def _overtaken(self) -> OvertakenError:
         return OvertakenError(self._uri, "another worker's change", "none since it was read", "The next poke goes on")
+
+
+def move_traffic(
+    cloud: CloudPort, state: RolloutState, endpoint: Endpoint, choose: Callable[[Endpoint], Mapping[str, int]]
+) -> Endpoint:
+    """Set the traffic while the rollout is still what this worker knows; the endpoint may change for other reasons.
+
+    The endpoint gets the rollout's generation among its labels, so that no change counts any more that rests on what
+    was read before, even where the shares stay as they are.
+
+    Args:
+        cloud: The hooks.
+        state: By which it goes.
+        endpoint: Whose traffic.
+        choose: Gives the shares by what the endpoint is now; it may refuse.
+
+    Raises:
+        OvertakenError: Somebody else is at work on the rollout.
+        ConflictError: The endpoint changed each time.
+    """
+    for tries in range(TRAFFIC_TRIES, 0, -1):
+        # The etag first: whoever overtakes this worker after the look has then changed it.
+        seen = cloud.endpoints.read_endpoint(endpoint.name)
+        state.require_unchanged()
+        traffic = choose(seen)
+        try:
+            return cloud.endpoints.set_traffic(seen, traffic, state.generation)
+        except ConflictError:
+            if tries == 1:
+                raise
+    raise AssertionError("unreachable: the last try returns or raises")

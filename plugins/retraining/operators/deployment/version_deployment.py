@@ -17,7 +17,7 @@ from retraining.operators.airflow.boundary import sleep_over
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import EndpointLink, RollBackLink, dag_address, push_link
 from retraining.operators.airflow.notification import run_of, tell
-from retraining.operators.deployment.card import write_card
+from retraining.operators.deployment.registration import write_card
 from retraining.operators.deployment.rollout import RolloutSteps
 from retraining.operators.deployment.rollout_end import end_recorded, settle_another
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState

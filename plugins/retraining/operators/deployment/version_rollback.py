@@ -22,9 +22,14 @@ from retraining.operators.airflow.lineage import LineageMixin
 from retraining.operators.airflow.links import EndpointLink, push_link
 from retraining.operators.airflow.notification import run_of, tell
 from retraining.operators.deployment.rollout import RolloutSteps
-from retraining.operators.deployment.rollout_end import close_rollout, roll_back, settle_another, settle_rollout
+from retraining.operators.deployment.rollout_end import (
+    close_rollout,
+    require_promoted,
+    roll_back,
+    settle_another,
+    settle_rollout,
+)
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
-from retraining.operators.deployment.verdicts import require_promoted
 from retraining.operators.record.interventions import store_pause
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record

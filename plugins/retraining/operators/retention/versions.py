@@ -33,8 +33,8 @@ from retraining.core.retention.versions import (
     unclaimed_model,
 )
 from retraining.hooks.ports import CloudPort
-from retraining.operators.deployment.rollout_end import move_traffic, settle_rollout, undeploy
-from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+from retraining.operators.deployment.rollout_end import settle_rollout, undeploy
+from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState, move_traffic
 
 
 def find_versions(cloud: CloudPort, model: str, keep: int, at_work: Collection[str]) -> list[FoundVersion]:
