@@ -44,5 +44,7 @@ def test_the_menu_leads_to_the_page_without_a_frame() -> None:
 def test_the_templates_are_where_the_web_server_looks() -> None:
     """Composer's web server gets `plugins`, and neither `dags` nor `include`."""
     from retraining.core.report.models_page.rendering import TEMPLATES_PATH
+    from retraining.core.report.rendering import SHARED_PATH
 
     assert TEMPLATES_PATH.is_relative_to(ROOT / "plugins")
+    assert SHARED_PATH.is_relative_to(ROOT / "plugins")

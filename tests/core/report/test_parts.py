@@ -14,8 +14,9 @@ from retraining.core import documents
 from retraining.core.report import charts
 from retraining.core.report.changes import days, leaves, noteworthy
 from retraining.core.report.features import feature_rows
-from retraining.core.report.page import duration, render, size
+from retraining.core.report.page import render
 from retraining.core.report.quality import base_rate_value, interval, metric_rows, slice_rows, training_charts
+from retraining.core.report.rendering import duration, size
 from retraining.core.report.run import Run, read_reported_run
 from retraining.core.report.timings import total_seconds, total_usd
 from tests.support.contracts import EXAMPLES

@@ -21,8 +21,9 @@ from retraining.core.report.failures import (
     one_line,
     shorten,
 )
-from retraining.core.report.page import duration, headline, outcome, render_template
+from retraining.core.report.page import headline, outcome
 from retraining.core.report.quality import Interval, MetricRow, interval, metric_rows
+from retraining.core.report.rendering import duration, render_template
 from retraining.core.report.run import Run
 from retraining.core.report.started import started_by
 from retraining.core.report.timings import run_seconds, total_usd

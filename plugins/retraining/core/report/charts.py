@@ -109,6 +109,11 @@ def line_chart(name: str, series: Mapping[str, Sequence[float]], best_epoch: int
     )
 
 
+def points(places: Iterable[tuple[float, float]]) -> str:
+    """Return coordinates as an SVG `points` attribute."""
+    return " ".join(f"{x:g},{y:g}" for x, y in places)
+
+
 def _line(name: str, values: Sequence[float], x: Scale, y: Scale) -> Line:
     dots = tuple((x(epoch), y(value)) for epoch, value in enumerate(values, start=1))
-    return Line(name=name, points=" ".join(f"{a:g},{b:g}" for a, b in dots), dots=dots, last=values[-1])
+    return Line(name=name, points=points(dots), dots=dots, last=values[-1])

@@ -89,8 +89,8 @@ def curve_charts(evaluation: Evaluation) -> list[CurveChart]:
 
 
 def _curve(role: str, x: Sequence[float], y: Sequence[float]) -> RoleCurve:
-    points = " ".join(f"{X(across):g},{Y(up):g}" for across, up in zip(x, y, strict=True))
-    return RoleCurve(role=role, points=points)
+    places = zip(map(X, x), map(Y, y), strict=True)
+    return RoleCurve(role=role, points=charts.points(places))
 
 
 def _calibration(role: str, curves: Curves) -> RoleCurve:

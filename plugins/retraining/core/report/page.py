@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 from typing import Any
-
-import jinja2
 
 from retraining.core.documents import Failure, Plan, TaskTiming, Timings, TriggerEvent
 from retraining.core.jobs.submission import Submission
@@ -36,12 +33,12 @@ from retraining.core.report.quality import (
     training_charts,
 )
 from retraining.core.report.regression import Agreement, BaselineRow, Residuals, agreement, baseline_rows, residuals
+from retraining.core.report.rendering import duration, render_template
 from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expected_kinds, read_reported_run
 from retraining.core.report.started import explain_trigger, further_causes
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
 from retraining.core.report.timings import costs, total_seconds, total_usd
 from retraining.core.report.training import training_warnings
-from retraining.core.settings import include_path
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
 DAYS_SHOWN = 6
@@ -374,54 +371,6 @@ def outcome(run: Run) -> str:
     return run.progress
 
 
-def duration(seconds: float | None) -> str:
-    """Return seconds as people read them: `41.5 s`, `1 min 58 s`, `2 h 05 min`."""
-    if seconds is None:
-        return "-"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
 def _took(timings: Timings) -> str:
     seconds, unknown = total_seconds(timings)
     return f"{'at least ' if unknown else ''}{duration(seconds)}"
-
-
-def size(count: int) -> str:
-    """Return bytes as people read them, in powers of 1000: `97.1 kB`."""
-    value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
-    while value >= 999.95 and len(units) > 1:
-        value, units = value / 1000, units[1:]
-    return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
-
-
-def render_template(template: str, **values: object) -> str:
-    """Render a page: everything is escaped, and an undefined value is an error."""
-    return _environment().get_template(template).render(**values)
-
-
-@functools.cache  # templates are compiled once
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(include_path() / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = _number
-    environment.filters["signed"] = lambda value: "-" if value is None else f"{value:+.4f}"
-    environment.filters["count"] = lambda value: f"{value:,}"
-    environment.filters["amount"] = lambda value: f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"
-    environment.filters["duration"] = duration
-    environment.filters["size"] = size
-    environment.filters["usd"] = lambda value: "-" if value is None else f"{value:.4f}"
-    return environment
-
-
-def _number(value: float | None, digits: int = 4) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"

@@ -151,7 +151,7 @@ def _outline(histogram: Histogram, x: Scale, y: Scale) -> str:
     steps = [
         (x(edge), y(height)) for ends, height in zip(pairwise(edges), _heights(histogram), strict=True) for edge in ends
     ]
-    return " ".join(f"{a:g},{b:g}" for a, b in [(x(edges[0]), floor), *steps, (x(edges[-1]), floor)])
+    return charts.points([(x(edges[0]), floor), *steps, (x(edges[-1]), floor)])
 
 
 def _point(item: AnsweredBin, x: Scale, y: Scale) -> Point:

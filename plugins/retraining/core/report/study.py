@@ -19,6 +19,7 @@ from retraining.core.report.charts import (
     Tick,
     axis,
     padded,
+    points,
 )
 
 BINS = 3  # of a numeric parameter, each with as many trials
@@ -74,7 +75,7 @@ def study_chart(tuning: Tuning) -> StudyChart | None:
             Dot(x=x(place), y=y(trial.value or 0.0), phase=trial.phase, label=f"{trial.trial_id}: {trial.value:.4f}")
             for place, trial in scored
         ),
-        best=" ".join(f"{a:g},{b:g}" for a, b in _steps(tuning, scored, x, y)),
+        best=points(_steps(tuning, scored, x, y)),
         x_ticks=tuple(Tick(at=x(place), text=str(place)) for place in range(1, len(tuning.trials) + 1, step)),
         y_ticks=y_ticks,
     )
@@ -82,18 +83,18 @@ def study_chart(tuning: Tuning) -> StudyChart | None:
 
 def _steps(tuning: Tuning, scored: Sequence[tuple[int, Trial]], x: Scale, y: Scale) -> list[tuple[float, float]]:
     better = max if tuning.goal == "maximize" else min
-    points: list[tuple[float, float]] = []
+    corners: list[tuple[float, float]] = []
     best: float | None = None
     for place, trial in scored:
         value = trial.value or 0.0
         now = value if best is None else better(best, value)
         if best is not None and now != best:
-            points.append((x(place), y(best)))
-        points.append((x(place), y(now)))
+            corners.append((x(place), y(best)))
+        corners.append((x(place), y(now)))
         best = now
     if best is not None:
-        points.append((x(max(len(tuning.trials), 2)), y(best)))
-    return points
+        corners.append((x(max(len(tuning.trials), 2)), y(best)))
+    return corners
 
 
 def importances(tuning: Tuning) -> list[Importance]:

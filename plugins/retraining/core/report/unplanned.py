@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from retraining.core.documents import Failure
 from retraining.core.naming import pages, storage
 from retraining.core.report.failures import ENDED_BY_PLAN, heading, newest_failure, next_step, origin, parts_of
-from retraining.core.report.page import render_template
+from retraining.core.report.rendering import render_template
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow, in_bucket
 from retraining.core.report.models_page.reading import ReadModels
 from retraining.core.report.models_page.rendering import render_all, render_one, style
+from retraining.core.report.rendering import render_template
 from tests.support.contracts import EXAMPLES
 from tests.support.scenes.models_page import HOSTILE, NOW, all_models, drifting, hostile, one_model, summary
 
@@ -183,11 +184,10 @@ def test_a_model_without_a_past_has_a_page() -> None:
 
 
 def test_the_page_has_the_colours_of_the_page_of_a_run() -> None:
-    """It lies elsewhere, where the web server finds it; the colours are the same, dark and light."""
-    from retraining.core.settings import include_path
-
-    other = (include_path() / "templates" / "report" / "style.css").read_text(encoding="utf-8")
-    assert ROOT_STYLE.findall(style())[:2] == ROOT_STYLE.findall(other)[:2]
+    """Its templates lie elsewhere, where the web server finds them; the colours are the same, dark and light."""
+    dark_and_light = ROOT_STYLE.findall(style())[:2]
+    assert len(dark_and_light) == 2
+    assert ROOT_STYLE.findall(render_template("report/layout.html.j2"))[:2] == dark_and_light
 
 
 class Counted(tuple):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from retraining.core.report.charts import Scale, Tick, axis, padded
+from retraining.core.report.charts import Scale, Tick, axis, padded, points
 
 SPARK_WIDTH, SPARK_HEIGHT = 120.0, 28.0
 SMALL_WIDTH, SMALL_HEIGHT = 220.0, 64.0
@@ -98,7 +98,7 @@ def spark(values: Sequence[float]) -> Spark | None:
     x = Scale(low=0, high=len(values) - 1, start=MARGIN, end=SPARK_WIDTH - MARGIN)
     y = Scale(low=low, high=high, start=SPARK_HEIGHT - MARGIN, end=MARGIN)
     places = [(x(place), y(value)) for place, value in enumerate(values)]
-    return Spark(points=_points(places), x=places[-1][0], y=places[-1][1])
+    return Spark(points=points(places), x=places[-1][0], y=places[-1][1])
 
 
 def small_chart(values: Sequence[Measured], limit: float | None) -> SmallChart | None:
@@ -111,7 +111,7 @@ def small_chart(values: Sequence[Measured], limit: float | None) -> SmallChart |
     y = Scale(low=lowest, high=highest * 1.12, start=SMALL_HEIGHT - MARGIN, end=MARGIN)
     dots = tuple(Dot(x=x(_seconds(each.at)), y=y(each.value), words=each.words, tone=each.tone) for each in values)
     return SmallChart(
-        points=_points([(dot.x, dot.y) for dot in dots]),
+        points=points([(dot.x, dot.y) for dot in dots]),
         dots=dots,
         limit=y(limit) if limit is not None else None,
     )
@@ -148,8 +148,8 @@ def _series(name: str, words: str, dots: Sequence[Dot]) -> Series:
     return Series(
         name=name,
         words=words,
-        points=_points([(dot.x, dot.y) for dot in dots]),
-        band=_points([*highs, *lows[::-1]]) if len(highs) > 1 else "",
+        points=points([(dot.x, dot.y) for dot in dots]),
+        band=points([*highs, *lows[::-1]]) if len(highs) > 1 else "",
         dots=tuple(dots),
     )
 
@@ -192,7 +192,3 @@ def _time_scale(times: Sequence[datetime], start: float, end: float) -> Scale:
 
 def _seconds(moment: datetime) -> float:
     return moment.timestamp()
-
-
-def _points(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:g},{y:g}" for x, y in places)

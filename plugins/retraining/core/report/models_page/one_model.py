@@ -25,7 +25,7 @@ from retraining.core.report.models_page import drawing
 from retraining.core.report.models_page.all_models import OUTCOMES, ModelRow
 from retraining.core.report.models_page.drawing import Measured, SmallChart, TimeChart
 from retraining.core.report.models_page.places import Places
-from retraining.core.report.page import duration
+from retraining.core.report.rendering import duration
 
 SHOWN_AT_ONCE = 12
 MULTIPLES_AT_ONCE = 24

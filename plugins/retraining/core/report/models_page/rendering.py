@@ -11,11 +11,10 @@ import hashlib
 import logging
 from pathlib import Path
 
-import jinja2
-
 from retraining.core.report.models_page.all_models import AllModels, BrokenRow, ModelRow
 from retraining.core.report.models_page.folder import FolderPage
 from retraining.core.report.models_page.one_model import OneModel
+from retraining.core.report.rendering import SHARED_PATH, environment
 
 LOGGER = logging.getLogger(__name__)
 TEMPLATES_PATH = Path(__file__).with_name("templates")
@@ -54,7 +53,7 @@ def _draw_row(row: ModelRow | BrokenRow) -> str:
 
 def _part(template: str, **values: object) -> str:
     """Return a part of a page: its template escapes what it shows."""
-    return _environment().get_template(template).render(**values)
+    return environment(TEMPLATES_PATH).get_template(template).render(**values)
 
 
 def render_documents(page: FolderPage) -> str:
@@ -77,7 +76,8 @@ def render_message(title: str, message: str, way_out: str, models: str | None = 
 @functools.cache
 def style() -> str:
     """Return the style sheet of all pages."""
-    return (TEMPLATES_PATH / "style.css").read_text(encoding="utf-8")
+    sheets = (SHARED_PATH / "pages.css", TEMPLATES_PATH / "style.css")
+    return "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
 @functools.cache
@@ -88,29 +88,4 @@ def policy() -> str:
 
 
 def _render(template: str, **values: object) -> str:
-    return _environment().get_template(template).render(**values, policy=policy(), style=style())
-
-
-@functools.cache  # templates are compiled once
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES_PATH),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = lambda value, digits=4: "-" if value is None else f"{value:.{digits}f}"
-    environment.filters["value"] = _value
-    environment.filters["signed"] = lambda value: f"{value:+.4f}"
-    environment.filters["count"] = lambda value: "-" if value is None else f"{value:,}"
-    environment.filters["moment"] = lambda value: f"{value:%Y-%m-%d %H:%M}"
-    environment.filters["plain"] = lambda value: value.replace("_", " ")
-    return environment
-
-
-def _value(value: float | None) -> str:
-    """Return a number with as many digits as tell something: a distance has four decimals, milliseconds have none."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4f}"
+    return environment(TEMPLATES_PATH).get_template(template).render(**values, policy=policy(), style=style())
