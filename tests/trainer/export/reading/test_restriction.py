@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.errors import RequestError
-from trainer.export.reading.restriction import row_restriction
+from trainer.export.reading.reader import row_restriction
 from trainer.export.work import Unit
 
 DAYS = ("2023-12-31", "2024-01-01", "2024-01-02")
