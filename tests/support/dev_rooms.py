@@ -60,7 +60,8 @@ VERTEX = {
         ("localcloud.environment", "localcloud.logs", "localcloud.vertex.wire", "localcloud.vertex.resources"),
     ),
     "localcloud.vertex.jobs": Room(
-        "custom jobs", ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes")
+        "jobs: what every family of them does, and a folder for each family",
+        ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),
     ),
     "localcloud.vertex.models": Room("the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources")),
     "localcloud.vertex.endpoints": Room(
@@ -71,17 +72,6 @@ VERTEX = {
             "localcloud.vertex.resources",
             "localcloud.vertex.processes",
         ),
-    ),
-    "localcloud.vertex.tuning": Room(
-        "tuning jobs and studies",
-        ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),
-    ),
-    "localcloud.vertex.batch": Room(
-        "batch prediction jobs",
-        ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),
-    ),
-    "localcloud.vertex.pipelines": Room(
-        "training pipelines of custom tasks", ("localcloud.vertex.wire", "localcloud.vertex.resources")
     ),
     "localcloud.vertex.front": Room(
         "where calls come in: gRPC, REST, and who answers",

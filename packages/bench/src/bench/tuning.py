@@ -30,10 +30,10 @@ from google.protobuf import json_format
 
 from bench.checkout import REPOSITORY_PATH
 from bench.tuning_surfaces import DRIFT, THIS_WEEK, Surface, surfaces
+from localcloud.vertex.jobs.tuning.search.algorithms import Problem, suggest
+from localcloud.vertex.jobs.tuning.search.bayesian import Designer
+from localcloud.vertex.jobs.tuning.search.space import Assignment, write_parameters
 from localcloud.vertex.processes.guardian import Guardian
-from localcloud.vertex.tuning.search.algorithms import Problem, suggest
-from localcloud.vertex.tuning.search.bayesian import Designer
-from localcloud.vertex.tuning.search.space import Assignment, write_parameters
 from retraining.core.documents import Trial, Tuning
 from retraining.core.spec.tuning import Tuning as TuningSpec
 from retraining.core.spec.tuning import TuningParameter

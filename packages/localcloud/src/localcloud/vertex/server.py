@@ -28,8 +28,6 @@ from localcloud.faults import FaultShelf
 from localcloud.logs.metrics.measurements import Measurements
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
-from localcloud.vertex.batch.run import BatchMachinery
-from localcloud.vertex.batch.service import BatchPredictionJobs
 from localcloud.vertex.endpoints.deployments import Deployments
 from localcloud.vertex.endpoints.meter import Meter
 from localcloud.vertex.endpoints.predictions import Predictions
@@ -39,13 +37,21 @@ from localcloud.vertex.endpoints.serving import Serving
 from localcloud.vertex.front.dispatch import Dispatcher
 from localcloud.vertex.front.grpc import bind_grpc
 from localcloud.vertex.front.rest import RestServer
-from localcloud.vertex.jobs.checks import check_job_spec
-from localcloud.vertex.jobs.service import CustomJobs
+from localcloud.vertex.jobs.batch.run import BatchMachinery
+from localcloud.vertex.jobs.batch.service import BatchPredictionJobs
+from localcloud.vertex.jobs.custom.checks import check_job_spec
+from localcloud.vertex.jobs.custom.service import CustomJobs
+from localcloud.vertex.jobs.family import JobFamily
+from localcloud.vertex.jobs.pipelines.run import Services
+from localcloud.vertex.jobs.pipelines.service import TrainingPipelines
+from localcloud.vertex.jobs.tuning.search.bayesian import Designer
+from localcloud.vertex.jobs.tuning.service import TuningJobs
+from localcloud.vertex.jobs.tuning.vizier.studies import Studies
+from localcloud.vertex.jobs.tuning.vizier.suggestions import Suggestions
+from localcloud.vertex.jobs.tuning.vizier.trials import Trials
 from localcloud.vertex.models.evaluations import Evaluations
 from localcloud.vertex.models.service import Models
 from localcloud.vertex.models.versions import find_version
-from localcloud.vertex.pipelines.run import Services
-from localcloud.vertex.pipelines.service import TrainingPipelines
 from localcloud.vertex.processes.guardian import Guardian
 from localcloud.vertex.processes.images import Images
 from localcloud.vertex.processes.logs import LogShipper
@@ -54,15 +60,9 @@ from localcloud.vertex.resources.buckets import Buckets
 from localcloud.vertex.resources.clients import Clients
 from localcloud.vertex.resources.clock import PredictionClock
 from localcloud.vertex.resources.faults import Faults
-from localcloud.vertex.resources.job_family import JobFamily
 from localcloud.vertex.resources.operations import Operations, OperationService
 from localcloud.vertex.resources.store import Store
 from localcloud.vertex.resources.tables import Tables
-from localcloud.vertex.tuning.search.bayesian import Designer
-from localcloud.vertex.tuning.service import TuningJobs
-from localcloud.vertex.tuning.vizier.studies import Studies
-from localcloud.vertex.tuning.vizier.suggestions import Suggestions
-from localcloud.vertex.tuning.vizier.trials import Trials
 from localcloud.vertex.wire.methods import load_methods
 
 # What leads Google's clients elsewhere when no local cloud was started on the state directory (this server alone).

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from google.cloud.aiplatform_v1.types import BatchPredictionJob
 
-from localcloud.vertex.batch.conversion import Conversion
-from localcloud.vertex.batch.table import json_values
+from localcloud.vertex.jobs.batch.conversion import Conversion
+from localcloud.vertex.jobs.batch.table import json_values
 from localcloud.vertex.wire.errors import InvalidArgument
 
 ROW = {"customerId": 1001, "col1": 1, "col2": 2}

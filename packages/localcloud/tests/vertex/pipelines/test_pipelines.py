@@ -12,7 +12,7 @@ from google.cloud import aiplatform
 from google.cloud import aiplatform_v1 as v1
 from google.protobuf import json_format, struct_pb2
 
-from localcloud.vertex.pipelines.checks import CUSTOM_TASK
+from localcloud.vertex.jobs.pipelines.checks import CUSTOM_TASK
 from packages.localcloud.tests.vertex.conftest import SERVING_IMAGE, TRAINER_IMAGE, make_pool, poll
 
 # Copies a SavedModel that is there to where the service wants the new one, as a training would write it.

@@ -13,13 +13,7 @@ from google.cloud import aiplatform_v1 as v1
 from google.longrunning import operations_pb2
 
 from localcloud import vertex
-from localcloud.vertex.batch.service import BatchPredictionJobs
-from localcloud.vertex.jobs.service import CustomJobs
-from localcloud.vertex.pipelines.service import TrainingPipelines
-from localcloud.vertex.tuning.service import TuningJobs
 from localcloud.vertex.wire.methods import load_methods
-
-JOB_FAMILIES = (CustomJobs, TuningJobs, BatchPredictionJobs, TrainingPipelines)
 
 
 @pytest.fixture
@@ -106,12 +100,7 @@ def test_work_goes_by_the_name_of_its_call():
         for call in ast.walk(function)
         if isinstance(call, ast.Call)
         and ast.unparse(call.func) == "self._operations.start"
-        and isinstance(call.args[0], ast.Constant)  # that of a family of jobs is put together: below
+        and isinstance(call.args[0], ast.Constant)  # that of a family of jobs is put together: test_families
     ]
     assert begun
     assert [handlers.get(name) for _, name in begun] == [function for function, _ in begun]
-
-
-@pytest.mark.parametrize("family", JOB_FAMILIES)
-def test_the_work_of_a_job_family_goes_by_the_name_of_its_call(family):
-    assert f"{family.service}.Delete{family.kind.noun}" in {method.full_name for method in load_methods()}

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from google.cloud import aiplatform_v1 as v1
 
+from localcloud.vertex.jobs.tuning.search.algorithms import Problem, suggest
+from localcloud.vertex.jobs.tuning.search.bayesian import PYTHON_VARIABLE, Designer
 from localcloud.vertex.processes.guardian import Guardian
-from localcloud.vertex.tuning.search.algorithms import Problem, suggest
-from localcloud.vertex.tuning.search.bayesian import PYTHON_VARIABLE, Designer
 from localcloud.vertex.wire.errors import ApiError, FailedPrecondition
 from packages.localcloud.tests.vertex.studies import (
     State,

@@ -8,9 +8,9 @@ import json
 import pytest
 from google.cloud import aiplatform_v1 as v1
 
-from localcloud.vertex.tuning.metric_files import MetricFiles
-from localcloud.vertex.tuning.search.stopping import should_stop
-from localcloud.vertex.tuning.search.study_end import is_over
+from localcloud.vertex.jobs.tuning.metric_files import MetricFiles
+from localcloud.vertex.jobs.tuning.search.stopping import should_stop
+from localcloud.vertex.jobs.tuning.search.study_end import is_over
 from packages.localcloud.tests.vertex.studies import State, integer, measurement, study_spec
 
 BEGAN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -1,0 +1,1 @@
+"""Custom jobs: every replica a process."""
