@@ -32,7 +32,7 @@ LOCALCLOUD = {
         "load and extract jobs: rows from files, and files from rows", ("localcloud", "localcloud.bigquery.types")
     ),
     "localcloud.bigquery.read": Room("the Storage Read API", ("localcloud", "localcloud.bigquery.types")),
-    "localcloud.bigquery.doors": Room(
+    "localcloud.bigquery.middleware": Room(
         "what stands before the REST API: faults, the IAM table", ("localcloud", "localcloud.access")
     ),
     "localcloud.bigquery": Room(

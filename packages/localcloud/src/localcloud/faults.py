@@ -33,10 +33,12 @@ shelf is one SQLite file in the state directory, so that faults survive a restar
 
 from __future__ import annotations
 
+import asyncio
 import fnmatch
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +75,58 @@ class FaultError(ValueError):
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
         self.field = field
+
+
+class InjectedError(Exception):
+    """A fault's answer to a call, for its server to put into the form of its service."""
+
+    def __init__(self, action: Action) -> None:
+        super().__init__(action["message"])
+        self.code = str(action["code"])
+        self.message = str(action["message"])
+        self.reason = str(action["reason"])
+
+
+class Interception:
+    """What a fault does to an event, as a context around the work that the event stands for; `async with` works too.
+
+    It waits before the work (`delay`), or raises `InjectedError` before it (`error`) or after it (`lost_response`).
+
+    Args:
+        action: The fault's action; None when the event meets no fault.
+        wait: Waits so many seconds, where the work is not asynchronous.
+    """
+
+    def __init__(self, action: Action | None, wait: Callable[[float], object] = time.sleep) -> None:
+        self._action = action
+        self._wait = wait
+
+    @property
+    def loses_response(self) -> bool:
+        """Whether the work is done and nobody may hear of it."""
+        return self._action is not None and self._action["kind"] == "lost_response"
+
+    def __enter__(self) -> None:
+        if self._action is not None and self._action["kind"] == "delay":
+            self._wait(float(self._action["seconds"]))
+        self._raise_for("error")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._raise_for("lost_response")
+
+    async def __aenter__(self) -> None:
+        if self._action is not None and self._action["kind"] == "delay":
+            await asyncio.sleep(float(self._action["seconds"]))
+        self._raise_for("error")
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._raise_for("lost_response")
+
+    def _raise_for(self, kind: ActionKind) -> None:
+        if self._action is not None and self._action["kind"] == kind:
+            raise InjectedError(self._action)
 
 
 class FaultShelf:
@@ -146,6 +200,12 @@ class FaultShelf:
                     action: Action = fault["action"]
                     return action
         return None
+
+    def intercept(
+        self, event: str, about: str = "", *, kinds: tuple[str, ...] = ("error", "lost_response", "delay")
+    ) -> Interception:
+        """Return what the first fault that hits this event does to it; counts it."""
+        return Interception(self.take(event, about, kinds=kinds))
 
     def close(self) -> None:
         """Close the file."""

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from localcloud.bigquery import limits, time_travel
-from localcloud.bigquery.doors.faults import FaultDoor, fail_queries
 from localcloud.bigquery.files import extracts, loads
+from localcloud.bigquery.middleware.faults import FaultMiddleware, fail_queries
 from localcloud.bigquery.patches import (
     anonymous_tables,
     column_case,
@@ -164,7 +164,7 @@ def open_app(
         app = original(context)
         app.add_middleware(failed_queries.FailedQueries)
         app.add_middleware(unknown_projects.KnownProjects, projects=projects)
-        app.add_middleware(FaultDoor, shelf=shelf)
+        app.add_middleware(FaultMiddleware, shelf=shelf)
         app.add_middleware(internal_errors.InternalErrors)
         table_resources.apply(context, expiring)
         inserted_rows.apply(app, context)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from localcloud.access.bearer import Bearers
-from localcloud.access.grpc_door import GrpcDoor
+from localcloud.access.grpc_middleware import GrpcMiddleware
 from localcloud.access.iam import Iam
 from localcloud.faults import FaultShelf
 from localcloud.projects import Projects
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     from bqemulator.server import EmulatorServer
 
     from localcloud.bigquery import emulator
-    from localcloud.bigquery.doors import job_documents, permissions
+    from localcloud.bigquery.middleware import job_documents, permissions
     from localcloud.bigquery.patches.expirations import Expirations
     from localcloud.bigquery.read.service import build_server
 
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         expiring=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
         shelf=FaultShelf(state.faults_path),
         read_server=functools.partial(
-            build_server, state.socket_path("bigquery_grpc"), GrpcDoor(bearers, iam), projects
+            build_server, state.socket_path("bigquery_grpc"), GrpcMiddleware(bearers, iam), projects
         ),
         rest_socket=state.socket_path("bigquery_rest"),
         readable=[state.directory("bigquery/uploads")],

@@ -24,10 +24,10 @@ import uvloop
 from localcloud.access import credentials
 from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.certificates import Authority
-from localcloud.access.grpc_door import GrpcDoor
+from localcloud.access.grpc_middleware import GrpcMiddleware
 from localcloud.access.iam import Iam
 from localcloud.faults import FaultShelf
-from localcloud.gateway.iam_doors import guard_identity, permit_storage
+from localcloud.gateway.iam_middleware import guard_identity, permit_storage
 from localcloud.gateway.identity import Identity
 from localcloud.gateway.resource_manager import ResourceManager
 from localcloud.http import http1
@@ -279,7 +279,7 @@ async def serve_gateway(state: State) -> None:
     gateway = Gateway(Authority(state), routes, bearers)
     measured = MetricService(Measurements(state.measurements_path), projects)
     grpc_server = logs.start_grpc(
-        state.socket_path("logging_grpc"), GrpcDoor(bearers, iam), ResourceManager(projects), measured
+        state.socket_path("logging_grpc"), GrpcMiddleware(bearers, iam), ResourceManager(projects), measured
     )
     server = await asyncio.start_server(
         gateway.serve, settings.gateway_host, settings.ports["gateway"], limit=http1.HEAD_LIMIT_BYTES, backlog=512

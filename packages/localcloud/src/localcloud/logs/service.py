@@ -111,10 +111,10 @@ class LogService:
         return empty_pb2.Empty()
 
     def start_grpc(
-        self, socket_path: Path, door: grpc.ServerInterceptor, *further: grpc.GenericRpcHandler
+        self, socket_path: Path, middleware: grpc.ServerInterceptor, *further: grpc.GenericRpcHandler
     ) -> grpc.Server:
-        """Serve gRPC, and the `further` small services, on a unix socket; `door` decides who may call."""
-        server = grpc.server(ThreadPoolExecutor(8), interceptors=[door])
+        """Serve gRPC, and the `further` small services, on a unix socket; `middleware` decides who may call."""
+        server = grpc.server(ThreadPoolExecutor(8), interceptors=[middleware])
         server.add_generic_rpc_handlers((_Dispatch(self._methods), *further))
         server.add_insecure_port(f"unix:{socket_path}")
         server.start()

@@ -7,11 +7,10 @@ resumable upload is one insert for its start and one, without the object's name,
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from localcloud.codes import HTTP_STATUS
-from localcloud.faults import FaultShelf
+from localcloud.faults import FaultShelf, InjectedError
 from localcloud.http.http1 import Response
 from localcloud.storage.calls import Call
 
@@ -21,12 +20,8 @@ _STATUS = {**HTTP_STATUS, "FAILED_PRECONDITION": 412}
 
 async def answer_or_fail(shelf: FaultShelf, call: Call, answer: Callable[[Call], Awaitable[Response]]) -> Response:
     """Answer a call as the first fault that it meets wants it; without one, as it is."""
-    action = shelf.take(call.method, call.about)
-    if action is None:
-        return await answer(call)
-    if action["kind"] == "delay":
-        await asyncio.sleep(float(action["seconds"]))
-        return await answer(call)
-    if action["kind"] == "lost_response":
-        await answer(call)
-    return Response.of_error(_STATUS[action["code"]], action["message"], action["code"])
+    try:
+        async with shelf.intercept(call.method, call.about):
+            return await answer(call)
+    except InjectedError as error:
+        return Response.of_error(_STATUS[error.code], error.message, error.code)

@@ -10,7 +10,7 @@ import time
 import grpc
 
 from localcloud.bigquery.read.sessions import RefusalError
-from localcloud.faults import Action, FaultShelf
+from localcloud.faults import FaultShelf, InjectedError
 
 
 class ReadFaults:
@@ -29,11 +29,11 @@ class ReadFaults:
         Raises:
             RefusalError: The fault is an error.
         """
-        action = self._shelf.take(f"BigQueryRead.{method}", table, kinds=("error", "delay"))
-        if action is not None and action["kind"] == "delay":
-            time.sleep(float(action["seconds"]))
-        elif action is not None:
-            raise _refusal(action)
+        try:
+            with self._shelf.intercept(f"BigQueryRead.{method}", table, kinds=("error", "delay")):
+                pass
+        except InjectedError as error:
+            raise RefusalError(grpc.StatusCode[error.code], error.message) from None
 
     def meet_size(self, table: str, requested: int) -> int | None:
         """Give into how many streams a table is to be cut whatever its size; None when its size decides.
@@ -53,8 +53,5 @@ class ReadFaults:
         if action["kind"] == "delay":
             time.sleep(float(action["seconds"]))
             return None
-        return (int(action["after"]) if action["kind"] == "break" else 0), _refusal(action)
-
-
-def _refusal(action: Action) -> RefusalError:
-    return RefusalError(grpc.StatusCode[action["code"]], action["message"])
+        refusal = RefusalError(grpc.StatusCode[action["code"]], action["message"])
+        return (int(action["after"]) if action["kind"] == "break" else 0), refusal

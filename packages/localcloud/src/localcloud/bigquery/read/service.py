@@ -171,13 +171,13 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
 
 def build_server(
     socket_path: Path,
-    door: grpc.ServerInterceptor,
+    middleware: grpc.ServerInterceptor,
     projects: Projects,
     shelf: FaultShelf,
     results: BoundedResults,
     context: Untyped,
 ) -> tuple[_Server, int]:
-    """Make the gRPC server that stands in for bqemulator's own; `door` decides who may call."""
+    """Make the gRPC server that stands in for bqemulator's own; `middleware` decides who may call."""
     settings = context.settings
     sessions = Sessions(Path(settings.data_dir) / "sessions", lambda: dt.datetime.now(dt.UTC))
     server = grpc.server(
@@ -186,7 +186,7 @@ def build_server(
             ("grpc.max_send_message_length", -1),
             ("grpc.max_receive_message_length", 16 * 1024 * 1024),
         ],
-        interceptors=[door],
+        interceptors=[middleware],
     )
     service = ReadService(context, sessions, ReadFaults(shelf), results, projects)
     server.add_generic_rpc_handlers((service, OlderReadService(service, sessions)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from localcloud.access.iam import DeniedError, Iam
@@ -71,19 +70,13 @@ class Dispatcher:
         check_host: Admission | None = getattr(family, "check_host", None)
         if check_host is not None:
             check_host(request, host)
-        fault = self._faults.take(method.full_name, kinds=("error", "lost_response", "delay")) or {"kind": "none"}
-        if fault["kind"] == "delay":
-            time.sleep(fault["seconds"])
-        if fault["kind"] == "error":
-            raise ApiError(fault["message"], code=fault["code"])
-        missing = schema.missing_fields(
-            request, nested=method.service != "PredictionService" and not _PARTIAL.match(method.name)
-        )
-        if missing:
-            raise found_errors([(path, "Required field is not set.") for path in missing])
-        answer = handler(request)
-        if fault["kind"] == "lost_response":
-            raise ApiError(fault["message"], code=fault["code"])
+        with self._faults.intercept(method.full_name):
+            missing = schema.missing_fields(
+                request, nested=method.service != "PredictionService" and not _PARTIAL.match(method.name)
+            )
+            if missing:
+                raise found_errors([(path, "Required field is not set.") for path in missing])
+            answer = handler(request)
         return answer if isinstance(answer, Answer) else Answer(answer)
 
     def _find_handler(self, method: Method) -> tuple[object, Handler]:

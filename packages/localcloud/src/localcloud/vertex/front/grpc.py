@@ -1,4 +1,4 @@
-"""The gRPC door: any method of the table, without generated code.
+"""The gRPC server: any method of the table, without generated code.
 
 Comes in: a path and bytes. Goes out: bytes, or a gRPC status.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 
 from localcloud.access.bearer import Bearers
-from localcloud.access.grpc_door import GrpcDoor, authorization_of
+from localcloud.access.grpc_middleware import GrpcMiddleware, authorization_of
 from localcloud.vertex.front.dispatch import Dispatcher
 from localcloud.vertex.wire import schema
 from localcloud.vertex.wire.errors import ApiError, InvalidArgument, Unimplemented
@@ -33,7 +33,7 @@ def bind_grpc(dispatcher: Dispatcher, methods: Iterable[Method], socket_path: Pa
     server = grpc.server(
         futures.ThreadPoolExecutor(WORKERS, thread_name_prefix="grpc"),
         options=options,
-        interceptors=[GrpcDoor(bearers)],
+        interceptors=[GrpcMiddleware(bearers)],
     )
     server.add_generic_rpc_handlers((_Handler(dispatcher, methods, bearers),))
     socket_path.unlink(missing_ok=True)  # of a server that was killed: this state directory is ours

@@ -1,4 +1,4 @@
-"""The REST door: HTTP/1.1 with Google's JSON, `/faults`, `/iam`, `/clock`, and `/healthz`.
+"""The REST server: HTTP/1.1 with Google's JSON, `/faults`, `/iam`, `/clock`, and `/healthz`.
 
 Comes in: HTTP requests. Goes out: proto JSON, or Google's error JSON.
 """
@@ -63,7 +63,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         self.iam = iam
         self.clock = clock
         socket_path.unlink(missing_ok=True)  # of a server that was killed: this state directory is ours
-        super().__init__(str(socket_path), _Door)  # type: ignore[arg-type]  # a path for AF_UNIX
+        super().__init__(str(socket_path), _Handler)  # type: ignore[arg-type]  # a path for AF_UNIX
 
     def server_bind(self) -> None:
         """Take the socket (an HTTPServer would ask for the name of its host)."""
@@ -74,7 +74,7 @@ class RestServer(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, name="rest", daemon=True).start()
 
 
-class _Door(http.server.BaseHTTPRequestHandler):
+class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # headers and body leave in one packet: two would wait 40 ms for an ACK
     server: RestServer

@@ -1,4 +1,4 @@
-"""Vertex AI's side of the faults (`localcloud.faults`): its door, its errors, and filters over jobs.
+"""Vertex AI's side of the faults (`localcloud.faults`): its REST resource, its errors, and filters over jobs.
 
 Comes in: documents from `/faults`, and events of this server. Goes out: the action of the first fault that an event
 meets.
@@ -6,10 +6,12 @@ meets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
-from localcloud.faults import ActionKind, FaultError, FaultShelf, check
+from localcloud.faults import ActionKind, FaultError, FaultShelf, InjectedError, Interception, check
 from localcloud.vertex.wire.errors import ApiError, InvalidArgument, NotFound
 from localcloud.vertex.wire.filters import compile_filter
 from localcloud.vertex.wire.listing import JOB_FIELDS
@@ -63,11 +65,28 @@ class Faults:
         Raises:
             ApiError: The fault's error.
         """
-        fault = self.take(event, subject, kinds=("error", "delay"))
-        if fault and fault["kind"] == "error":
-            raise ApiError(fault["message"], code=fault["code"])
-        if fault:
-            wait(fault["seconds"])
+        with self.intercept(event, subject, kinds=("error", "delay"), wait=wait):
+            pass
+
+    @contextlib.contextmanager
+    def intercept(
+        self,
+        event: str,
+        subject: Message = None,
+        *,
+        kinds: tuple[str, ...] = ("error", "lost_response", "delay"),
+        wait: Callable[[float], object] = time.sleep,
+    ) -> Iterator[None]:
+        """Do what the block does, as the first fault of this event wants it.
+
+        Raises:
+            ApiError: The fault's error, before the block or after it.
+        """
+        try:
+            with Interception(self.take(event, subject, kinds), wait):
+                yield
+        except InjectedError as error:
+            raise ApiError(error.message, code=error.code) from None
 
     def take(
         self, event: str, subject: Message = None, kinds: tuple[str, ...] = get_args(ActionKind), about: str = ""

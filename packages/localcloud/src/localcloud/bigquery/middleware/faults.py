@@ -7,13 +7,12 @@ project.dataset.table`.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import re
 from typing import Any
 
 from localcloud.codes import HTTP_STATUS
-from localcloud.faults import Action, FaultShelf
+from localcloud.faults import FaultShelf, InjectedError
 from localcloud.untyped import Untyped
 
 # The messages of https://cloud.google.com/bigquery/docs/error-messages. BigQuery says 403 for a quota, not 429.
@@ -60,7 +59,7 @@ def event_of(method: str, path: str) -> tuple[str, str]:
     return f"bigquery.{kind}.{verbs.get(method, 'get')}", ids if names else ""
 
 
-class FaultDoor:
+class FaultMiddleware:
     """Answers REST calls with the faults meant for them (ASGI)."""
 
     def __init__(self, app: Untyped, shelf: FaultShelf) -> None:
@@ -70,33 +69,33 @@ class FaultDoor:
     async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
         """Serve a request."""
         event, about = event_of(scope.get("method", ""), scope.get("path", ""))
-        action = self._shelf.take(event, about) if event else None
-        if action is None:
+        if not event:
             await self._app(scope, receive, send)
-        elif action["kind"] == "delay":
-            await asyncio.sleep(float(action["seconds"]))
-            await self._app(scope, receive, send)
-        else:
-            if action["kind"] == "lost_response":
-                await self._app(scope, receive, _swallow)
+            return
+        interception = self._shelf.intercept(event, about)
+        try:
+            async with interception:
+                await self._app(scope, receive, _swallow if interception.loses_response else send)
+        except InjectedError as error:
             from starlette.responses import JSONResponse
 
-            await JSONResponse(error_document(action), status_code=_STATUS[action["code"]])(scope, receive, send)
+            document = error_document(error.code, error.message, error.reason)
+            await JSONResponse(document, status_code=_STATUS[error.code])(scope, receive, send)
 
 
 async def _swallow(_message: dict[str, Any]) -> None:
     """Take a piece of an answer that nobody gets."""
 
 
-def error_document(action: Action) -> dict[str, Any]:
-    """Give an error in the form of BigQuery's REST API."""
-    detail = {"reason": _reason(action), "message": action["message"], "domain": "global"}
-    error = {"code": _STATUS[action["code"]], "message": action["message"], "status": action["code"]}
+def error_document(code: str, message: str, reason: str = "") -> dict[str, Any]:
+    """Return an error in the form of BigQuery's REST API; its reason follows from the code when there is none."""
+    detail = {"reason": reason or _reason(code), "message": message, "domain": "global"}
+    error = {"code": _STATUS[code], "message": message, "status": code}
     return {"error": {**error, "errors": [detail]}}
 
 
-def _reason(action: Action) -> str:
-    return str(action["reason"] or _REASONS.get(action["code"], "invalid"))
+def _reason(code: str) -> str:
+    return _REASONS.get(code, "invalid")
 
 
 def fail_queries(routes: Untyped, shelf: FaultShelf) -> None:
@@ -107,13 +106,13 @@ def fail_queries(routes: Untyped, shelf: FaultShelf) -> None:
 
     @functools.wraps(original)
     async def execute(project_id: str, job_id: str, bq_sql: str, *args: Untyped, **kwargs: Untyped) -> Untyped:
-        action = shelf.take("Query.Run", " ".join(bq_sql.split()), kinds=("error", "delay"))
-        if action is not None and action["kind"] == "delay":
-            await asyncio.sleep(float(action["seconds"]))
-        elif action is not None:
-            error = PermissionDeniedError(action["message"])  # any error that the routes store with the job
-            error.bq_reason = _reason(action)
-            raise error
+        try:
+            async with shelf.intercept("Query.Run", " ".join(bq_sql.split()), kinds=("error", "delay")):
+                pass
+        except InjectedError as injected:
+            error = PermissionDeniedError(injected.message)  # any error that the routes store with the job
+            error.bq_reason = injected.reason or _reason(injected.code)
+            raise error from None
         return await original(project_id, job_id, bq_sql, *args, **kwargs)
 
     routes.execute_query_job = execute

@@ -22,7 +22,7 @@ _log = logging.getLogger("grpc")
 Details = Any  # grpc.HandlerCallDetails: grpc publishes no types
 
 
-class GrpcDoor(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publishes no types
+class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publishes no types
     """Stands before the methods of one server.
 
     Args:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from localcloud.access.bearer import Bearers
 from localcloud.access.iam import DeniedError, Iam, Resources
-from localcloud.bigquery.doors.faults import error_document, event_of
+from localcloud.bigquery.middleware.faults import error_document, event_of
 from localcloud.untyped import Untyped
 
 _PROJECT = re.compile(r"/projects/([^/]+)")
@@ -47,13 +47,13 @@ def install(iam: Iam, bearers: Bearers) -> None:
 
     def create_app(context: Untyped) -> Untyped:
         app = original(context)
-        app.add_middleware(IamDoor, iam=iam, bearers=bearers)
+        app.add_middleware(IamMiddleware, iam=iam, bearers=bearers)
         return app
 
     server.create_app = create_app
 
 
-class IamDoor:
+class IamMiddleware:
     """Refuses REST calls that the table does not grant (ASGI)."""
 
     def __init__(self, app: Untyped, iam: Iam, bearers: Bearers) -> None:
@@ -75,7 +75,7 @@ class IamDoor:
         except DeniedError as error:
             from starlette.responses import JSONResponse
 
-            document = error_document({"code": "PERMISSION_DENIED", "message": f"Access Denied: {error}", "reason": ""})
+            document = error_document("PERMISSION_DENIED", f"Access Denied: {error}")
             await JSONResponse(document, status_code=403)(scope, receive, send)
             return
         await self._app(scope, replay_body(body, receive) if scope["method"] == "POST" else receive, send)
