@@ -127,7 +127,7 @@ def test_nothing_is_written_over(tmp_path, own_cloud, table, capsys):
     path = tmp_path / "models" / "parcels.yaml"
     path.write_text("name: mine\n", encoding="utf-8")
     assert run(tmp_path, own_cloud, table) == 1
-    assert "it is not written over" in capsys.readouterr().err
+    assert "not written over" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == "name: mine\n"
     assert not (tmp_path / "sql").exists()
 

@@ -6,6 +6,7 @@ import pytest
 
 from retraining.core.errors import ContractError, SettingsError
 from retraining.hooks import artifacts
+from tests.support.refusals import refuses
 
 
 def test_a_missing_bucket_is_named_with_the_setting(cloud) -> None:
@@ -14,7 +15,9 @@ def test_a_missing_bucket_is_named_with_the_setting(cloud) -> None:
         lambda: cloud.artifacts.read_object("gs://no-such-bucket-here/x"),
         lambda: cloud.artifacts.write_once("gs://no-such-bucket-here/x", b""),
     ):
-        with pytest.raises(SettingsError, match=r"gs://no-such-bucket-here: no such bucket.*RETRAINING_BUCKET"):
+        with refuses(
+            SettingsError, where="gs://no-such-bucket-here", found="no such bucket", expected="RETRAINING_BUCKET"
+        ):
             ask()
 
 

@@ -7,6 +7,7 @@ import pytest
 from retraining.core.data.sql import Parameter, Query, query_failure
 from retraining.core.errors import DataError
 from retraining.hooks import warehouse
+from tests.support.refusals import refuses
 
 
 def test_parameters_keep_their_types(cloud, unique) -> None:
@@ -59,7 +60,7 @@ def test_a_wrong_statement_says_what_bigquery_says(cloud, unique) -> None:
 def test_an_answer_that_is_too_large_is_refused_with_what_to_do(cloud, unique, monkeypatch, limit, sql) -> None:
     """One row or byte less is taken."""
     monkeypatch.setattr(warehouse, limit, 10)
-    with pytest.raises(DataError, match=r"examples\.sql: an answer of more than .* Shorten data\.window_days"):
+    with refuses(DataError, where="examples.sql", way_out="data.window_days"):
         cloud.warehouse.run_query(Query(sql=sql), unique, "examples.sql")
     monkeypatch.setattr(warehouse, limit, 11)
     assert cloud.warehouse.run_query(Query(sql=sql), unique, "examples.sql").rows

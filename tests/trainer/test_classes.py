@@ -16,6 +16,7 @@ import tensorflow as tf
 import tf_keras
 from PIL import Image as Pillow
 
+from tests.support.refusals import refuses
 from tests.support.trainer_documents import make_label
 from trainer.contract.documents import Evaluation, Report
 from trainer.contract.reading import parse_document
@@ -251,7 +252,7 @@ def test_what_cannot_be_trained_is_refused_by_name(stripes, tmp_path: Path, chan
 def test_an_image_that_the_export_did_not_store_is_named(stripes, tmp_path: Path) -> None:
     request = stripes.train_request(label=LABEL, features=FEATURES, training={"model": "cnn", "hyperparameters": {}})
     job = dataclasses.replace(stripes.job(request), manifest=dataclasses.replace(stripes.manifest(), images=()))
-    with job.open_source() as source, pytest.raises(RequestError, match="'image': the export stored no image"):
+    with job.open_source() as source, refuses(RequestError, where="'image'", found="no image"):
         train(job, source)
 
 
@@ -270,7 +271,7 @@ def test_a_champion_of_other_classes_is_left_out_with_words(
     found = judge(stripes, tmp_path, trained.model_uri, lit.model_uri)
     assert found.champion is None
     assert found.difference is None
-    assert found.champion_skipped == "champion version 1 answers with 2 classes"
+    assert found.champion_skipped.endswith("answers with 2 classes")
 
 
 def test_a_champion_that_reads_a_vanished_column_is_left_out_with_words(
@@ -279,7 +280,7 @@ def test_a_champion_that_reads_a_vanished_column_is_left_out_with_words(
     manifest = stripes.manifest()
     changed_manifest = dataclasses.replace(manifest, columns=tuple(c for c in manifest.columns if c.name != "shade"))
     found = judge(stripes, tmp_path, trained.model_uri, imageless.model_uri, changed_manifest)
-    assert found.champion_skipped == "champion version 1 reads 'shade', which these examples do not have"
+    assert "reads 'shade'," in found.champion_skipped
     with pytest.raises(DataError, match="challenger model: reads 'shade'"):
         judge(stripes, tmp_path, imageless.model_uri, None, changed_manifest)
 
@@ -291,7 +292,8 @@ def test_a_column_of_another_type_is_named(trained: Report, imageless: Report, s
     )
     changed_manifest = dataclasses.replace(manifest, columns=changed)
     found = judge(stripes, tmp_path, trained.model_uri, imageless.model_uri, changed_manifest)
-    assert found.champion_skipped == "champion version 1 reads 'shade' as float32, which is STRING in these examples"
+    assert "'shade' as float32" in found.champion_skipped
+    assert "STRING" in found.champion_skipped
 
 
 def test_the_frozen_set_is_scored_too(stripes, trained: Report, weak: Report, tmp_path: Path) -> None:
@@ -320,7 +322,8 @@ def test_a_champion_that_has_seen_a_test_example_is_found_by_its_keys(stripes, t
     with pytest.raises(DataError) as caught:
         judge(stripes, tmp_path / "seen", trained.model_uri, weak.model_uri, prove_unseen=seen)
     words = str(caught.value)
-    assert f"champion version 1 (run 20240110t030000z-0a1b2c3d4e5f): was trained on {rows} of this run's" in words
+    assert words.startswith("champion version 1 (run 20240110t030000z-0a1b2c3d4e5f)")
+    assert f"{rows} of this run's" in words
     assert "'image-" in words
     assert splits["test"].files[0].uri in words
     assert caught.value.exit_code == 2
@@ -329,7 +332,7 @@ def test_a_champion_that_has_seen_a_test_example_is_found_by_its_keys(stripes, t
 def test_a_training_file_that_is_gone_is_named_with_the_way_out(stripes, trained, weak, tmp_path: Path) -> None:
     gone = as_json(stripes.manifest().splits["train"].files[:1])
     gone[0]["uri"] += ".gone.gz"
-    with pytest.raises(DataError, match=r"cannot be read: .*\.gone\.gz: is missing.*alias champion"):
+    with refuses(DataError, found=(".gone.gz", "missing"), way_out="alias champion"):
         judge(stripes, tmp_path, trained.model_uri, weak.model_uri, prove_unseen=gone)
 
 

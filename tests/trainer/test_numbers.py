@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tests.support import flights as data
 from tests.support.flights import COUNT, draw_features, label_statistics, make_table, write_statistics
+from tests.support.refusals import refuses
 from trainer.contract.documents import Evaluation, NumberMetrics, Report
 from trainer.contract.reading import parse_document
 from trainer.errors import DataError, RequestError
@@ -168,7 +169,7 @@ def test_the_tf_lite_file_says_the_same(trained: Report, flights, tmp_path: Path
 def test_a_champion_of_other_quantiles_is_left_out_with_words(trained, flights, tmp_path: Path) -> None:
     other = start(flights, tmp_path / "other", label=QUANTILES, training={"epochs": 1})
     found = judge(flights, tmp_path, trained.model_uri, other.model_uri)
-    assert found.champion_skipped == "champion version 1 answers with quantiles 0.1, 0.5, 0.9"
+    assert found.champion_skipped.endswith("quantiles 0.1, 0.5, 0.9")
 
 
 @pytest.mark.parametrize(
@@ -184,5 +185,5 @@ def test_a_label_that_is_no_right_number_is_refused_by_name(flights, label, word
 
 
 def test_a_baseline_that_is_no_number_is_refused_by_name(trained: Report, flights, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="baseline 'last': column 'carrier' of type STRING"):
+    with refuses(RequestError, where="baseline 'last'", found="STRING"):
         judge(flights, tmp_path, trained.model_uri, baselines={"last": "carrier"})

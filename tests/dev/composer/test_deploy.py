@@ -177,7 +177,7 @@ def test_a_record_of_an_earlier_release_proves_nothing(bucket, tmp_path, capsys)
     second = write(tmp_path / "second", SECOND)
     with pytest.raises(DeployError, match=r"2 files"):
         deploy(bucket, second)
-    assert "left no digest of it" in capsys.readouterr().out
+    assert "no digest of it" in capsys.readouterr().out
     deploy(bucket, second, force=True)
     deploy(bucket, write(tmp_path / "first", FIRST))
     assert contents(bucket) == {**FIRST, **THEIRS}
@@ -198,7 +198,7 @@ def test_of_two_at_once_one_is_told_so(bucket, tmp_path, monkeypatch) -> None:
         return found
 
     monkeypatch.setattr(EnvironmentBucket, "list", list_and_wait)
-    with pytest.raises(DeployError, match=r"another upload .* runs, or ran meanwhile: run this one again"):
+    with pytest.raises(DeployError, match="another upload"):
         deploy(slow, first)
     assert contents(bucket) == {**SECOND, **THEIRS}
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 
-import pytest
-
 from retraining.core.data.source_files import Load
 from retraining.core.data.sql import Query
 from retraining.core.errors import DataError
 from retraining.core.spec.source_files import SourceFiles
+from tests.support.refusals import refuses
 
 
 def files_of(uri: str) -> SourceFiles:
@@ -83,7 +82,7 @@ def test_rows_of_files_are_appended_once(stage, cloud, folder, unique) -> None:
 def test_files_that_are_not_there_are_refused(stage, cloud, folder, unique) -> None:
     """By BigQuery, whose message names them."""
     table = stage.make_table(unique)
-    with pytest.raises(DataError, match=r"files: BigQuery refuses the files: .*none\.csv"):
+    with refuses(DataError, found="none.csv"):
         cloud.warehouse.load_files(Load(table=table, files=files_of(f"{folder}/none.csv")), unique, "files")
 
 

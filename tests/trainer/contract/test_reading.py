@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.contract_rows import ROWS, Row
 from tests.support.contracts import EXAMPLES, VALID, kind_of, missing
+from tests.support.refusals import refuses
 from tests.support.trainer_documents import OWN
 from trainer.contract import documents
 from trainer.contract.reading import parse_document, read_document, serialise
@@ -59,7 +60,7 @@ def test_what_is_no_object_is_refused() -> None:
 
 
 def test_a_missing_document_and_one_that_is_not_json_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match=r"train_request\.json: there is no such document"):
+    with refuses(ContractError, where="train_request.json", found="no such document"):
         read_document(documents.TrainRequest, str(tmp_path / "train_request.json"), Storage())
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(ContractError, match="is not JSON"):

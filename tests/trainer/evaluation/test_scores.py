@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.refusals import refuses
 from tests.trainer.conftest import Run
 from trainer.contract.documents import EvaluateRequest, Evaluation
 from trainer.contract.reading import parse_document, serialise
@@ -114,7 +115,7 @@ def test_the_threshold_is_the_same_by_given_scores(exported, models, compare, tm
     values = json.loads(document.read_bytes())
     del values["splits"]["validation"]
     document.write_text(json.dumps(values))
-    with pytest.raises(DataError, match=r"scores of the challenger, split validation: no file of this split"):
+    with refuses(DataError, where="challenger, split validation", found="no file"):
         compare({"challenger": document}, threshold=rule)
 
 
@@ -188,7 +189,7 @@ def test_scores_that_break_the_contract_are_refused_by_name(exported, models, co
     document.write_text(json.dumps(values))
     with pytest.raises(DataError, match=saying) as refused:
         compare({"champion": document})
-    assert str(refused.value).startswith(f"scores of the champion, split test, {file['uri']}: ")
+    assert f"champion, split test, {file['uri']}: " in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,7 @@ def test_every_split_has_its_scores(exported, models, compare, tmp_path: Path) -
     """A document without the test split is none; it is deleted and made again, as the way out says."""
     document = ask_for_scores(exported, models, tmp_path)["champion"]
     document.write_text(json.dumps({**json.loads(document.read_bytes()), "splits": {}}))
-    with pytest.raises(DataError, match=r"no file of this split.*delete the document beside it, clear the task"):
+    with refuses(DataError, found="no file", way_out="clear the task"):
         compare({"champion": document})
     document.unlink()
     assert compare({"champion": ask_for_scores(exported, models, tmp_path)["champion"]}).champion is not None
@@ -247,4 +248,4 @@ def test_a_model_that_cannot_read_the_examples_is_said_so(exported, models, tmp_
         "models": [{"model_uri": models["champion"], "scores_uri": str(document)}],
     }
     assert main(["score", "--request", exported.write("score_narrow.json", request)]) == 0
-    assert json.loads(document.read_bytes())["skipped"] == "reads 'weight', which these examples do not have"
+    assert json.loads(document.read_bytes())["skipped"].startswith("reads 'weight',")

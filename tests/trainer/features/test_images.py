@@ -10,6 +10,7 @@ import tensorflow as tf
 import tf_keras
 from PIL import Image as Pillow
 
+from tests.support.refusals import refuses
 from tests.support.trainer_documents import make_feature, make_statistics
 from trainer.contract.documents import ImageColumn
 from trainer.errors import RequestError
@@ -125,7 +126,7 @@ def test_an_architecture_without_eyes_names_one_that_has_them(name: str) -> None
 
 
 def test_a_cnn_without_images_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"there is no image.*Set training\.model to deep_cross or dense"):
+    with refuses(RequestError, found="no image", way_out="training.model"):
         find_architecture("cnn").require_inputs("cnn", shape())
 
 

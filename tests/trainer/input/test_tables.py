@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
+from tests.support.refusals import refuses
 from trainer.contract.documents import Column, Manifest, ManifestSplit
 from trainer.errors import DataError, RequestError
 from trainer.input.arrow import ArrowColumns
@@ -55,7 +56,7 @@ def test_a_share_is_cut_by_the_rows_hash(manifest: Manifest) -> None:
 
 
 def test_a_split_without_days_is_refused(manifest: Manifest) -> None:
-    with pytest.raises(DataError, match=r"split train has \d+ examples, no files and no days"):
+    with refuses(DataError, found=("split train", "no days")):
         span_restriction(dataclasses.replace(manifest, spans=()), "train", Share())
     odd = dataclasses.replace(manifest.spans[0], span="not a day")
     with pytest.raises(DataError, match="'not a day'"):
@@ -79,7 +80,7 @@ def test_columns_that_cannot_be_read_are_refused_by_name(manifest, name: str, fe
 
 def test_tensorflow_io_reads_fewer_types(manifest) -> None:
     assert scalar_columns({"price": FLOAT}, manifest)["price"].type == "NUMERIC"
-    with pytest.raises(RequestError, match=r"column 'price': is NUMERIC in the run table"):
+    with refuses(RequestError, where="column 'price'", found="NUMERIC"):
         IoColumns({"price": FLOAT}, manifest)
 
 
@@ -91,5 +92,5 @@ def test_another_type_in_the_table_is_named(manifest: Manifest, columns: type) -
         wanted.require_types(*given)
 
     require(pa.schema([("distance", pa.int64()), ("weight", pa.float64())]))
-    with pytest.raises(DataError, match=r", column 'distance': Arrow type string\. Expected int64"):
+    with refuses(DataError, where="column 'distance'", found="string", expected="int64"):
         require(pa.schema([("distance", pa.string()), ("weight", pa.float64())]))

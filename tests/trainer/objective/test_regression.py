@@ -11,6 +11,7 @@ import tensorflow as tf
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.support.refusals import refuses
 from tests.support.trainer_documents import make_label, make_number_statistics
 from trainer.contract.documents import RegressionLabel
 from trainer.errors import DataError
@@ -143,5 +144,5 @@ def test_a_constant_label_does_not_divide_by_zero() -> None:
 
 def test_statistics_without_numbers_are_named() -> None:
     label = make_label(name="y", kind="regression")
-    with pytest.raises(DataError, match=r"nothing about label 'y' as a number.*clear the run's check_data task"):
+    with refuses(DataError, found="'y'", way_out="check_data task"):
         labels_of(label, make_number_statistics(None))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.support.refusals import refuses
 from trainer.cluster.preemption import start_again
 from trainer.errors import DataError, Diverged, PeerLost, Preempted
 from trainer.storage import Storage
@@ -90,7 +91,7 @@ def test_sigterm_inside_an_epoch_costs_nothing(exported, preempted, whole, loop:
     assert not Path(request.report_uri).exists()
     said: list[str] = []
     report = exported.train(request, said)
-    assert "train: goes on after epoch 1, step 9 of the next one" in said
+    assert any("after epoch 1, step 9" in line for line in said)
     assert (report.resumed_from_epoch, report.resumed_from_step) == (1, 20)
     assert_same(report, whole)
 
@@ -162,7 +163,7 @@ DIVERGES = {"learning_rate": 1000, "hidden_units": [8] * 12}
 def test_a_loss_that_is_not_a_number_stops_the_training(exported, tmp_path: Path, loop: str) -> None:
     """The message names the step, and the last checkpoint."""
     request = exported.train_request_in(tmp_path, training={"hyperparameters": DIVERGES, "loop": loop})
-    with pytest.raises(DataError, match=r"epoch 1, step \d+: loss is nan.*There is no checkpoint before it"):
+    with refuses(DataError, where="epoch 1, step ", found="nan", way_out="no checkpoint"):
         exported.train(request)
     assert Checkpoints(request.checkpoint_uri, Storage()).steps() == set()
 
@@ -196,7 +197,7 @@ def test_a_checkpoint_whose_weights_are_not_numbers_is_not_written(exported, tmp
 
     monkeypatch.setattr(Attached, "is_finite", is_finite)
     request = exported.train_request_in(tmp_path, training=TRAINING)
-    with pytest.raises(Diverged, match=r"epoch 1, step 11: a weight is NaN or infinite.*weights is .*/step-000000008"):
+    with refuses(Diverged, where="epoch 1, step 11", found="weight is NaN", way_out="/step-000000008"):
         exported.train(request)
     assert Checkpoints(request.checkpoint_uri, Storage()).steps() == {4, 8}
 
@@ -234,7 +235,8 @@ def test_two_restarts_that_do_not_get_past_a_step_are_the_last(restarted, caplog
     assert lose(restarted, 40, 40, 37) == [1, 2, 2]
     said = caplog.messages
     assert [line.endswith("Starting again.") for line in said] == [True, True, False]
-    assert "Not started again: 2 restarts did not get past step 40, so it may be an error of the program" in said[-1]
+    assert "2 restarts" in said[-1]
+    assert "step 40" in said[-1]
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING", "ERROR"]
     assert restarted[-1]["HOME"] == "/home"
 
@@ -245,7 +247,7 @@ def test_a_restart_that_gets_further_counts_from_there(restarted) -> None:
 
 def test_who_waits_for_a_lost_replica_is_started_again_twenty_times(restarted, caplog) -> None:
     assert lose(restarted, *[None] * 21)[-2:] == [20, 20]
-    assert "Not started again: that was done 20 times." in caplog.messages[-1]
+    assert "done 20 times." in caplog.messages[-1]
 
 
 def test_of_old_checkpoints_two_and_the_best_are_kept(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 
+from tests.support.refusals import refuses
 from trainer.contract.documents import Challenger, Report
 from trainer.contract.reading import parse_document
 from trainer.errors import DataError, RequestError
@@ -224,7 +225,7 @@ def test_another_model_than_the_reports_is_not_judged(trained, exported, tmp_pat
     (tmp_path / "evaluation.json").unlink()
     variables = next((model / "variables").glob("variables.data*"))
     variables.write_bytes(variables.read_bytes()[:-1] + b"x")
-    with pytest.raises(DataError, match=r"written again since the report.*the Param force") as refused:
+    with refuses(DataError, found="written again", way_out="Param force") as refused:
         judge_it()
     assert json.loads(Path(request.report_uri).read_bytes())["model_digest"] in str(refused.value)
     assert not (tmp_path / "evaluation.json").exists()
@@ -326,7 +327,7 @@ def test_the_threshold_is_chosen_on_the_validation_split(trained, judge, tmp_pat
     """The model against itself, at a number and at that which its rule finds: the same, of the same test rows."""
     uri = trained[0].model_uri
     chosen = judge(uri, uri, threshold={"rule": "recall", "at": 0.9}).threshold
-    assert chosen.words.startswith("recall>=0.9 on 155 validation examples: precision 0.")
+    assert chosen.words.startswith("recall>=0.9 on 155 validation")
     assert chosen.champion == chosen.challenger
     right = chosen.challenger
     counts = (right.true_positives, right.false_positives, right.false_negatives, right.true_negatives)
@@ -336,7 +337,7 @@ def test_the_threshold_is_chosen_on_the_validation_split(trained, judge, tmp_pat
     (tmp_path / "evaluation.json").unlink()
     given = judge(uri, None, threshold={"rule": "number", "at": chosen.threshold}).threshold
     assert (given.challenger, given.champion) == (right, None)
-    assert given.words == "as the model's file says"
+    assert given.words.endswith("the model's file says")
 
 
 def test_examples_count_as_much_as_their_weight(trained, judge, exported, tmp_path: Path) -> None:
@@ -357,9 +358,9 @@ def test_examples_count_as_much_as_their_weight(trained, judge, exported, tmp_pa
     assert sum(cells) == pytest.approx(weights.sum())
     assert {item.mean for item in found.differences} == {0.0}
     (tmp_path / "evaluation.json").unlink()
-    with pytest.raises(RequestError, match=r"weight: column 'carrier' of type STRING"):
+    with refuses(RequestError, where="weight", found=("'carrier'", "STRING")):
         judge(uri, None, weight="carrier")
-    with pytest.raises(DataError, match=r"split test, weight 'distance': \d+ examples are missing it"):
+    with refuses(DataError, where="split test, weight 'distance'", found="missing"):
         judge(uri, None, weight="distance")
 
 
@@ -372,9 +373,9 @@ def test_a_training_counts_examples_by_their_weight(exported, tmp_path: Path) ->
         for weight in (None, "zone")
     )
     assert by_zone.metrics["val_loss"] != pytest.approx(plain.metrics["val_loss"], abs=1e-4)
-    with pytest.raises(DataError, match=r"split train, weight 'distance': \d+ examples are missing it"):
+    with refuses(DataError, where="split train, weight 'distance'", found="missing"):
         exported.train(exported.train_request_in(tmp_path / "gaps", training=dense, weight="distance"))
-    with pytest.raises(DataError, match=r"weight 'carrier': column of type STRING"):
+    with refuses(DataError, where="weight 'carrier'", found="STRING"):
         exported.train(exported.train_request_in(tmp_path / "text", training=dense, weight="carrier"))
 
 

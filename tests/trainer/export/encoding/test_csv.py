@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 
+from tests.support.refusals import refuses
 from trainer.contract.documents import Column, ExportRequest, ImageColumn, ShardLayout
 from trainer.errors import DataError, RequestError
 from trainer.export.encoding.csv import CsvFormat
@@ -110,9 +111,7 @@ def test_a_line_break_is_refused_with_its_column(text: str) -> None:
 
 def test_what_has_no_form_is_refused_with_all_names() -> None:
     columns = {"x": ("INTEGER", "NULLABLE"), "list": ("FLOAT", "REPEATED"), "blob": ("BYTES", "NULLABLE")}
-    with pytest.raises(
-        RequestError, match=r"no form in CSV for column list \(REPEATED FLOAT\), blob \(NULLABLE BYTES\)"
-    ):
+    with refuses(RequestError, found=("list (REPEATED FLOAT)", "blob (NULLABLE BYTES)")):
         make_format(columns)
 
 
@@ -126,5 +125,5 @@ def test_what_has_no_form_is_refused_with_all_names() -> None:
     ids=["vector", "grouped", "images"],
 )
 def test_options_of_records_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(RequestError, match="format csv with a layout or images"):
+    with refuses(RequestError, found="csv"):
         make_format({"x": ("INTEGER", "NULLABLE")}, **changes)
