@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retraining.core import documents
-from retraining.core.report import charts
+from retraining.core.report import charts, rendering
 from retraining.core.report.changes import days, leaves, noteworthy
 from retraining.core.report.features import feature_rows
 from retraining.core.report.page import render
@@ -299,3 +299,9 @@ def test_the_page_has_no_sum_where_no_price_is_known():
     assert "0.0000" not in page
     assert page.count('<td class="n">unknown</td>') > 1
     assert "the price was unknown: no list price for n1-standard-4, pd-ssd in us-central1" in page
+
+
+@pytest.mark.parametrize(("difference", "said"), [(-0.00001, "+0.0000"), (-0.0001, "-0.0001"), (0.5, "+0.5000")])
+def test_a_difference_that_rounds_to_nothing_is_no_loss(difference: float, said: str) -> None:
+    """A minus before zeros reads like one."""
+    assert rendering.signed(difference) == said

@@ -73,8 +73,8 @@ def forest(slices: Sequence[SliceRow], whole: Interval | None, max_slice_loss: f
         rows=tuple(
             ForestRow(
                 name=_short_name(row) if row else ALL,
-                words=f"{f'{row.column} = {row.value}, {row.rows:,} rows' if row else ALL}: {gain:+.4f}, from "
-                f"{ends[0]:+.4f} to {ends[1]:+.4f}",
+                words=f"{f'{row.column} = {row.value}, {row.rows:,} rows' if row else ALL}: {gain:+z.4f}, from "
+                f"{ends[0]:+z.4f} to {ends[1]:+z.4f}",
                 tone=_tone(ends),
                 y=TOP + ROW * (place + 0.5),
                 x=x(gain),

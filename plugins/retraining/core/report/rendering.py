@@ -50,8 +50,8 @@ def value(known: float | None) -> str:
 
 
 def signed(known: float | None) -> str:
-    """Return a difference, with its sign."""
-    return "-" if known is None else f"{known:+.4f}"
+    """Return a difference, with its sign; what rounds to nothing has `+`."""
+    return "-" if known is None else f"{known:+z.4f}"
 
 
 def count(known: int | None) -> str:

@@ -124,7 +124,7 @@ def result_words(result: LedgerResult) -> str:
     """Return what came of an order, in a few words: `promoted, version 5, gain +0.0123`."""
     parts = [result.state.replace("_", " ")]
     parts += [f"version {result.version_id}"] if result.version_id else []
-    parts += [f"gain {result.gain:+.4f}"] if result.gain is not None else []
+    parts += [f"gain {result.gain:+z.4f}"] if result.gain is not None else []
     return ", ".join(parts)
 
 
