@@ -32,17 +32,26 @@ MODEL_DIGEST = "MODEL_DIGEST"
 def serve(framework: Framework, environ: Mapping[str, str] = os.environ) -> None:
     """Fetch the model and answer until the process is ended."""
     end_on_sigterm()
-    with tempfile.TemporaryDirectory() as folder:
-        Storage().download_folder(environ["AIP_STORAGE_URI"], Path(folder))
-        if not environ.get(MODEL_DIGEST):  # a version of an earlier release
-            say("WARNING", f"{MODEL_DIGEST} is not set: nothing proves that these are the files that were registered")
-        require_digest(environ["AIP_STORAGE_URI"], Path(folder), environ.get(MODEL_DIGEST))
-        model = StoredModel.load(framework, Path(folder))
+    model = fetch_model(framework, environ)
     address = ("0.0.0.0", int(environ.get("AIP_HTTP_PORT", "8080")))  # noqa: S104 - a container's only door
     routes = environ.get("AIP_HEALTH_ROUTE", "/health"), environ.get("AIP_PREDICT_ROUTE", "/predict")
     server = ThreadingHTTPServer(address, handler(model, *routes))
     say("INFO", f"serving {environ['AIP_STORAGE_URI']} on port {address[1]}")
     server.serve_forever()
+
+
+def fetch_model(framework: Framework, environ: Mapping[str, str]) -> StoredModel:
+    """Return the version's model, proven by its digest before anything of it is loaded.
+
+    Raises:
+        RequestError: Its files are not those that were registered.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        Storage().download_folder(environ["AIP_STORAGE_URI"], Path(folder))
+        if not environ.get(MODEL_DIGEST):  # a version of an earlier release
+            say("WARNING", f"{MODEL_DIGEST} is not set: nothing proves that these are the files that were registered")
+        require_digest(environ["AIP_STORAGE_URI"], Path(folder), environ.get(MODEL_DIGEST))
+        return StoredModel.load(framework, Path(folder))
 
 
 def handler(model: StoredModel, health: str, predict: str) -> type[BaseHTTPRequestHandler]:

@@ -14,7 +14,7 @@ from trainer_kit import job
 from trainer_kit.data import MOST_CATEGORIES, Encoder
 from trainer_kit.errors import RequestError
 from trainer_kit.model import StoredModel
-from trainer_kit.server import MODEL_DIGEST, answer, serve
+from trainer_kit.server import MODEL_DIGEST, answer, fetch_model
 from trainer_kit.storage import Storage, digest_folder
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -184,7 +184,7 @@ def test_an_exchanged_model_is_not_served(exchanged) -> None:
     """The registry keeps the digest with the version, and the container proves the files before it loads them."""
     folder, digest, trap = exchanged
     with pytest.raises(RequestError, match="written again since its training"):
-        serve(Pickled(), {"AIP_STORAGE_URI": str(folder), MODEL_DIGEST: digest})
+        fetch_model(Pickled(), {"AIP_STORAGE_URI": str(folder), MODEL_DIGEST: digest})
     assert not trap.exists()
 
 
