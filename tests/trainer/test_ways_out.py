@@ -218,7 +218,7 @@ def test_the_command_line_is_corrected(run, capsys) -> None:
 
 
 BESIDE = {
-    "bounded.py, size": "Look who wrote it, delete it, and clear the task that should have written it",
+    "backend.py, size": "Look who wrote it, delete it, and clear the task that should have written it",
     "checkpoints.py, any": "self.checkpoints.way_out",
     "reading.py, schemas": "Build the image or the source distribution again",
     "disk.py, folder": "Mend it and start again",
