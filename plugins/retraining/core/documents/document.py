@@ -100,7 +100,7 @@ class Document(Value):
             ContractError: It is not JSON, of another kind, or not what its contract says.
         """
         where = where or f"{cls.kind_name()}.json"
-        raw = _load(data, where)
+        raw = read_object(data, where, DELETE_IT)
         for key, expected in (("kind", cls.kind_name()), ("schema_version", 1)):
             if raw.get(key) != expected:
                 raise ContractError(
@@ -163,16 +163,6 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _load(data: bytes | str, where: str) -> JsonObject:
-    try:
-        raw = read_json(data)
-    except ValueError as error:
-        raise ContractError(where, f"not JSON ({error})", "a JSON document", DELETE_IT) from error
-    if not isinstance(raw, dict):
-        raise ContractError(where, f"a JSON {type(raw).__name__}", "a JSON object", DELETE_IT)
-    return raw
-
-
 LOOK = "Look who wrote it, delete it, and clear the task that should have written it"
 
 
@@ -190,7 +180,7 @@ def read_object(data: bytes | str, where: str, way_out: str = LOOK) -> JsonObjec
     try:
         value = read_json(data)
     except ValueError as error:
-        raise ContractError(where, f"no JSON ({error})", "a JSON object", way_out) from error
+        raise ContractError(where, f"not JSON ({error})", "a JSON object", way_out) from error
     if not isinstance(value, dict):
         raise ContractError(where, f"a JSON {type(value).__name__}", "a JSON object", way_out)
     return value
