@@ -15,10 +15,19 @@ from contracts.keys import render_keys
 from contracts.metrics import render_module, render_page_table
 from contracts.schemas import render_schema
 from retraining.core import column_types
-from retraining.core.documents import KINDS, json_text
+from retraining.core.documents import (
+    Manifest,
+    ModelScores,
+    Report,
+    ScoreRequest,
+    TrainRequest,
+    json_text,
+)
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
 SCHEMAS_PATH = REPOSITORY_PATH / "include" / "contracts"
+FOREIGN_KINDS = (TrainRequest, Manifest, Report, ScoreRequest, ModelScores)
+"""What a trainer of one's own reads and writes, in any language; the other kinds have readers in Python alone."""
 COPIES: dict[Path, ModuleType] = {
     REPOSITORY_PATH / "trainer" / "contract" / "column_types.py": column_types,
     REPOSITORY_PATH / "trainer" / "contract" / "json_text.py": json_text,
@@ -37,7 +46,7 @@ TABLES: dict[Path, dict[str, Callable[[], str]]] = {
 
 def render_files() -> dict[Path, str]:
     """Return the text of every rendered file, by its path."""
-    schemas = {SCHEMAS_PATH / f"{kind}.schema.json": render_schema(model) for kind, model in KINDS.items()}
+    schemas = {SCHEMAS_PATH / f"{kind.kind_name()}.schema.json": render_schema(kind) for kind in FOREIGN_KINDS}
     documents = {DOCUMENTS_PATH / name: text for name, text in render_package().items()}
     copies = {path: _copied(module) for path, module in COPIES.items()}
     pages = {path: _with_tables(path, tables) for path, tables in TABLES.items()}

@@ -115,7 +115,7 @@ class Document(Value):
             raise ContractError(
                 where,
                 describe(error, raw),
-                f"a document as in include/contracts/{cls.kind_name()}.schema.json",
+                f"a document of kind {cls.kind_name()}, as docs/documents.md describes it",
                 DELETE_IT,
             ) from error
 
