@@ -2,13 +2,13 @@
 
 In: a table (`POST /iam` on Vertex AI's REST address; a file in the state directory), and who calls which method on
 what. Out: nothing, or `DeniedError` with permission, resource and principal. Which role has which permission, and which
-method asks for which one, is in `iam_roles.json` and `iam_methods.json`; a method that has no row there is refused.
+method asks for which one, is in the `service.json` of each service; a method that has no row there is refused.
 
     {"bindings": [{"principal": "a@local-project.iam.gserviceaccount.com", "role": "roles/bigquery.jobUser",
                    "resource": "projects/local-project"}]}
 
-A resource is `projects/P`, `projects/P/datasets/D`, `projects/P/serviceAccounts/E` or `buckets/B`; a binding on a
-project holds for all that is in it. One on a bucket may have a condition of one form, by which it holds for objects
+A resource is `projects/P`, `buckets/B` or another of the forms in `service.json`; a binding on a project holds for all
+that is in it. One on a bucket may have a condition of one form, by which it holds for objects
 whose names begin so, and not for the bucket itself (nor for listing it), as on Cloud Storage
 (https://cloud.google.com/iam/docs/conditions-resource-attributes#resource-name):
 
@@ -22,20 +22,20 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from localcloud.projects import Projects
+from localcloud.services import services
 from localcloud.state import State
 
 Resources = Mapping[str, Sequence[str]]
-"""What a call concerns, by kind (`project`, `bucket`, …), as `iam_methods.json` names the kinds."""
+"""What a call concerns, by kind (`project`, `bucket`, …), as `service.json` names the kinds."""
 Table = dict[str, Any]
 Bindings = dict[tuple[str, str], list[tuple[str, frozenset[str]]]]
 """Principal and resource -> the beginning of objects' names that a binding holds for (empty: all), and permissions."""
 
 _CONDITION = re.compile(r"""resource\.name\.startsWith\((['"])projects/_/buckets/([^/'"]+)/objects/([^'"]+)\1\)""")
-_FORM = re.compile(r"projects/[^/]+(/datasets/[^/]+|/serviceAccounts/[^/]+)?|buckets/[^/]+")
+_NAME = re.compile(r"\b[A-Z]\b")  # in the form of a resource
 _BINDING = {"principal", "role", "resource"}
 
 
@@ -102,7 +102,7 @@ class Iam:
 
         Args:
             principal: The caller's e-mail address.
-            method: As `iam_methods.json` names it.
+            method: As `service.json` names it.
             resources: What the call concerns. A kind that the method needs and that is empty here asks for nothing.
 
         Raises:
@@ -114,7 +114,7 @@ class Iam:
         if needed is None:
             raise DeniedError(
                 f"The IAM table of the local cloud has no row for {method}, called by {principal}. Expected a method"
-                " of localcloud/access/iam_methods.json. Add the row, or take the table back (DELETE /iam)."
+                " of the service's service.json. Add the row, or take the table back (DELETE /iam)."
             )
         for permission, kind in needed.items():
             for resource in resources.get(kind, ()):
@@ -157,11 +157,9 @@ def check_table(document: object) -> Table:
             raise TableError(f"{where}: {binding!r}. Expected the keys {sorted(_BINDING)}, and condition.")
         if binding["role"] not in roles():
             raise TableError(f"{where}: role {binding['role']!r}. Expected one of: {', '.join(sorted(roles()))}.")
-        if not _FORM.fullmatch(str(binding["resource"])):
-            raise TableError(
-                f"{where}: resource {binding['resource']!r}. Expected projects/P, projects/P/datasets/D,"
-                " projects/P/serviceAccounts/E or buckets/B."
-            )
+        if not any(re.fullmatch(_NAME.sub("[^/]+", form), str(binding["resource"])) for form in forms()):
+            expected = f"{', '.join(forms()[:-1])} or {forms()[-1]}"
+            raise TableError(f"{where}: resource {binding['resource']!r}. Expected {expected}.")
         _beginning(binding, where)
     return {"bindings": bindings}
 
@@ -169,18 +167,21 @@ def check_table(document: object) -> Table:
 @cache
 def roles() -> dict[str, frozenset[str]]:
     """Give each role's permissions."""
-    return {role: frozenset(permissions) for role, permissions in _read_document("iam_roles.json").items()}
+    names = dict.fromkeys(role for service in services() for role in service.roles)
+    return {role: frozenset(each for service in services() for each in service.roles.get(role, ())) for role in names}
 
 
 @cache
-def methods() -> dict[str, dict[str, str]]:
+def methods() -> dict[str, Mapping[str, str]]:
     """Give for each method the permissions that it needs, and of which kind of resource."""
-    return _read_document("iam_methods.json")
+    return {method: needed for service in services() for method, needed in service.methods.items()}
 
 
-def _read_document(name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-    return {key: value for key, value in document.items() if not key.startswith("#")}
+@cache
+def forms() -> tuple[str, ...]:
+    """Give what a role can be given on: a project and what is in it first, a capital letter for each name."""
+    every = {form for service in services() for form in service.resources}
+    return tuple(sorted(every, key=lambda form: (not form.startswith("projects/"), form)))
 
 
 def object_resource(bucket: str, name: str) -> str:

@@ -1,6 +1,6 @@
 """What a gRPC call and a message of Google's ask for, as the IAM table names it.
 
-In: a method's path and its request. Out: the method's name in `iam_methods.json`, and the resources it concerns.
+In: a method's path and its request. Out: the method's name in `service.json`, and the resources it concerns.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from localcloud.command.fault_client import FaultClient
 from localcloud.environment.variables import client_environment, merged_environment, render_exports
 from localcloud.errors import LocalCloudError
 from localcloud.faults import ACTION_DEFAULTS, ActionKind, FaultError, check
+from localcloud.services import servers
 from localcloud.state import State, state_path_from
 from localcloud.supervision import processes
 
@@ -146,23 +147,15 @@ def _status(options: argparse.Namespace) -> int:
     ready = pid is not None and options.state.ready_path.exists()
     print(f"{options.state.path}: {f'running (pid {pid})' if pid else 'not running'}{', ready' if ready else ''}")
     port = settings.ports["gateway"]
-    rows = [("gateway", f"127.0.0.1:{port}", processes.accepts(port))]
-    for name in _SERVER_OF_SOCKET:
-        path = options.state.socket_path(name)
-        rows.append((name, path.name, processes.accepts_at(path)))
-    for name, address, answers in rows:
-        log_path = options.state.server_log_path(_SERVER_OF_SOCKET.get(name, name))
+    rows = [("gateway", f"127.0.0.1:{port}", processes.accepts(port), "gateway")]
+    for server in servers():
+        for name in server.sockets:
+            path = options.state.socket_path(name)
+            rows.append((name, path.name, processes.accepts_at(path), server.name))
+    for name, address, answers, server_name in rows:
+        log_path = options.state.server_log_path(server_name)
         print(f"  {name:<14} {address:<16} {'listening' if answers else '-':<10} {log_path}")
     return 0 if ready else 1
-
-
-_SERVER_OF_SOCKET = {
-    "bigquery_rest": "bigquery",
-    "bigquery_grpc": "bigquery",
-    "vertex_grpc": "vertex",
-    "vertex_rest": "vertex",
-    "logging_grpc": "gateway",
-}
 
 
 def _list_faults(options: argparse.Namespace) -> int:

@@ -38,6 +38,7 @@ from localcloud.logs.metrics.service import MetricService
 from localcloud.logs.service import LogService
 from localcloud.logs.store import LogStore, is_found
 from localcloud.projects import Projects
+from localcloud.services import GATEWAY_SOCKET
 from localcloud.state import State
 from localcloud.storage.front import StorageFront
 from localcloud.storage.objects import Objects
@@ -275,11 +276,12 @@ async def serve_gateway(state: State) -> None:
     objects = Objects(state.directory("storage"), state.storage_path)
     service = StorageService(objects, projects, state.directory("uploads"), location=settings.region)
     storage = StorageFront(service, FaultShelf(state.faults_path), permit_storage(iam)).answer
-    routes = Routes(state, identity=guard_identity(identity.answer, iam), logs=logs.answer, storage=storage)
+    handlers = {"identity": guard_identity(identity.answer, iam), "logging": logs.answer, "storage": storage}
+    routes = Routes(state, handlers)
     gateway = Gateway(Authority(state), routes, bearers)
     measured = MetricService(Measurements(state.measurements_path), projects)
     grpc_server = logs.start_grpc(
-        state.socket_path("logging_grpc"), GrpcMiddleware(bearers, iam), ResourceManager(projects), measured
+        state.socket_path(GATEWAY_SOCKET), GrpcMiddleware(bearers, iam), ResourceManager(projects), measured
     )
     server = await asyncio.start_server(
         gateway.serve, settings.gateway_host, settings.ports["gateway"], limit=http1.HEAD_LIMIT_BYTES, backlog=512

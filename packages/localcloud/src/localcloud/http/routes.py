@@ -1,22 +1,22 @@
 """Which service stands behind which host name of Google's.
 
-In: the state directory of a local cloud and the handlers that live in the gateway. Out: `Routes.find_route(host)`, a
-`Route` with a gRPC address and a choice of REST target by path; None for every host that is no part of the local cloud.
+In: the services, the state directory of a local cloud, and the handlers that live in the gateway. Out:
+`Routes.find_route(host)`, a `Route` with a gRPC address and a choice of REST target by path; None for every host that
+is no part of the local cloud.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud.http.http1 import HEAD_LIMIT_BYTES, Head, Request, Response
+from localcloud.services import GATEWAY, Host, Service, services
 from localcloud.state import State
 
 Handler = Callable[[Request], Awaitable[Response]]
-_VERTEX = re.compile(r"([a-z0-9-]+-)?aiplatform\.googleapis\.com|[a-z0-9-]+\.[a-z0-9-]+\.prediction\.vertexai\.goog")
 
 
 @dataclass(frozen=True)
@@ -44,42 +44,45 @@ class Route:
 
 
 class Routes:
-    """The table of hosts."""
+    """The table of hosts.
 
-    def __init__(self, state: State, *, identity: Handler, logs: Handler, storage: Handler) -> None:
-        self._vertex_rest = Address("vertex", state.socket_path("vertex_rest"))
-        self._vertex_grpc = Address("vertex", state.socket_path("vertex_grpc"))
-        bigquery = Address("bigquery", state.socket_path("bigquery_rest"))
-        bigquery_grpc = Address("bigquery", state.socket_path("bigquery_grpc"))
-        logs_grpc = Address("logging", state.socket_path("logging_grpc"))
+    Args:
+        handlers: Service's name -> what answers its REST requests, for those that the gateway answers itself.
+    """
 
-        def by_path(head: Head) -> Target | None:
-            if re.match(r"/(upload/|resumable/upload/)?bigquery/", head.target):
-                return bigquery
-            return storage if re.match(r"/((resumable/)?upload/|download/|batch/)?storage/", head.target) else None
-
-        self._routes = {
-            route.host: route
-            for route in (
-                Route(host="bigquery.googleapis.com", rest=lambda _head: bigquery),
-                Route(host="bigquerystorage.googleapis.com", grpc=bigquery_grpc),
-                Route(host="storage.googleapis.com", rest=lambda _head: storage),
-                Route(host="www.googleapis.com", rest=by_path),
-                Route(host="logging.googleapis.com", grpc=logs_grpc, rest=lambda _head: logs),
-                Route(host="monitoring.googleapis.com", grpc=logs_grpc),
-                Route(host="oauth2.googleapis.com", rest=lambda _head: identity),
-                Route(host="iamcredentials.googleapis.com", rest=lambda _head: identity),
-                Route(host="cloudresourcemanager.googleapis.com", grpc=logs_grpc, rest=lambda _head: identity),
-            )
+    def __init__(self, state: State, handlers: Mapping[str, Handler]) -> None:
+        self._state = state
+        self._hosts = [(host, service) for service in services() for host in service.hosts]
+        self._targets = {
+            (host.name, service.name): self._target(host, service, handlers)
+            for host, service in self._hosts
+            if host.rest
         }
+
+    def _target(self, host: Host, service: Service, handlers: Mapping[str, Handler]) -> Target:
+        return handlers[service.name] if host.rest == GATEWAY else self._address(service, host.rest)
+
+    def _address(self, service: Service, socket: str) -> Address:
+        return Address(service.name, self._state.socket_path(socket))
 
     def hosts(self) -> list[str]:
         """List the host names, those of regions and endpoints as patterns."""
-        patterns = ("<region>-aiplatform.googleapis.com", "<endpoint>.<region>-<number>.prediction.vertexai.goog")
-        return [*patterns, *sorted(self._routes)]
+        patterns = [host.name for host, _ in self._hosts if host.pattern]
+        return [*patterns, *sorted({host.name for host, _ in self._hosts if not host.pattern})]
 
-    def find_route(self, host: str) -> Route | None:
+    def find_route(self, name: str) -> Route | None:
         """Give the route of a host, None for one that is not part of the local cloud."""
-        if _VERTEX.fullmatch(host):
-            return Route(host=host, grpc=self._vertex_grpc, rest=lambda _head: self._vertex_rest)
-        return self._routes.get(host)
+        found = [(host, service) for host, service in self._hosts if host.stands_for(name)]
+        if not found:
+            return None
+        grpc = [self._address(service, host.grpc_socket) for host, service in found if host.grpc]
+
+        def choose(head: Head) -> Target | None:
+            targets = (
+                self._targets[host.name, service.name]
+                for host, service in found
+                if host.rest and host.has_path(head.target)
+            )
+            return next(targets, None)
+
+        return Route(host=name, grpc=grpc[0] if grpc else None, rest=choose)

@@ -23,6 +23,7 @@ from localcloud.access.certificates import Authority
 from localcloud.environment.config import remember_config, remembered_config
 from localcloud.environment.variables import merged_environment
 from localcloud.errors import LocalCloudError
+from localcloud.services import servers
 from localcloud.state import Settings, State
 from localcloud.supervision import processes
 
@@ -93,15 +94,11 @@ def prepare(
 
 def plan_servers(state: State) -> list[Server]:
     """Say which servers make up the cloud."""
-
-    def server(name: str, module: str, *sockets: str) -> Server:
-        args = [sys.executable, "-m", f"localcloud.{module}", "--state", str(state.path)]
-        return Server(name=name, args=args, sockets=sockets)
-
     return [
-        server("bigquery", "bigquery.server", "bigquery_rest", "bigquery_grpc"),
-        server("gateway", "gateway.server", "logging_grpc"),
-        server("vertex", "vertex.server", "vertex_grpc", "vertex_rest"),
+        Server(
+            name=each.name, args=[sys.executable, "-m", each.module, "--state", str(state.path)], sockets=each.sockets
+        )
+        for each in servers()
     ]
 
 

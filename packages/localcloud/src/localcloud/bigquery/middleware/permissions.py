@@ -1,7 +1,7 @@
 """The IAM table before BigQuery's REST API: who may call what, and which tables a statement may read and write.
 
 In: requests with the tokens of their callers. Out: the same requests, or a 403 with reason `accessDenied`. A statement
-is read before it becomes a job: reading a table wants `bigquery.tables.getData` on it, and so on (`iam_methods.json`).
+is read before it becomes a job: reading a table wants `bigquery.tables.getData` on it, and so on (`service.json`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ANONYMOUS = "_"  # datasets of results begin so: they are their query's caller'
 
 @dataclass
 class Uses:
-    """What a statement does with tables, by the kinds of `iam_methods.json`."""
+    """What a statement does with tables, by the kinds of `service.json`."""
 
     read: set[str] = field(default_factory=set)
     created: set[str] = field(default_factory=set)
