@@ -221,7 +221,7 @@ def _separate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
 
 
 def _is_done(command: str, request: JobRequest, request_digest: str | None, storage: Storage) -> bool:
-    """Tell whether an earlier process came to the end; then the log says so.
+    """Return whether an earlier process came to the end; then the log says so.
 
     Raises:
         ContractError: What it left is not this request's.

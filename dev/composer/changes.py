@@ -60,7 +60,7 @@ def keep_both(bundle: Digests, left: Left, found: Digests) -> dict[str, frozense
 
 
 def differences(bundle: Digests, found: Digests, left: Left) -> Iterator[str]:
-    """Give the names of files of ours that are not as the bundle has them."""
+    """Yield the names of files of ours that are not as the bundle has them."""
     for name in sorted({*bundle, *left}):
         if bundle.get(name) != found.get(name):
             yield name

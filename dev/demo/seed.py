@@ -50,7 +50,7 @@ class Table:
     read: Callable[[], pa.Table]
 
     def full_name(self, project: str) -> str:
-        """Give `project.dataset.table`."""
+        """Return `project.dataset.table`."""
         return f"{project}.{self.dataset}.{self.name}"
 
 

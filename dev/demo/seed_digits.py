@@ -59,7 +59,7 @@ def read_images() -> pa.Table:
 
 
 def package_path() -> Path:
-    """Give the data folder of scikit-learn without importing it, which takes seconds.
+    """Return the data folder of scikit-learn without importing it, which takes seconds.
 
     Raises:
         LocalCloudError: It is not installed.
@@ -76,7 +76,7 @@ def package_path() -> Path:
 
 
 def _png(pixels: object) -> bytes:
-    """Give a grey image. uint8 [8, 8]."""
+    """Return a grey image. uint8 [8, 8]."""
     from PIL import Image
 
     buffer = io.BytesIO()

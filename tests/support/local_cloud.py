@@ -42,7 +42,7 @@ class LocalCloudCommands:
     python: Path = LOCALCLOUD_PYTHON
 
     def environ(self) -> dict[str, str]:
-        """Give the environment for `python -m localcloud` itself."""
+        """Return the environment for `python -m localcloud` itself."""
         return localcloud_environ()
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -96,7 +96,7 @@ class LocalCloud:
 
 
 def localcloud_environ() -> dict[str, str]:
-    """Give the environment for `python -m localcloud` itself."""
+    """Return the environment for `python -m localcloud` itself."""
     return {**os.environ, "PYTHONPATH": PACKAGES_PATH}
 
 

@@ -100,6 +100,6 @@ def storage_read(rows: pa.Table) -> Iterator[FakeStorageRead]:
 
 @contextmanager
 def client_of(server: FakeStorageRead) -> Iterator[BigQueryReadClient]:
-    """Give Google's client of a server."""
+    """Yield Google's client of a server."""
     with grpc.insecure_channel(server.address) as channel:
         yield BigQueryReadClient(transport=BigQueryReadGrpcTransport(channel=channel))

@@ -16,7 +16,7 @@ LEAST = 8
 
 
 def ways_out(*paths: str) -> Iterator[tuple[str, list[str]]]:
-    """Give each error's fourth part in some files: where it is made, and the texts that it is made of."""
+    """Yield each error's fourth part in some files: where it is made, and the texts that it is made of."""
     for path in sorted(found for pattern in paths for found in ROOT.glob(pattern)):
         names = path.relative_to(ROOT).with_suffix("").parts
         module = importlib.import_module(".".join(names[:-1] if path.stem == "__init__" else names))
@@ -31,7 +31,7 @@ def ways_out(*paths: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def texts_of(part: ast.expr, names: dict[str, object]) -> list[str]:
-    """Give the texts in an expression, and those that its names stand for in the module; else the expression."""
+    """Return the texts in an expression, and those that its names stand for in the module; else the expression."""
     values = [node.value for node in ast.walk(part) if isinstance(node, ast.Constant)]
     values += [names.get(node.id) for node in ast.walk(part) if isinstance(node, ast.Name)]
     texts = [text for text in values if isinstance(text, str) and len(text) >= LEAST] or [ast.unparse(part)]

@@ -90,7 +90,7 @@ class MemoryReader:
         self._batch_rows = batch_rows
 
     def open_streams(self, _table: str, units: Sequence[Unit], _streams: int) -> list[Iterator[pa.RecordBatch]]:
-        """Give the units' rows in another order each time."""
+        """Return the units' rows in another order each time."""
         self.calls += 1
         table = pa.concat_tables([rows_of(self.rows, unit) for unit in units])
         if units[0].span == "golden":
@@ -100,7 +100,7 @@ class MemoryReader:
 
 
 def rows_of(rows: pa.Table, unit: Unit) -> pa.Table:
-    """Give the rows of one unit."""
+    """Return the rows of one unit."""
     chosen = pc.equal(rows["shard"], pa.scalar(unit.shard))
     if unit.span != "golden":
         chosen = pc.and_(chosen, pc.equal(rows["part"], pa.scalar(unit.part)))
@@ -119,11 +119,11 @@ class Run:
     storage: Storage = field(default_factory=Storage)
 
     def uri(self, name: str) -> str:
-        """Give an address below the run's folder."""
+        """Return an address below the run's folder."""
         return str(self.path / name)
 
     def export_json(self, **changes: Any) -> dict[str, Any]:
-        """Give an export request of all spans."""
+        """Return an export request of all spans."""
         spans = [self._span(day) for day in sorted(set(self.rows["span"].to_pylist()))]
         return {
             "schema_version": 1,
@@ -148,7 +148,7 @@ class Run:
         }
 
     def export_request(self, **changes: Any) -> ExportRequest:
-        """Give it as a document."""
+        """Return it as a document."""
         return parse_document(ExportRequest, json.dumps(self.export_json(**changes)).encode(), "export_request")
 
     def export(
@@ -167,7 +167,7 @@ class Run:
         return said
 
     def golden(self, shards: int = 2, action: str = "export") -> dict[str, Any]:
-        """Give the work of a frozen set: the same rows, in a table that has neither span nor part."""
+        """Return the work of a frozen set: the same rows, in a table that has neither span nor part."""
         return {
             "table": "project.dataset.golden",
             "fingerprint": "f" * 32,
@@ -182,7 +182,7 @@ class Run:
         return parse_document(Manifest, (self.path / "manifest.json").read_bytes(), "manifest")
 
     def files(self) -> dict[str, bytes]:
-        """Give every file of the span store with its bytes."""
+        """Return every file of the span store with its bytes."""
         return {
             str(path.relative_to(self.path)): path.read_bytes()
             for path in sorted((self.path / "spans").rglob("*"))
@@ -213,7 +213,7 @@ class Run:
         (self.path / "statistics.json").write_text(json.dumps(document))
 
     def train_json(self, out: str = "training", **changes: Any) -> dict[str, Any]:
-        """Give a train request; `training` is laid over its defaults."""
+        """Return a train request; `training` is laid over its defaults."""
         training = {
             "model": "wide_deep",
             "epochs": 3,
@@ -244,11 +244,11 @@ class Run:
         }
 
     def train_request(self, out: str = "training", **changes: Any) -> TrainRequest:
-        """Give it as a document."""
+        """Return it as a document."""
         return parse_document(TrainRequest, json.dumps(self.train_json(out, **changes)).encode(), "train_request")
 
     def train_request_in(self, folder: Path, **changes: Any) -> TrainRequest:
-        """Give one whose outputs go into a folder of its own."""
+        """Return one whose outputs go into a folder of its own."""
         uris = {"model_uri": "model", "report_uri": "report.json"}
         uris |= {"checkpoint_uri": "checkpoints", "tensorboard_uri": "logs"}
         return self.train_request(**{field: str(folder / name) for field, name in uris.items()}, **changes)
@@ -272,12 +272,12 @@ class Run:
         return report
 
     def job(self, request: TrainRequest, storage: Storage | None = None, replica: Replica | None = None) -> TrainingJob:
-        """Give a training of this run."""
+        """Return a training of this run."""
         clock = Clock(time.monotonic())
         return TrainingJob.from_request(request, storage or self.storage, replica or Replica(), clock)
 
     def evaluate_json(self, challenger: str, champion: str | None, **changes: Any) -> dict[str, Any]:
-        """Give an evaluate request."""
+        """Return an evaluate request."""
         version = {"version_name": "m@1", "version_id": "1", "run_key": RUN_KEY, "as_of": "2024-01-09T03:00:00Z"}
         return {
             "schema_version": 1,
@@ -303,7 +303,7 @@ class Run:
         }
 
     def evaluate_request(self, challenger: str, champion: str | None, **changes: Any) -> EvaluateRequest:
-        """Give it as a document."""
+        """Return it as a document."""
         content = json.dumps(self.evaluate_json(challenger, champion, **changes)).encode()
         return parse_document(EvaluateRequest, content, "evaluate_request")
 

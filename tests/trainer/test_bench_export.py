@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def examples(path: Path, compression: str) -> list[bytes]:
-    """Give each Example in one serialisation, features without values left out."""
+    """Return each Example in one serialisation, features without values left out."""
     found = []
     for record in tf.data.TFRecordDataset(str(path), compression.replace("none", "")):
         example = tf.train.Example.FromString(record.numpy())

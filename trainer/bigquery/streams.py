@@ -160,7 +160,7 @@ class RowStream:
             self._messages.cancel()
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        """Give the batches; after an error go on at the first row that did not arrive."""
+        """Yield the batches; after an error go on at the first row that did not arrive."""
         offset, failures = 0, 0
         while not self._closed:
             try:

@@ -14,7 +14,7 @@ from trainer.errors import DataError
 
 
 def flatten(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the batch with every STRUCT column replaced, in its place, by its leaves (`outer.inner`).
+    """Return the batch with every STRUCT column replaced, in its place, by its leaves (`outer.inner`).
 
     Args:
         batch: Columns may be scalars, STRUCTs of any depth, and arrays of either.
@@ -47,7 +47,7 @@ def _leaves(name: str, column: pa.Array, *, repeated: bool) -> Iterator[tuple[st
 
 
 def _with_values(column: pa.Array, values: pa.Array) -> pa.Array:
-    """Give an array of the same shape over other elements."""
+    """Return an array of the same shape over other elements."""
     kind = pa.list_ if pa.types.is_list(column.type) else pa.large_list
     validity, offsets = column.buffers()[:2]
     return pa.Array.from_buffers(

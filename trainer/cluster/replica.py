@@ -83,7 +83,7 @@ def find_replica(environ: Mapping[str, str]) -> Replica:
 
 
 def uses_servers(replica: Replica, strategy: str) -> bool:
-    """Tell whether the training is one with parameter servers, by the strategy that the request names."""
+    """Return whether the training is one with parameter servers, by the strategy that the request names."""
     return strategy == "parameter_server" or (strategy == "auto" and replica.servers > 0)
 
 
@@ -108,14 +108,14 @@ _MOST_ROWS = 20_000_000  # above that, `auto` is by files
 
 
 def training_share(training: Training, rows: int, replica: Replica) -> Share:
-    """Give the part of each split that this process reads."""
+    """Return the part of each split that this process reads."""
     alone = replica.count == 1 or replica.is_evaluator or replica.servers or training.strategy == "parameter_server"
     by_files = training.sharding == "files" or (training.sharding == "auto" and rows > _MOST_ROWS)
     return Share(index=replica.index, count=replica.count) if by_files and not alone else Share()
 
 
 def most_rows(split: ManifestSplit, share: Share) -> int:
-    """Give the most examples that any of the processes reads, as `input.files` hands files out."""
+    """Return the most examples that any of the processes reads, as `input.files` hands files out."""
     rows = [file.rows for file in split.files if file.rows]
     if not rows or share.count == 1:
         return -(-split.rows // share.count)

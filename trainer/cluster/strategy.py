@@ -71,7 +71,7 @@ class Strategy:
         return self.share.count == 1 and not self.is_asynchronous
 
     def tables(self) -> AbstractContextManager[object]:
-        """Give the scope in which lookup tables must be made that input pipelines use."""
+        """Return the scope in which lookup tables must be made that input pipelines use."""
         return self.scope.scope() if self.is_asynchronous else contextlib.nullcontext()
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:

@@ -36,7 +36,7 @@ def result_uri(request: JobRequest) -> str:
 
 
 def is_done(request: JobRequest, storage: Storage) -> bool:
-    """Tell whether the result of this very request is there: a run has one, and a trial's may be of other values."""
+    """Return whether the result of this very request is there: a run has one, and a trial's may be of other values."""
     if isinstance(request, TrainRequest) and request.trial_metric is not None:
         return trial_result(request, storage) is not None
     return storage.exists(result_uri(request))

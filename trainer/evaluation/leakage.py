@@ -131,7 +131,7 @@ def _csv_keys(path: str, compression: str, key: str) -> Iterator[pa.Array]:
 
 
 def _as_bytes(values: np.ndarray[Any, Any]) -> pa.Array:
-    """Give keys as bytes. [n] → [n]."""
+    """Return keys as bytes. [n] → [n]."""
     if values.dtype == np.int64:
         return pa.array(values).cast(pa.string()).cast(pa.binary())
     return pa.array(values.tolist(), pa.binary())

@@ -164,14 +164,14 @@ class Columns:
                 raise RequestError(name, actual, f"a column of type {', '.join(ROLE_TYPES[role])}")
 
     def parse_spec(self, names: set[str]) -> dict[str, Any]:
-        """Give columns as a split takes them."""
+        """Return columns as a split takes them."""
         return {name: self._images.get(name) or self._column_spec(name) for name in sorted(names)}
 
     def _column_spec(self, name: str) -> ColumnSpec:
         return (parse_list_feature if name in self._lists else parse_feature)(self._types[name])
 
     def raw(self, name: str, values: tf.Tensor, dtype: str) -> tf.Tensor:
-        """Give a column as a request brings it. [B], lists or pixels → [B] or [B, longest]."""
+        """Return a column as a request brings it. [B], lists or pixels → [B] or [B, longest]."""
         if name in self._images:
             return as_files(values)
         if name in self._lists:
@@ -179,7 +179,7 @@ class Columns:
         return self.text(name, values) if dtype == "string" else as_number(values)
 
     def text(self, name: str, values: tf.Tensor) -> tf.Tensor:
-        """Give a column's values as text. [B] → [B]."""
+        """Return a column's values as text. [B] → [B]."""
         return as_text(values, self._types[name])
 
     def shown(self, name: str, values: tf.Tensor, row: int) -> str:
@@ -194,7 +194,7 @@ class Columns:
         return bytes(self.text(name, values[row : row + 1]).numpy()[0]).decode(errors="replace")
 
     def key_spec(self, key: str) -> tf.TensorSpec:
-        """Give the key as a model takes it."""
+        """Return the key as a model takes it."""
         return key_spec(key, self._types.get(key))
 
     def rows_at_once(self, names: set[str]) -> int | None:
@@ -209,7 +209,7 @@ class Columns:
 
 
 def parts(batches: tf.data.Dataset, rows: int | None) -> Iterator[Mapping[str, Any]]:
-    """Give batches of at most so many rows. `rebatch` would have to hold lists of different lengths."""
+    """Yield batches of at most so many rows. `rebatch` would have to hold lists of different lengths."""
     for batch in batches:
         there = next(iter(batch.values())).shape[0]
         for start in range(0, there, rows or there):

@@ -210,7 +210,7 @@ class _Asked:
 
 
 def _strange_rows(features: Sequence[Feature], row: RequestColumns) -> Iterator[tuple[str, RequestColumns]]:
-    """Give requests of one row in which all features, and then each by itself, have a value that no example has.
+    """Yield requests of one row in which all features, and then each by itself, have a value that no example has.
 
     JSON has no NaN: a missing number is a very small one there, which must be as good.
     """

@@ -30,7 +30,7 @@ def cut(
     least: int,
     weights: Floats | None = None,
 ) -> dict[str, list[Cut]]:
-    """Give the slices that are large enough, largest first, by column or columns.
+    """Return the slices that are large enough, largest first, by column or columns.
 
     Args:
         columns: Values as bytes, by name. [n] each
@@ -48,7 +48,7 @@ def cut(
 
 
 def number_groups(values: npt.NDArray[np.object_]) -> Rows:
-    """Give the number of each row's group; a row without a value is a group of its own. [n] → [n]."""
+    """Return the number of each row's group; a row without a value is a group of its own. [n] → [n]."""
     _, groups = np.unique(values, return_inverse=True)
     missing = np.flatnonzero(values == b"")
     groups[missing] = len(values) + np.arange(len(missing))
@@ -56,7 +56,7 @@ def number_groups(values: npt.NDArray[np.object_]) -> Rows:
 
 
 def cut_column(column: str, values: npt.NDArray[np.object_], least: int) -> list[Cut]:
-    """Give the slices of a column that are large enough, largest first.
+    """Return the slices of a column that are large enough, largest first.
 
     Args:
         column: Its name.

@@ -8,7 +8,7 @@ FROZEN, VALIDATION = "golden", "validation"
 
 
 def needs_validation(request: EvaluateRequest) -> bool:
-    """Tell whether a threshold is chosen on the validation split."""
+    """Return whether a threshold is chosen on the validation split."""
     return request.threshold is not None and request.threshold.rule != "number"
 
 

@@ -24,7 +24,7 @@ MOST_CHARACTERS = 100
 def worst_examples(
     request: EvaluateRequest, scored: Scored, model: str, other: str, split: Split, columns: Columns
 ) -> tuple[WorstExample, ...]:
-    """Give what `find_worst` finds; where the request asks for values, with those of the features."""
+    """Return what `find_worst` finds; where the request asks for values, with those of the features."""
     found = find_worst(request.label, scored, model, other)
     if not request.show_rows:
         return found
@@ -32,7 +32,7 @@ def worst_examples(
 
 
 def find_worst(label: Label, scored: Scored, model: str, other: str) -> tuple[WorstExample, ...]:
-    """Give the examples with the largest losses of a model, the worst first, with what another answers to them.
+    """Return the examples with the largest losses of a model, the worst first, with what another answers to them.
 
     Args:
         model: By its part in the comparison.
@@ -59,7 +59,7 @@ def find_worst(label: Label, scored: Scored, model: str, other: str) -> tuple[Wo
 def read_values(
     examples: Sequence[WorstExample], split: Split, columns: Columns, key: str, names: Sequence[str]
 ) -> tuple[WorstExample, ...]:
-    """Give the examples with the values of some columns; the split is read once more.
+    """Return the examples with the values of some columns; the split is read once more.
 
     Args:
         key: Column that names an example.

@@ -41,7 +41,7 @@ class PeakMemory:
         self._start = _status("VmRSS")
 
     def grown(self) -> int | None:
-        """Give how much larger the process was at its largest; None where that is unknown."""
+        """Return how much larger the process was at its largest; None where that is unknown."""
         peak = _status("VmHWM")
         return None if peak is None or self._start is None else max(peak - self._start, 0)
 

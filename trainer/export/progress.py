@@ -63,7 +63,7 @@ class Progress:
         self.log(f"wrote {self.rows} rows in {self.shards} shards, {self._pace()}, {self.seconds():.1f} s{memory}")
 
     def seconds(self) -> float:
-        """Give the wall time since the start."""
+        """Return the wall time since the start."""
         return self._clock() - self._start
 
     def _pace(self) -> str:

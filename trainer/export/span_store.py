@@ -40,11 +40,11 @@ class SpanStore:
         self._files: dict[str, SpanFile] = {}  # those that this process wrote or read already
 
     def shards(self) -> list[Shard]:
-        """Give all shards that the request wants written, span by span."""
+        """Return all shards that the request wants written, span by span."""
         return [shard for work in self.works if work.action == "export" for shard in self._shards[work.span]]
 
     def missing(self) -> list[Shard]:
-        """Give those of them that are not there yet, in the same order."""
+        """Return those of them that are not there yet, in the same order."""
         stored = self._list_objects("export")
         return [shard for shard in self.shards() if not {shard.uri, shard.sidecar_uri} <= stored.keys()]
 
@@ -112,7 +112,7 @@ class SpanStore:
         return span
 
     def _file(self, shard: Shard) -> SpanFile:
-        """Give what the sidecar says."""
+        """Return what the sidecar says."""
         if shard.uri not in self._files:
             content = self._storage.read_object(shard.sidecar_uri)
             try:
@@ -138,7 +138,7 @@ class SpanStore:
             )
 
     def _list_objects(self, action: str) -> dict[str, int]:
-        """Give the size of every object in the folders of the works with this action."""
+        """Return the size of every object in the folders of the works with this action."""
         folders = [work.folder_uri + "/" for work in self.works if work.action == action]
         return {
             item.uri: item.bytes for objects in in_parallel(self._storage.list_objects, folders) for item in objects

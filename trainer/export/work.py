@@ -86,7 +86,7 @@ class Shard:
 
 
 def works_of(request: ExportRequest) -> tuple[Work, ...]:
-    """Give the request's spans in its order, then the frozen set; without spans that are not exported at all."""
+    """Return the request's spans in its order, then the frozen set; without spans that are not exported at all."""
     spans = [
         _span_work(request, span)
         for span in request.spans
@@ -96,7 +96,7 @@ def works_of(request: ExportRequest) -> tuple[Work, ...]:
 
 
 def shards_of(work: Work, suffix: str) -> list[Shard]:
-    """Give a span's shards.
+    """Return a span's shards.
 
     Args:
         suffix: Of the file names, with its dots.
@@ -115,7 +115,7 @@ def shards_of(work: Work, suffix: str) -> list[Shard]:
 
 
 def share(shards: Sequence[Shard], index: int, count: int) -> list[Shard]:
-    """Give replica `index`'s share of all shards, in their order.
+    """Return replica `index`'s share of all shards, in their order.
 
     They are numbered from the largest to the smallest, and each `count`-th is the replica's: numbered span by span, a
     small part would follow each large one, and one of two replicas would get all that is large.

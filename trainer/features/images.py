@@ -38,7 +38,7 @@ class Image:
 
     @classmethod
     def of(cls, feature: ImageFeature) -> Image:
-        """Give a feature's image."""
+        """Return a feature's image."""
         return cls(name=feature.name, height=feature.height, width=feature.width, channels=feature.channels)
 
     @property
@@ -85,7 +85,7 @@ class Image:
 
 
 def as_files(pixels: tf.Tensor, *, small: bool = False) -> tf.Tensor:
-    """Give PNGs, as a prediction request would hold them; nothing is lost.
+    """Return PNGs, as a prediction request would hold them; nothing is lost.
 
     Args:
         pixels: uint8 [B, height, width, channels].

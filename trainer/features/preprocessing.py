@@ -111,7 +111,7 @@ class FeatureColumns:
             self._require(feature)
 
     def parse_spec(self) -> dict[str, Any]:
-        """Give the features as a split takes them."""
+        """Return the features as a split takes them."""
         return {feature.name: self._column_spec(feature) for feature in self._features}
 
     def raw(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def _category(feature: CategoricalFeature | SequenceFeature, statistics: Statist
 
 
 def _sequence(feature: SequenceFeature, statistics: Statistics) -> tuple[Steps, Any]:
-    """Give a sequence with what encodes its values: a table, or constants."""
+    """Return a sequence with what encodes its values: a table, or constants."""
     if feature.of == "numeric":
         return Steps(name=feature.name, length=feature.length, keep=feature.keep), _Number.of(feature, statistics)
     category, table = _category(feature, statistics)

@@ -50,7 +50,7 @@ class Sequence:
         return tf.float32 if self.ids is None else tf.int32
 
     def steps(self, raw: tf.Tensor, encode: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-        """Give the steps.
+        """Return the steps.
 
         Args:
             raw: As a request has it. [B, T]

@@ -19,7 +19,7 @@ _INTEGERS = tuple(name for name in NUMBERS if COLUMN_TYPES[name].feature == "int
 
 
 def parse_feature(type_: str) -> tf.io.FixedLenFeature:
-    """Give how to parse a scalar column; what is missing becomes NaN, the least int64, or an empty string."""
+    """Return how to parse a scalar column; what is missing becomes NaN, the least int64, or an empty string."""
     if type_ in _INTEGERS:
         return tf.io.FixedLenFeature([], tf.int64, default_value=_INT64_MISSING)
     if type_ in NUMBERS:
@@ -28,12 +28,12 @@ def parse_feature(type_: str) -> tf.io.FixedLenFeature:
 
 
 def parse_list_feature(type_: str) -> tf.io.RaggedFeature:
-    """Give how to parse a REPEATED column; one that is missing has no values."""
+    """Return how to parse a REPEATED column; one that is missing has no values."""
     return tf.io.RaggedFeature(parse_feature(type_).dtype)
 
 
 def as_number(values: tf.Tensor) -> tf.Tensor:
-    """Give float32 with NaN for missing. [B] → [B]."""
+    """Return float32 with NaN for missing. [B] → [B]."""
     if values.dtype != tf.int64:
         return values
     missing = tf.equal(values, _INT64_MISSING)
@@ -41,7 +41,7 @@ def as_number(values: tf.Tensor) -> tf.Tensor:
 
 
 def as_text(values: tf.Tensor, type_: str) -> tf.Tensor:
-    """Give the text that BigQuery's CAST(x AS STRING) gives, "" for missing. [B] → [B]."""
+    """Return the text that BigQuery's CAST(x AS STRING) gives, "" for missing. [B] → [B]."""
     if values.dtype == tf.string:
         return values
     text = tf.strings.as_string(values)
@@ -51,13 +51,13 @@ def as_text(values: tf.Tensor, type_: str) -> tf.Tensor:
 
 
 def as_list(values: tf.RaggedTensor, type_: str, *, numeric: bool) -> tf.Tensor:
-    """Give lists of numbers or of text, NaN or "" after their ends. [B, (T)] → [B, longest]."""
+    """Return lists of numbers or of text, NaN or "" after their ends. [B, (T)] → [B, longest]."""
     flat = as_number(values.flat_values) if numeric else as_text(values.flat_values, type_)
     return values.with_flat_values(flat).to_tensor(default_value=missing_of(flat.dtype))
 
 
 def missing_of(dtype: tf.DType) -> tf.Tensor:
-    """Give what a request holds for a missing value."""
+    """Return what a request holds for a missing value."""
     return tf.constant("") if dtype == tf.string else tf.constant(float("nan"), dtype)
 
 

@@ -71,7 +71,7 @@ class ArrowColumns:
             )
 
     def joined(self, *arrays: Tensor) -> Tensors:
-        """Give the columns. [B] each."""
+        """Return the columns. [B] each."""
         found, columns = iter(arrays), {}
         for name, feature in self._spec.items():
             values = next(found)
@@ -80,7 +80,7 @@ class ArrowColumns:
 
 
 def _arrays(values: pa.Array, feature: ColumnSpec) -> Iterator[npt.NDArray[Any]]:
-    """Give a column's arrays. Arrow's kernels and NumPy's casts leave the other threads Python's lock."""
+    """Yield a column's arrays. Arrow's kernels and NumPy's casts leave the other threads Python's lock."""
     default = default_of(feature)
     if feature.dtype == tf.string:
         text = (

@@ -20,7 +20,7 @@ class Content(Protocol):
     """Bytes to read."""
 
     def read(self, size: int) -> bytes:
-        """Give so many bytes, less only at the end."""
+        """Return so many bytes, less only at the end."""
 
 
 class CutOffError(Exception):
@@ -50,7 +50,7 @@ class _Inflated:
         self._begun = self._ended = False
 
     def read(self, size: int) -> bytes:
-        """Give so many bytes, less at the end.
+        """Return so many bytes, less at the end.
 
         Raises:
             CutOffError: Nothing is left, and the stream is not whole.

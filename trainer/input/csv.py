@@ -36,7 +36,7 @@ class CsvLines:
         self._schema = tuple(schema)
 
     def batches_of(self, path: Tensor, compression: str, within: Share | None) -> Dataset:
-        """Give a file's lines after the header, which must be the right one."""
+        """Return a file's lines after the header, which must be the right one."""
         header = tf.data.TextLineDataset(path, compression).take(1).filter(self._other_header)
         lines = tf.data.TextLineDataset(path, compression, READ_BUFFER_BYTES).skip(1)
         if within is not None:
@@ -44,7 +44,7 @@ class CsvLines:
         return header.concatenate(lines).batch(READ_ROWS)
 
     def parser(self, spec: ParseSpec) -> Callable[[Tensor], Tensors]:
-        """Give what decodes a batch of lines.
+        """Return what decodes a batch of lines.
 
         Raises:
             RequestError: A column that a line cannot hold, or that the files do not have.
@@ -141,7 +141,7 @@ def _require_form(name: str, feature: ColumnSpec, column: Column | None, names: 
 
 
 def _default(feature: tf.io.FixedLenFeature) -> Tensor:
-    """Give what an empty field becomes; no value where it is an error."""
+    """Return what an empty field becomes; no value where it is an error."""
     dtype = _STORED.get(feature.dtype, feature.dtype)
     return tf.constant([] if feature.default_value is None else [feature.default_value], dtype)
 
@@ -171,7 +171,7 @@ _NUMBERS: Mapping[tf.DType, Callable[[str], object]] = {tf.int64: int, tf.float3
 
 
 def _lines(shard: Shard, compression: str) -> Iterator[str]:
-    """Give a file's lines without their ends.
+    """Yield a file's lines without their ends.
 
     Raises:
         DataError: The file is missing or cut off; names the line.

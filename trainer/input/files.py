@@ -93,7 +93,7 @@ def fetch(
 
 
 def _readable(file: ManifestFile, storage: Storage, copy_path: Path | None) -> str:
-    """Give the path or the address under which a proven file can be read; None as a copy's path: it is not copied."""
+    """Return the path or the address under which a proven file can be read; None as a copy's path: it is not copied."""
     if file.uri.startswith("/"):
         return _proven(file, Path(file.uri))
     if copy_path is None:

@@ -43,7 +43,7 @@ class ImageFeature(NamedTuple):
         return self.height, self.width, self.channels
 
     def decode(self, stored: Tensor) -> Tensor:
-        """Give the pixels. [B] → [B, height, width, channels]."""
+        """Return the pixels. [B] → [B, height, width, channels]."""
         pixels = self._raw(stored) if self.encoding == "raw" else self._compressed(stored)
         return pixels if self.dtype == tf.uint8 else tf.cast(pixels, self.dtype) / 255.0
 

@@ -47,15 +47,15 @@ class IoColumns:
         return list(self._spec)
 
     def booleans(self) -> list[str]:
-        """Give the columns in which a default cannot stand for NULL."""
+        """Return the columns in which a default cannot stand for NULL."""
         return [name for name, column in self._columns.items() if column.type == "BOOLEAN"]
 
     def complete(self) -> str:
-        """Give the condition on a row that no wanted column is NULL."""
+        """Return the condition on a row that no wanted column is NULL."""
         return " AND ".join(f"`{name}` IS NOT NULL" for name in self._spec)
 
     def fields(self, without: frozenset[str] = frozenset()) -> dict[str, Field]:
-        """Give what to ask the client for."""
+        """Return what to ask the client for."""
         return {
             name: Field(dtype=tf.as_dtype(COLUMN_TYPES[column.type].tensorflow), default=default_of(self._spec[name]))
             for name, column in self._columns.items()
@@ -63,7 +63,7 @@ class IoColumns:
         }
 
     def typed(self, batch: Mapping[str, Tensor], missing: frozenset[str]) -> Tensors:
-        """Give the columns as files would have given them. [B] each."""
+        """Return the columns as files would have given them. [B] each."""
         rows = tf.shape(next(iter(batch.values())), tf.int64)[0]
         columns = {}
         for name, feature in self._spec.items():

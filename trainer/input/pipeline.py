@@ -70,7 +70,7 @@ class Reading:
         return int(tf.data.AUTOTUNE) if self.autotune else min(self.threads, _MAX_PARALLEL)
 
     def options(self) -> tf.data.Options:
-        """Give the options of a pipeline: always deterministic."""
+        """Return the options of a pipeline: always deterministic."""
         chosen = tf.data.Options()
         chosen.deterministic = True
         chosen.autotune.enabled = self.autotune
@@ -93,7 +93,7 @@ class Blocks:
 
 
 def shuffled_paths(paths: Sequence[str], shuffle_seed: ShuffleSeed) -> Dataset:
-    """Give the paths, one at a time, in an order that a number (or a scalar tensor) decides; None: as they stand."""
+    """Return the paths, one at a time, in an order that a number (or a scalar tensor) decides; None: as they stand."""
     names = tf.constant(list(paths), tf.string)
     if shuffle_seed is not None:
         seed = tf.stack([tf.cast(shuffle_seed, tf.int64), tf.constant(len(paths), tf.int64)])
@@ -144,7 +144,7 @@ def epochs(
     reading: Reading | None = None,
     draw: Draw | None = None,
 ) -> Dataset:
-    """Give shuffled batches of several epochs, one after the other; an epoch's last batch may be smaller.
+    """Return shuffled batches of several epochs, one after the other; an epoch's last batch may be smaller.
 
     Blocks are shuffled a few at a time, and the rows inside each; where blocks are not in memory, so is the order of
     the files before that.
@@ -196,7 +196,7 @@ def _row_count(tensors: Tensors) -> Tensor:
 
 
 def _sorted(split: Split, spec: ParseSpec, transform: Callable[[Tensors], Tensors], chosen: Reading) -> Dataset:
-    """Give a split as one batch in the order of `row_hash`, as files have it, however its rows arrive."""
+    """Return a split as one batch in the order of `row_hash`, as files have it, however its rows arrive."""
     hashed_spec = {**spec, ROW_HASH: tf.io.FixedLenFeature([], tf.int64)}
 
     def keyed(columns: Tensors) -> tuple[Tensor, Tensors]:

@@ -50,7 +50,7 @@ class RecordParser:
         return self._columns(parsed)
 
     def _stored(self) -> dict[str, Any]:
-        """Give the features as they stand in a record."""
+        """Return the features as they stand in a record."""
         rows = [] if self._per_record == 1 else [self._per_record]
         stored: dict[str, Any] = {}
         for name, feature in self._spec.items():
@@ -66,7 +66,7 @@ class RecordParser:
         return stored
 
     def _unrolled(self, parsed: Tensors) -> Tensors:
-        """Give a row per row. [K, n · width] → [rows, width]."""
+        """Return a row per row. [K, n · width] → [rows, width]."""
         counts = parsed.pop(ROWS)
         whole = tf.debugging.Assert(
             tf.reduce_all(counts[:-1] == self._per_record) & tf.reduce_all(counts <= self._per_record),
@@ -79,7 +79,7 @@ class RecordParser:
         return {name: tf.reshape(values, [-1, *width.get(name, [])])[:rows] for name, values in parsed.items()}
 
     def _columns(self, parsed: Tensors) -> Tensors:
-        """Give what was asked for. Numbers that were packed get back their own dtype."""
+        """Return what was asked for. Numbers that were packed get back their own dtype."""
         apart: list[Tensor] = []
         if any(name in self._packed for name in self._spec):
             apart = tf.unstack(parsed[NUMERIC], num=len(self._packed), axis=1)
@@ -110,7 +110,7 @@ def _scalar_dtype(name: str, feature: ColumnSpec) -> tf.DType:
 
 
 def _typed(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
-    """Give a packed column as it would be alone. Whole numbers above 2^24 were rounded when they were packed."""
+    """Return a packed column as it would be alone. Whole numbers above 2^24 were rounded when they were packed."""
     if feature.dtype == tf.float32:
         return _with_default(values, feature)
     missing = tf.math.is_nan(values)
@@ -119,7 +119,7 @@ def _typed(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
 
 
 def _with_default(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
-    """Give the feature's own default for what is missing."""
+    """Return the feature's own default for what is missing."""
     default, stored = _default(feature), MISSING[feature.dtype]
     if default == stored or (feature.dtype == tf.float32 and np.isnan(default)):
         return values

@@ -52,7 +52,7 @@ class Slices(Generic[Slice]):
             thread.join()
 
     def __iter__(self) -> Iterator[Slice]:
-        """Give each slice once.
+        """Yield each slice once.
 
         Raises:
             Exception: What a stream raised, or the cutting.

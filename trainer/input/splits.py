@@ -23,10 +23,10 @@ class Format(Protocol):
     """How examples lie in a file."""
 
     def batches_of(self, path: Tensor, compression: str, within: Share | None) -> Dataset:
-        """Give a file's records, some thousand rows at a time."""
+        """Return a file's records, some thousand rows at a time."""
 
     def parser(self, spec: ParseSpec) -> Callable[[Tensor], Tensors]:
-        """Give what turns such a batch into columns."""
+        """Return what turns such a batch into columns."""
 
     def rows_within(self, rows: int, within: Share | None) -> int:
         """Tell how many of a file's rows are in a share of its records."""

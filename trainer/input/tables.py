@@ -64,7 +64,7 @@ def scalar_columns(spec: ParseSpec, manifest: Manifest, types: Collection[str] =
 
 
 def span_restriction(manifest: Manifest, split: str, share: Share) -> str:
-    """Give the condition on a row of the run table to be in a split.
+    """Return the condition on a row of the run table to be in a split.
 
     Raises:
         DataError: The manifest's spans are not days.

@@ -181,7 +181,7 @@ class _Client:
 
     @traced_plainly
     def rows(self, restriction: str, fields: Mapping[str, Field], format_: str) -> Dataset:
-        """Give rows in batches; each pass opens a session of its own, since sessions expire."""
+        """Return rows in batches; each pass opens a session of its own, since sessions expire."""
 
         def one_pass(_: Tensor) -> Dataset:
             session = self._session(restriction, fields, format_)
@@ -213,7 +213,7 @@ class _Client:
         return rows
 
     def schema(self, fields: Mapping[str, Field]) -> bytes:
-        """Give the Arrow schema of some columns, without reading a row."""
+        """Return the Arrow schema of some columns, without reading a row."""
         session = self._session("part = ''", fields, "ARROW")
         return bytes(session._schema.numpy())
 

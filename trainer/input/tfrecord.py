@@ -41,7 +41,7 @@ class Records:
         self._layout = layout or ShardLayout()
 
     def batches_of(self, path: Tensor, compression: str, within: Share | None) -> Dataset:
-        """Give a file's records."""
+        """Return a file's records."""
         records = tf.data.TFRecordDataset(path, compression, READ_BUFFER_BYTES)
         if within is not None:
             records = records.shard(within.count, within.index)
@@ -49,7 +49,7 @@ class Records:
         return records.batch(READ_ROWS if per_record == 1 else max(1, _UNROLLED_ROWS // per_record))
 
     def parser(self, spec: ParseSpec) -> RecordParser:
-        """Give what parses a batch."""
+        """Return what parses a batch."""
         return RecordParser(spec, self._layout)
 
     def rows_within(self, rows: int, within: Share | None) -> int:
@@ -97,7 +97,7 @@ class Record:
 
 
 def read_records(shard: Shard, compression: str) -> Iterator[Record]:
-    """Give a file's records.
+    """Yield a file's records.
 
     Raises:
         DataError: The file is missing or cut off, or a CRC32C does not fit; names file, record and byte.
@@ -116,7 +116,7 @@ def read_records(shard: Shard, compression: str) -> Iterator[Record]:
 
 
 def compression_of(path: str) -> str:
-    """Give how a file is compressed, GZIP or not at all, by its first record: a length may begin as gzip does."""
+    """Return how a file is compressed, GZIP or not at all, by its first record: a length may begin as gzip does."""
     with tf.io.gfile.GFile(path, "rb") as raw:
         head = raw.read(_HEAD_BYTES)
     framed = len(head) == _HEAD_BYTES and _masked_crc(head[:8]) == struct.unpack("<I", head[8:])[0]

@@ -37,7 +37,7 @@ class Backbone:
         return build(include_top=False, weights=None, input_shape=(None, None, 3), pooling="avg")
 
     def prepare(self, colors: tf.Tensor) -> tf.Tensor:
-        """Give colours as it was trained on. [B, h, w, 3] in [0, 255] → [B, h, w, 3]."""
+        """Return colours as it was trained on. [B, h, w, 3] in [0, 255] → [B, h, w, 3]."""
         return getattr(tf_keras.applications, self.module).preprocess_input(colors, data_format="channels_last")
 
 

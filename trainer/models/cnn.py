@@ -63,7 +63,7 @@ def _convolutions(image: Image, hyperparameters: CnnHyperparameters) -> tf_keras
 
 
 def default_filters(image: Image) -> tuple[int, ...]:
-    """Give the filters of each block for an image of this size; at least one block."""
+    """Return the filters of each block for an image of this size; at least one block."""
     side, filters = min(image.height, image.width), [_FIRST_FILTERS]
     while (side := -(-side // 2)) > _LAST_SIDE:
         filters.append(min(2 * filters[-1], _MOST_FILTERS))

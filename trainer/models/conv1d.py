@@ -81,6 +81,6 @@ def _layers_over(series: Series, hyperparameters: Conv1dHyperparameters) -> tf.T
 
 
 def _distance(index: int, length: int) -> int:
-    """Give how far apart the steps are that a layer looks at: twice as far as before, but inside the sequence."""
+    """Return how far apart the steps are that a layer looks at: twice as far as before, but inside the sequence."""
     farthest = max(length - 1, 1).bit_length() - 1
     return 1 << min(index, farthest)

@@ -73,7 +73,7 @@ class DeepCross(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
         self._logit = layers.Dense(outputs, name="logit")
 
     def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
-        """Give logits. → [B, outputs]."""
+        """Return logits. → [B, outputs]."""
         columns = [embed(inputs["categorical"][:, index]) for index, embed in enumerate(self._embeddings)]
         if self._numbers:
             columns.append(tf.cast(inputs["numeric"], self.compute_dtype))

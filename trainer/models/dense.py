@@ -42,7 +42,7 @@ def build(shape: InputShape, outputs: int, hyperparameters: DenseHyperparameters
 
 
 def model_inputs(shape: InputShape) -> dict[str, Any]:
-    """Give the inputs that every architecture has."""
+    """Return the inputs that every architecture has."""
     return {
         "numeric": tf_keras.Input([shape.numbers], dtype=tf.float32, name="numeric"),
         "categorical": tf_keras.Input([len(shape.categories)], dtype=tf.int32, name="categorical"),

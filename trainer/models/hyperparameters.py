@@ -54,7 +54,7 @@ class Limits(FieldLimits):
     may_be_empty: bool = False
 
     def allow(self, value: HyperparameterValue) -> bool:
-        """Tell whether a value of the right type will do; infinity and NaN never do."""
+        """Return whether a value of the right type will do; infinity and NaN never do."""
         values = value if isinstance(value, tuple) else (value,)
         return (bool(values) or self.may_be_empty) and all(map(self._allow_one, values))
 
@@ -77,7 +77,7 @@ def limited(default: Default, expected: str, **limits: Any) -> Default:  # noqa:
 
 
 def limits_of(field: dataclasses.Field[Any]) -> Limits | None:
-    """Give the limits of a hyperparameter; None: its type says it all."""
+    """Return the limits of a hyperparameter; None: its type says it all."""
     limits: Limits | None = field.metadata.get(_LIMITS)
     return limits
 

@@ -50,19 +50,19 @@ class Pretrained(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no t
 
 
 def pretrained_variables(model: tf_keras.Model) -> list[tf.Variable]:
-    """Give the trainable variables of such layers."""
+    """Return the trainable variables of such layers."""
     layers = [layer for layer in model.submodules if isinstance(layer, Pretrained)]
     return [variable for layer in layers for variable in layer.trainable_variables]
 
 
 def colors(pixels: tf.Tensor, image: Image, most: float = 1) -> tf.Tensor:
-    """Give three channels from 0 to `most`. uint8 [B, h, w, channels] → float32 [B, h, w, 3]."""
+    """Return three channels from 0 to `most`. uint8 [B, h, w, channels] → float32 [B, h, w, 3]."""
     scaled = tf_keras.layers.Rescaling(most / 255, name=f"scale_{image.name}", dtype="float32")(pixels)
     return tf.repeat(scaled, 3, axis=3) if image.channels == 1 else scaled
 
 
 def fetch_file(uri: str) -> Path:
-    """Give a local copy of a file, or the file itself where it is local.
+    """Return a local copy of a file, or the file itself where it is local.
 
     Raises:
         DataError: There is none.
@@ -80,7 +80,7 @@ def fetch_file(uri: str) -> Path:
 
 
 def fetch_folder(uri: str) -> Path:
-    """Give a local copy of a folder, or the folder itself where it is local.
+    """Return a local copy of a folder, or the folder itself where it is local.
 
     Raises:
         DataError: There is none.
@@ -105,7 +105,7 @@ def _place(uri: str) -> Path:
 
 @functools.cache
 def _copies() -> Path:
-    """Give a folder that lasts as long as the process: models are built more than once."""
+    """Return a folder that lasts as long as the process: models are built more than once."""
     path = Path(tempfile.mkdtemp(prefix="trainer-pretrained-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path

@@ -85,7 +85,7 @@ class Architecture:
                 )
 
     def can_read(self, kinds: Sequence[Kind]) -> bool:
-        """Tell whether it reads features of these kinds, and needs no other."""
+        """Return whether it reads features of these kinds, and needs no other."""
         return set(kinds) <= set(self.reads) and bool(kinds) == bool(self.reads)
 
 
@@ -120,7 +120,7 @@ ARCHITECTURES = {
 
 
 def find_architecture(name: str) -> Architecture:
-    """Give the architecture of that name: ours, or a package's entry point in the group `trainer.architectures`.
+    """Return the architecture of that name: ours, or a package's entry point in the group `trainer.architectures`.
 
     Raises:
         RequestError: There is none.

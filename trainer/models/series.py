@@ -43,7 +43,7 @@ class MaskedMean(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no t
 
 
 def sequence_inputs(shape: InputShape) -> dict[str, Any]:
-    """Give the inputs that hold sequences."""
+    """Return the inputs that hold sequences."""
     return {steps.key: tf_keras.Input(steps.shape, dtype=steps.dtype, name=steps.key) for steps in shape.sequences}
 
 

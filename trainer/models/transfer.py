@@ -92,7 +92,7 @@ def _load_weights(network: tf_keras.Model, backbone: Backbone, uri: str) -> None
 
 
 def _enlarged(pixels: tf.Tensor, image: Image) -> tf.Tensor:
-    """Give colours of the least size that backbones take. uint8 [B, h, w, channels] → [B, ≥ 32, ≥ 32, 3] up to 255."""
+    """Return colors of the least size backbones take. uint8 [B, h, w, channels] → [B, ≥ 32, ≥ 32, 3] up to 255."""
     x = colors(pixels, image, most=255)
     height, width = max(image.height, LEAST_SIDE), max(image.width, LEAST_SIDE)
     if (height, width) == (image.height, image.width):

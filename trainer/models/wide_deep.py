@@ -39,7 +39,7 @@ def build(shape: InputShape, outputs: int, hyperparameters: WideDeepHyperparamet
 def _wide(
     inputs: dict[str, Any], shape: InputShape, outputs: int, hyperparameters: WideDeepHyperparameters
 ) -> list[Any]:
-    """Give the wide half's terms: a weight per output and number, category and cross. [B, outputs] each."""
+    """Return the wide half's terms: a weight per output and number, category and cross. [B, outputs] each."""
     terms = []
     if shape.numbers:
         terms.append(tf_keras.layers.Dense(outputs, use_bias=False, name="wide_numeric")(inputs["numeric"]))

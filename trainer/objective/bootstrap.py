@@ -40,12 +40,12 @@ class Pair:
     quantiles: Sequence[float] = ()
 
     def part(self, rows: Rows) -> Pair:
-        """Give some of the examples."""
+        """Return some of the examples."""
         scores = {"challenger": self.challenger[rows], "champion": self.champion[rows]}
         return Pair(labels=self.labels[rows], quantiles=self.quantiles, **scores)
 
     def weigh(self, metric: Metric) -> Weighing:
-        """Give the function from weights to challenger minus champion; what does not depend on weights is done once."""
+        """Return the function from weights to challenger minus champion; what no weight changes is done once."""
         ours, theirs = (self._weigh(metric, scores) for scores in (self.challenger, self.champion))
 
         def compare(weights: Floats) -> float | None:
@@ -81,7 +81,7 @@ class Resampling:
     weights: Floats | None = None
 
     def whole(self, n: int) -> Floats:
-        """Give the weights of the examples themselves. [n]."""
+        """Return the weights of the examples themselves. [n]."""
         return np.ones(n) if self.weights is None else self.weights
 
     def draws(self, n: int) -> Iterator[Floats]:
@@ -100,14 +100,14 @@ class Resampling:
 
 
 def bootstrap_metrics(pair: Pair, metrics: Sequence[Metric], resampling: Resampling) -> dict[Metric, Difference]:
-    """Give each metric's difference over all examples; those that are not defined on them are left out."""
+    """Return each metric's difference over all examples; those that are not defined on them are left out."""
     compared = _compare(len(pair.labels), [(pair.weigh(metric), None) for metric in metrics], resampling)
     found = [_difference(metric, *values, resampling) for metric, values in zip(metrics, compared, strict=True)]
     return {difference.metric: difference for difference in found if difference is not None}
 
 
 def bootstrap_estimates(n: int, weighings: Sequence[Weighing], resampling: Resampling) -> list[Estimate | None]:
-    """Give shares of n examples with their intervals; None where one is not defined."""
+    """Return shares of n examples with their intervals; None where one is not defined."""
     found = _compare(n, [(weigh, None) for weigh in weighings], resampling)
     return [_estimate(mean, drawn, resampling) for mean, drawn in found]
 
@@ -115,7 +115,7 @@ def bootstrap_estimates(n: int, weighings: Sequence[Weighing], resampling: Resam
 def bootstrap_slices(
     pair: Pair, metric: Metric, slices: Sequence[Rows], resampling: Resampling
 ) -> list[Difference | None]:
-    """Give the difference in each slice; None where the metric is not defined."""
+    """Return the difference in each slice; None where the metric is not defined."""
     every = [(pair.part(rows).weigh(metric), rows) for rows in slices]
     return [_difference(metric, *values, resampling) for values in _compare(len(pair.labels), every, resampling)]
 
@@ -137,7 +137,7 @@ def _compare(
 
 
 def _difference(metric: Metric, mean: float | None, drawn: Floats, resampling: Resampling) -> Difference | None:
-    """Give the paired percentile interval and the standard error (Efron, Tibshirani 1993, chapter 6)."""
+    """Return the paired percentile interval and the standard error (Efron, Tibshirani 1993, chapter 6)."""
     if mean is None:
         return None
     low, high, deviation = _spread(mean, drawn, resampling)
@@ -160,7 +160,7 @@ def _estimate(value: float | None, drawn: Floats, resampling: Resampling) -> Est
 
 
 def _spread(value: float, drawn: Floats, resampling: Resampling) -> tuple[float, float, float]:
-    """Give the ends of the percentile interval (Efron, Tibshirani 1993, chapter 13), and the deviation."""
+    """Return the ends of the percentile interval (Efron, Tibshirani 1993, chapter 13), and the deviation."""
     known = drawn[~np.isnan(drawn)]
     known = known if known.size else np.array([value])
     tail = (1 - resampling.confidence) / 2

@@ -46,7 +46,7 @@ def defined(names: Sequence[Metric], classes: int) -> tuple[Metric, ...]:
 
 
 def measure_scores(labels: Floats, scores: Floats, weights: Floats | None = None) -> Metrics:
-    """Give all metrics of one model.
+    """Return all metrics of one model.
 
     Args:
         labels: At least one. [n]
@@ -60,12 +60,12 @@ def measure_scores(labels: Floats, scores: Floats, weights: Floats | None = None
 
 
 def weigh_scores(metric: Metric, labels: Floats, scores: Floats) -> Weighing:
-    """Give the function from weights to a metric; what does not depend on weights is done once."""
+    """Return the function from weights to a metric; what does not depend on weights is done once."""
     return FUNCTIONS[metric](labels, scores)
 
 
 def weigh_precision(labels: Floats, scores: Floats) -> Weighing:
-    """Give the function from weights to the area under the precision-recall curve. [n], [n]."""
+    """Return the function from weights to the area under the precision-recall curve. [n], [n]."""
     ranking = Ranking.of(scores)
 
     def area(weights: Floats) -> float | None:
@@ -81,19 +81,19 @@ def weigh_precision(labels: Floats, scores: Floats) -> Weighing:
 
 
 def weigh_calibration(labels: Floats, scores: Floats) -> Weighing:
-    """Give the function from weights to the expected calibration error. [n], [n]."""
+    """Return the function from weights to the expected calibration error. [n], [n]."""
     bins = bin_scores(scores)
     errors = scores - labels
     return lambda weights: float(np.abs(np.bincount(bins, weights * errors)).sum() / weights.sum())
 
 
 def bin_scores(scores: Floats) -> npt.NDArray[np.intp]:
-    """Give the bin of each score, of 15 equal ones. [n] → [n]."""
+    """Return the bin of each score, of 15 equal ones. [n] → [n]."""
     return np.searchsorted(np.linspace(0, 1, _BINS + 1)[1:-1], scores)
 
 
 def weigh_balanced_accuracy(labels: Floats, scores: Floats) -> Weighing:
-    """Give the function from weights to the mean recall. [n], [n, K]."""
+    """Return the function from weights to the mean recall. [n], [n, K]."""
     confuse = _weigh_confusion(labels, scores)
 
     def mean_recall(weights: Floats) -> float:
@@ -104,7 +104,7 @@ def weigh_balanced_accuracy(labels: Floats, scores: Floats) -> Weighing:
 
 
 def weigh_macro_f1(labels: Floats, scores: Floats) -> Weighing:
-    """Give the function from weights to the mean F1. [n], [n, K]."""
+    """Return the function from weights to the mean F1. [n], [n, K]."""
     confuse = _weigh_confusion(labels, scores)
 
     def mean_f1(weights: Floats) -> float:
@@ -116,7 +116,7 @@ def weigh_macro_f1(labels: Floats, scores: Floats) -> Weighing:
 
 
 def among_top(labels: Floats, scores: Floats, most: int) -> Floats:
-    """Give 1 where the right class is among the likeliest; of equal scores the first counts. [n], [n, K] → [n]."""
+    """Return 1 where the right class is among the likeliest; of equal scores the first counts. [n], [n, K] → [n]."""
     place = labels.astype(np.intp)[:, np.newaxis]
     own = np.take_along_axis(scores, place, axis=1)
     before = (scores > own) | ((scores == own) & (np.arange(scores.shape[1]) < place))
@@ -124,7 +124,7 @@ def among_top(labels: Floats, scores: Floats, most: int) -> Floats:
 
 
 def _weigh_confusion(labels: Floats, scores: Floats) -> Callable[[Floats], tuple[Floats, Floats, Floats]]:
-    """Give the function from weights to what is right, there and answered of each class. → [K] each."""
+    """Return the function from weights to what is right, there and answered of each class. → [K] each."""
     classes = scores.shape[1]
     label, answer = labels.astype(np.int64), scores.argmax(axis=1)
     right = label == answer

@@ -26,7 +26,7 @@ MOST_POINTS = 100
 
 
 def draw_curves(labels: Floats, scores: Floats, weights: Floats | None = None) -> Curves:
-    """Give the curves of one model.
+    """Return the curves of one model.
 
     Args:
         labels: At least one. [n]
@@ -46,7 +46,7 @@ def draw_curves(labels: Floats, scores: Floats, weights: Floats | None = None) -
 
 
 def calibrate(labels: Floats, scores: Floats, weights: Floats) -> tuple[CalibrationBin, ...]:
-    """Give mean score and share of positives of each bin that has examples of any weight. [n] each."""
+    """Return mean score and share of positives of each bin that has examples of any weight. [n] each."""
     bins = bin_scores(scores)
     rows = np.bincount(bins)
     there, score, positive = (np.bincount(bins, weights * values) for values in (np.ones(len(bins)), scores, labels))
@@ -74,7 +74,7 @@ def _precision_recall(found: Floats, wrong: Floats) -> PrecisionRecallCurve:
 
 
 def _evenly(way: Floats) -> npt.NDArray[np.intp]:
-    """Give the places of at most 100 values that lie evenly, the first and the last among them; they do not fall."""
+    """Return the places of at most 100 values that lie evenly, the first and the last among them; they do not fall."""
     if len(way) <= MOST_POINTS:
         return np.arange(len(way))
     steps = np.searchsorted(way, np.linspace(way[0], way[-1], MOST_POINTS - 1))

@@ -43,16 +43,16 @@ class Labels(Protocol):
     if_asked: tuple[Metric, ...]
 
     def loss(self) -> tf_keras.losses.Loss:
-        """Give the loss of logits."""
+        """Return the loss of logits."""
 
     def targets(self, column: tf.Tensor) -> tf.Tensor:
-        """Give what the loss compares with. [B] → [B]."""
+        """Return what the loss compares with. [B] → [B]."""
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give answers. [B, outputs] → [B] (of the positive class, or a number), or [B, classes or quantiles]."""
+        """Return answers. [B, outputs] → [B] (of the positive class, or a number), or [B, classes or quantiles]."""
 
     def epoch_scores(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give what `epoch_metrics` takes. [B, outputs] → [B] or [B, outputs]."""
+        """Return what `epoch_metrics` takes. [B, outputs] → [B] or [B, outputs]."""
 
     def wrong(self, values: Values) -> Mask:
         """Tell which labels are missing or wrong. [n] → [n]."""
@@ -67,7 +67,7 @@ class Labels(Protocol):
 
 
 def labels_of(label: Label, statistics: Statistics | None = None) -> Labels:
-    """Give the kind of a label.
+    """Return the kind of a label.
 
     Args:
         label: Of the model.
@@ -91,15 +91,15 @@ class Binary:
     if_asked: tuple[Metric, ...] = IF_ASKED["binary"]
 
     def loss(self) -> tf_keras.losses.Loss:
-        """Give binary cross-entropy."""
+        """Return binary cross-entropy."""
         return tf_keras.losses.BinaryCrossentropy(from_logits=True)
 
     def targets(self, column: tf.Tensor) -> tf.Tensor:
-        """Give float32."""
+        """Return float32."""
         return tf.cast(column, tf.float32)
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give the probability of 1."""
+        """Return the probability of 1."""
         return tf.sigmoid(logits)[:, 0]
 
     epoch_scores = scores
@@ -129,15 +129,15 @@ class Multiclass:
         self.expected: str = f"a whole number from 0 to {classes - 1}"
 
     def loss(self) -> tf_keras.losses.Loss:
-        """Give cross-entropy of the class."""
+        """Return cross-entropy of the class."""
         return tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def targets(self, column: tf.Tensor) -> tf.Tensor:
-        """Give int64."""
+        """Return int64."""
         return tf.cast(column, tf.int64)
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give the probability of each class."""
+        """Return the probability of each class."""
         return tf.nn.softmax(logits)
 
     epoch_scores = scores
@@ -164,7 +164,7 @@ def _measure_classes(
 
 
 def label_type(label: Label, manifest: Manifest) -> str:
-    """Give the label column's type.
+    """Return the label column's type.
 
     Raises:
         DataError: There is no such column, or its type has no such values.
@@ -173,7 +173,7 @@ def label_type(label: Label, manifest: Manifest) -> str:
 
 
 def weight_type(column: str, manifest: Manifest) -> str:
-    """Give the type of the column that says how much an example counts.
+    """Return the type of the column that says how much an example counts.
 
     Raises:
         DataError: There is no such column, or its type has no such values.

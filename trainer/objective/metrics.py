@@ -64,7 +64,7 @@ class Ranking:
 
 
 def auc(labels: Floats, ranking: Ranking, weights: Floats) -> float | None:
-    """Give the area under the ROC curve; None where a class is absent. [n], [n] → scalar."""
+    """Return the area under the ROC curve; None where a class is absent. [n], [n] → scalar."""
     positive, negative = weights_by_score(labels, ranking, weights)
     total = positive.sum() * negative.sum()
     if total == 0:
@@ -74,7 +74,7 @@ def auc(labels: Floats, ranking: Ranking, weights: Floats) -> float | None:
 
 
 def weights_by_score(labels: Floats, ranking: Ranking, weights: Floats) -> tuple[Floats, Floats]:
-    """Give the weight of positives and of negatives at each score, ascending. [n], [n] → [n_groups] each."""
+    """Return the weight of positives and of negatives at each score, ascending. [n], [n] → [n_groups] each."""
     ranked_weights = weights[ranking.positions]
     positive = ranked_weights * labels[ranking.positions]
     if len(ranking.starts) >= len(ranked_weights):  # no score stands twice
@@ -84,7 +84,7 @@ def weights_by_score(labels: Floats, ranking: Ranking, weights: Floats) -> tuple
 
 
 def macro_auc(labels: Floats, rankings: Sequence[Ranking], weights: Floats) -> float | None:
-    """Give the mean of each class's AUC against the rest; None where it is defined for no class.
+    """Return the mean of each class's AUC against the rest; None where it is defined for no class.
 
     Args:
         labels: [n]
@@ -97,7 +97,7 @@ def macro_auc(labels: Floats, rankings: Sequence[Ranking], weights: Floats) -> f
 
 
 def log_losses(labels: Floats, scores: Floats) -> Floats:
-    """Give each example's loss. [n], [n] or [n, K] → [n]."""
+    """Return each example's loss. [n], [n] or [n, K] → [n]."""
     clipped = np.clip(scores, _CLIP, 1 - _CLIP)
     if scores.ndim == 2:
         return np.asarray(-np.log(_of_label(labels, clipped)), np.float64)
@@ -105,14 +105,14 @@ def log_losses(labels: Floats, scores: Floats) -> Floats:
 
 
 def hits(labels: Floats, scores: Floats) -> Floats:
-    """Give 1 where the answer is right: the most likely class, with two classes at threshold 0.5. → [n]."""
+    """Return 1 where the answer is right: the most likely class, with two classes at threshold 0.5. → [n]."""
     if scores.ndim == 2:
         return np.asarray(scores.argmax(axis=1) == labels, np.float64)
     return np.asarray((scores >= 0.5) == (labels == 1), np.float64)
 
 
 def squared_errors(labels: Floats, scores: Floats) -> Floats:
-    """Give each example's squared error, summed over classes. [n], [n] or [n, K] → [n]."""
+    """Return each example's squared error, summed over classes. [n], [n] or [n, K] → [n]."""
     if scores.ndim == 2:
         chosen = _of_label(labels, scores)
         return np.asarray(np.square(scores).sum(axis=1) - 2 * chosen + 1, np.float64)
@@ -120,12 +120,12 @@ def squared_errors(labels: Floats, scores: Floats) -> Floats:
 
 
 def area(labels: Floats, scores: Floats) -> float | None:
-    """Give AUC, with several classes the mean over them; None where it is not defined. [n], [n] or [n, K]."""
+    """Return AUC, with several classes the mean over them; None where it is not defined. [n], [n] or [n, K]."""
     return weigh_area(labels, scores)(np.ones(len(labels)))
 
 
 def measure_baseline(labels: Floats, classes: int | None = None, weights: Floats | None = None) -> Baseline:
-    """Give the metrics of predicting the shares of the classes for every example.
+    """Return the metrics of predicting the shares of the classes for every example.
 
     Args:
         labels: [n]
@@ -148,7 +148,7 @@ def count_labels(labels: Floats, classes: int) -> Counts:
 
 
 def weigh_labels(labels: Floats, classes: int, weights: Floats) -> Floats:
-    """Give the weight of each class. [n], [n] → [K]."""
+    """Return the weight of each class. [n], [n] → [K]."""
     return np.bincount(labels.astype(np.int64), weights, minlength=classes).astype(np.float64)
 
 
@@ -160,7 +160,7 @@ def confusion(labels: Floats, scores: Floats) -> Counts:
 
 
 def weigh_area(labels: Floats, scores: Floats) -> Weighing:
-    """Give the function from weights to AUC; scores are sorted once."""
+    """Return the function from weights to AUC; scores are sorted once."""
     if scores.ndim == 1:
         ranking = Ranking.of(scores)
         return lambda weights: auc(labels, ranking, weights)
@@ -169,5 +169,5 @@ def weigh_area(labels: Floats, scores: Floats) -> Weighing:
 
 
 def _of_label(labels: Floats, scores: Floats) -> Floats:
-    """Give each example's score of its own class. [n], [n, K] → [n]."""
+    """Return each example's score of its own class. [n], [n, K] → [n]."""
     return np.take_along_axis(scores, labels.astype(np.intp)[:, np.newaxis], axis=1)[:, 0]

@@ -41,25 +41,25 @@ _ANSWER_BINS = 20
 
 
 def point(scores: Floats, quantiles: Sequence[float]) -> Floats:
-    """Give the one answer that is judged: of quantiles the median. [n] or [n, quantiles] → [n]."""
+    """Return the one answer that is judged: of quantiles the median. [n] or [n, quantiles] → [n]."""
     if scores.ndim == 1:
         return scores
     return np.asarray(scores[:, list(quantiles).index(MEDIAN) if quantiles else 0], np.float64)
 
 
 def absolute_errors(labels: Floats, answers: Floats) -> Floats:
-    """Give each example's. [n], [n] → [n]."""
+    """Return each example's. [n], [n] → [n]."""
     return np.abs(labels - answers)
 
 
 def symmetric_errors(labels: Floats, answers: Floats) -> Floats:
-    """Give each example's error as a share of label and answer. [n], [n] → [n]."""
+    """Return each example's error as a share of label and answer. [n], [n] → [n]."""
     size = np.abs(labels) + np.abs(answers)
     return 2 * np.abs(labels - answers) / np.where(size == 0, 1, size)
 
 
 def pinball_losses(labels: Floats, scores: Floats, quantiles: Sequence[float]) -> Floats:
-    """Give each example's loss, mean over quantiles. [n], [n] or [n, quantiles] → [n]."""
+    """Return each example's loss, mean over quantiles. [n], [n] or [n, quantiles] → [n]."""
     levels = np.asarray(quantiles)
     errors = labels[:, np.newaxis] - (scores[:, np.newaxis] if scores.ndim == 1 else scores)
     return np.asarray(np.maximum(levels * errors, (levels - 1) * errors).mean(axis=1), np.float64)
@@ -68,7 +68,7 @@ def pinball_losses(labels: Floats, scores: Floats, quantiles: Sequence[float]) -
 def measure_numbers(
     labels: Floats, scores: Floats, quantiles: Sequence[float] = (), weights: Floats | None = None
 ) -> NumberMetrics:
-    """Give all metrics of one model. [n], [n] or [n, quantiles], at least one example; without weights all count 1."""
+    """Return all metrics of one model. [n], [n] or [n, quantiles], at least one example; no weights: all count 1."""
     every = np.ones(len(labels)) if weights is None else weights
     names = defined(OF_KIND["regression"], quantiles)
     values: dict[str, Any] = dict.fromkeys(OF_QUANTILES)
@@ -82,7 +82,7 @@ def defined(names: Sequence[Metric], quantiles: Sequence[float]) -> tuple[Metric
 
 
 def weigh_numbers(metric: Metric, labels: Floats, scores: Floats, quantiles: Sequence[float]) -> Weighing:
-    """Give the function from weights to a metric; what does not depend on weights is done once."""
+    """Return the function from weights to a metric; what does not depend on weights is done once."""
     return FUNCTIONS[metric](labels, scores, quantiles)
 
 
@@ -114,7 +114,7 @@ def _median(values: Floats) -> Callable[[Floats], float]:
     ordered = values[order]
 
     def middle(weights: Floats) -> float:
-        """Give the value up to which half of the weight lies; of an exact half the mean with the next one."""
+        """Return the value up to which half of the weight lies; of an exact half the mean with the next one."""
         places = np.cumsum(weights[order])
         half = places[-1] / 2
         low, high = np.searchsorted(places, half, side="left"), np.searchsorted(places, half, side="right")
@@ -124,7 +124,7 @@ def _median(values: Floats) -> Callable[[Floats], float]:
 
 
 def _of_point(weigh: Callable[[Floats, Floats], Weighing]) -> WeighNumbers:
-    """Give the function of scores for one of the answers that are judged."""
+    """Return the function of scores for one of the answers that are judged."""
     return lambda labels, scores, quantiles: weigh(labels, point(scores, quantiles))
 
 
@@ -174,7 +174,7 @@ def measure_baselines(
 
 
 def describe_answers(labels: Floats, scores: Floats, quantiles: Sequence[float]) -> AnswersDocument:
-    """Give what a page shows and what a monitor compares with. [n], [n] or [n, quantiles]."""
+    """Return what a page shows and what a monitor compares with. [n], [n] or [n, quantiles]."""
     answers = point(scores, quantiles)
     return AnswersDocument(
         quantiles=tuple(np.quantile(answers, _STEPS).tolist()),

@@ -46,7 +46,7 @@ class Auxiliary:
 
     @classmethod
     def of(cls, weighted: WeightedLabel, statistics: Statistics | None = None) -> Auxiliary:
-        """Give a request's.
+        """Return a request's.
 
         Raises:
             DataError: A number of which the statistics say nothing.
@@ -54,14 +54,14 @@ class Auxiliary:
         return cls(label=weighted.label, weight=weighted.weight, kind=labels_of(weighted.label, statistics))
 
     def targets(self, column: tf.Tensor) -> tf.Tensor:
-        """Give what the loss compares with, NaN for missing; a wrong number is infinite. [B] → float32 [B]."""
+        """Return what the loss compares with, NaN for missing; a wrong number is infinite. [B] → float32 [B]."""
         missing = column == _INT64_MISSING if column.dtype == tf.int64 else tf.math.is_nan(column)
         values = tf.cast(self.kind.targets(column), tf.float32)
         wrong = tf.where(tf.math.is_nan(values), np.inf, values)
         return tf.where(missing, np.nan, wrong)
 
     def losses(self, targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """Give each example's loss, 0 for a missing label. [B], [B, outputs] → [B]."""
+        """Return each example's loss, 0 for a missing label. [B], [B, outputs] → [B]."""
         missing = tf.math.is_nan(targets)
         # A gradient through NaN would be NaN, also where it is not chosen.
         losses = _losses(self.kind, tf.where(missing, tf.zeros_like(targets), targets), logits)
@@ -82,7 +82,7 @@ class Weighting:
 
     @classmethod
     def of(cls, column: str | None, statistics: Statistics | None) -> Weighting | None:
-        """Give a request's; None: all count the same."""
+        """Return a request's; None: all count the same."""
         if column is None:
             return None
         counted = statistics.splits["train"].weight if statistics else None
@@ -124,7 +124,7 @@ class Objective:
         return not self.auxiliary and self.weighting is None
 
     def loss(self) -> tf_keras.losses.Loss:
-        """Give the loss of all logits."""
+        """Return the loss of all logits."""
         return self.kind.loss() if self._is_plain else _JointLoss(self)
 
     @property
@@ -133,7 +133,7 @@ class Objective:
         return [self.label, *(item.label for item in self.auxiliary)]
 
     def targets(self, columns: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """Give what the loss compares with. [B] each → [B], or float32 [B, labels] with the weight as one more."""
+        """Return what the loss compares with. [B] each → [B], or float32 [B, labels] with the weight as one more."""
         targets = self.kind.targets(columns[self.label.name])
         if self._is_plain:
             return targets
@@ -142,7 +142,7 @@ class Objective:
         return tf.stack([tf.cast(targets, tf.float32), *others, *weights], axis=1)
 
     def losses(self, targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-        """Give each example's loss over all labels, times its weight. [B, columns], [B, outputs] → [B]."""
+        """Return each example's loss over all labels, times its weight. [B, columns], [B, outputs] → [B]."""
         width, parts = len(self._kinds) + bool(self.weighting), self.parts(logits)
         columns = tf.unstack(targets, num=width, axis=1)
         total = _losses(self.kind, columns[0], parts[0])
@@ -151,7 +151,7 @@ class Objective:
         return total * columns[-1] / self.weighting.mean if self.weighting else total
 
     def parts(self, logits: tf.Tensor) -> list[tf.Tensor]:
-        """Give each label's own. [B, outputs] → [B, its outputs] each.
+        """Return each label's own. [B, outputs] → [B, its outputs] each.
 
         Raises:
             RequestError: The architecture gives another number of logits.
@@ -169,16 +169,16 @@ class Objective:
         return parts
 
     def auxiliary_scores(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Give the answers of the auxiliary labels, by name. [B, outputs] → [B], or [B, classes or quantiles], each."""
+        """Return the auxiliary labels' answers, by name. [B, outputs] → [B], or [B, classes or quantiles], each."""
         parts = self.parts(logits)[1:]
         return {item.label.name: item.kind.scores(part) for item, part in zip(self.auxiliary, parts, strict=True)}
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give the label's answers. [B, outputs] → [B], or [B, classes or quantiles]."""
+        """Return the label's answers. [B, outputs] → [B], or [B, classes or quantiles]."""
         return self.kind.scores(self.parts(logits)[0])
 
     def epoch_scores(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give what `epoch_metrics` takes. → [B] or [B, outputs]."""
+        """Return what `epoch_metrics` takes. → [B] or [B, outputs]."""
         if not self.auxiliary:
             return self.kind.epoch_scores(logits)
         pairs = zip(self._kinds, self.parts(logits), strict=True)
@@ -238,7 +238,7 @@ class _JointLoss(tf_keras.losses.Loss):  # type: ignore[misc]  # Keras has no ty
         self._objective = objective
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Give each example's. [B, labels], [B, outputs] → [B]."""
+        """Return each example's. [B, labels], [B, outputs] → [B]."""
         return self._objective.losses(y_true, y_pred)
 
 
@@ -248,7 +248,7 @@ def objective_of(
     statistics: Statistics | None = None,
     weight: str | None = None,
 ) -> Objective:
-    """Give what a request wants learnt.
+    """Return what a request wants learnt.
 
     Raises:
         DataError: A number of which the statistics say nothing.
@@ -268,5 +268,5 @@ def _epoch_metrics(
 
 
 def _losses(kind: Labels, targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Give each example's loss of one label. [B], [B, outputs] → [B]."""
+    """Return each example's loss of one label. [B], [B, outputs] → [B]."""
     return kind.loss().call(targets[:, tf.newaxis], logits)

@@ -15,7 +15,7 @@ from trainer.objective.number_metrics import measure_numbers, point
 
 
 def measure_by(label: Label, labels: Floats, scores: Floats, weights: Floats | None = None) -> Quality:
-    """Give all metrics of one model.
+    """Return all metrics of one model.
 
     Args:
         label: Of the model.

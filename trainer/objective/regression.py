@@ -79,7 +79,7 @@ class NumberLoss(tf_keras.losses.Loss):  # type: ignore[misc]  # Keras has no ty
         self._kind = kind
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Give each example's. [B, 1], [B, outputs] → [B]."""
+        """Return each example's. [B, 1], [B, outputs] → [B]."""
         return self._kind.losses(tf.reshape(y_true, [-1]), self._kind.answers_of(y_pred))
 
 
@@ -103,11 +103,11 @@ class Regression:
         self.expected: str = ", ".join(["a finite number", *parts])
 
     def loss(self) -> tf_keras.losses.Loss:
-        """Give the label's."""
+        """Return the label's."""
         return NumberLoss(self)
 
     def targets(self, column: tf.Tensor) -> tf.Tensor:
-        """Give float32 by the training split's mean and deviation; NaN where the label is missing or wrong."""
+        """Return float32 by the training split's mean and deviation; NaN where the label is missing or wrong."""
         values = tf.cast(column, tf.float64)
         right = tf.logical_not(self._outside(values))
         if self._log1p:
@@ -116,7 +116,7 @@ class Regression:
         return tf.cast(tf.where(right, values, tf.constant(math.nan, tf.float64)), tf.float32)
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give numbers in the label's unit. [B, outputs] → [B], or [B, quantiles]."""
+        """Return numbers in the label's unit. [B, outputs] → [B], or [B, quantiles]."""
         answers = self._in_unit(self.answers_of(logits))
         if not self._label.quantiles:
             return answers[:, 0]
@@ -125,11 +125,11 @@ class Regression:
         return tf.stack([*rising], axis=1)
 
     def epoch_scores(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give what training compares with targets. [B, outputs] → [B, outputs]."""
+        """Return what training compares with targets. [B, outputs] → [B, outputs]."""
         return self.answers_of(logits)
 
     def answers_of(self, logits: tf.Tensor) -> tf.Tensor:
-        """Give answers as training sees them; quantiles cannot cross. [B, outputs] → [B, outputs].
+        """Return answers as training sees them; quantiles cannot cross. [B, outputs] → [B, outputs].
 
         The lowest quantile is an output of its own; each next one lies above it by the softplus of its output. Outputs
         of 0 are the quantiles of a normal distribution.
@@ -142,7 +142,7 @@ class Regression:
         return tf.cumsum(tf.concat([raw[:, :1], tf.nn.softplus(raw[:, 1:])], axis=1), axis=1)
 
     def losses(self, targets: tf.Tensor, answers: tf.Tensor) -> tf.Tensor:
-        """Give each example's loss. [B], [B, outputs] → [B]."""
+        """Return each example's loss. [B], [B, outputs] → [B]."""
         target = targets[:, tf.newaxis]
         errors = target - answers
         if self._label.loss == "mae":

@@ -85,7 +85,7 @@ def choose_threshold(rule: ThresholdRule, labels: Floats, scores: Floats, weight
 
 
 def _aims(rule: ThresholdRule, curve: _Curve) -> tuple[str, Floats, Floats]:
-    """Give the rule's name, what must be reached, and what is as great as can be then. [n_thresholds] each."""
+    """Return the rule's name, what must be reached, and what is as great as can be then. [n_thresholds] each."""
     if rule.rule == "costs":
         wrong, missed = rule.false_positive or 0.0, rule.false_negative or 0.0
         costs = wrong * curve.false_positives + missed * curve.false_negatives
@@ -98,7 +98,7 @@ def _aims(rule: ThresholdRule, curve: _Curve) -> tuple[str, Floats, Floats]:
 
 
 def measure_at(threshold: float, labels: Floats, scores: Floats, resampling: Resampling) -> AtThreshold:
-    """Give one model's rates with their intervals, and its confusion. [n], [n]."""
+    """Return one model's rates with their intervals, and its confusion. [n], [n]."""
     yes, positive, every = np.asarray(scores, np.float64) >= threshold, labels == 1, resampling.whole(len(labels))
     rates = {
         "precision": _share(yes & positive, yes),
@@ -116,7 +116,7 @@ def measure_at(threshold: float, labels: Floats, scores: Floats, resampling: Res
 
 
 def _share(part: Values, whole: Values) -> Weighing:
-    """Give the function from weights to a share; None of nothing. [n], [n]."""
+    """Return the function from weights to a share; None of nothing. [n], [n]."""
 
     def share(weights: Floats) -> float | None:
         total = weights @ whole

@@ -74,7 +74,7 @@ def import_packages(packages: Sequence[Package]) -> None:
 
 
 def _requirement(package: Package, folder: Path, storage: Storage) -> str:
-    """Give a package's line for pip; a wheel is fetched into a folder of its own."""
+    """Return a package's line for pip; a wheel is fetched into a folder of its own."""
     hashes = " ".join(f"--hash=sha256:{digest}" for digest in package.sha256)
     if not package.wheel:
         return f"{package.requirement} {hashes}"
@@ -97,7 +97,7 @@ def _run_pip(packages: Sequence[Package], folder: Path) -> None:
 
 
 def _error(stderr: str, packages: Sequence[Package]) -> TrainerError:
-    """Give pip's refusal in our form."""
+    """Return pip's refusal in our form."""
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
     named = next((_name(package) for package in packages if _name(package) in stderr), "")
     where = f"{_WHERE}, {named}" if named else _WHERE

@@ -90,14 +90,14 @@ def save_model(
 
 
 def input_spec(feature: Feature) -> tf.TensorSpec:
-    """Give a feature's input of the serving signature."""
+    """Return a feature's input of the serving signature."""
     shape = [None, None] if feature.kind == "sequence" else [None]
     kind = feature.of if feature.kind == "sequence" else feature.kind
     return tf.TensorSpec(shape, tf.float32 if kind == "numeric" else tf.string, name=feature.name)
 
 
 def key_spec(name: str, type_: str | None) -> tf.TensorSpec:
-    """Give a key column as an input and output of the serving signature: int64 of whole numbers, else text."""
+    """Return a key column as an input and output of the serving signature: int64 of whole numbers, else text."""
     return tf.TensorSpec([None], tf.int64 if type_ == "INTEGER" else tf.string, name=name)
 
 
@@ -107,7 +107,7 @@ def key_input(inputs: Iterable[str], outputs: Iterable[str]) -> str | None:
 
 
 def _lite_input(feature: Feature, batch: int | None) -> tf.TensorSpec:
-    """Give what a phone has: it decodes images and looks texts up itself, and TF Lite can do neither."""
+    """Return what a phone has: it decodes images and looks texts up itself, and TF Lite can do neither."""
     if feature.kind == "image":
         return tf.TensorSpec([batch, feature.height, feature.width, feature.channels], tf.uint8, name=feature.name)
     kind = feature.of if feature.kind == "sequence" else feature.kind
@@ -176,7 +176,7 @@ class StoredModel:
         return Answers(output=SCORES, classes=int(shape[1]) if shape.rank == 2 and shape[1] else 0)
 
     def answers_label(self, label: Label) -> bool:
-        """Tell whether it has an output for an auxiliary label, of the form that the label's kind has."""
+        """Return whether it has an output for an auxiliary label, of the form that the label's kind has."""
         output, expected = self._score.structured_outputs.get(label.name), labels_of(label).answers
         size = expected.classes or len(expected.quantiles)
         return output is not None and output.shape.as_list()[1:] == ([size] if size else [])
@@ -223,7 +223,7 @@ class StoredModel:
         return self.answer(raw)[self._output]
 
     def answer(self, raw: Mapping[str, Any]) -> dict[str, Floats]:
-        """Give every answer for raw features, by name; those that the model does not read are ignored.
+        """Return every answer for raw features, by name; those that the model does not read are ignored.
 
         Raises:
             DataError: A feature that it reads is missing or has another type.
@@ -250,13 +250,13 @@ class StoredModel:
 
 
 def _sizes(specs: Mapping[str, tf.TensorSpec | tf.Tensor]) -> dict[str, tuple[int, ...]]:
-    """Give the sizes beside the batch, of those that have any; -1: any."""
+    """Return the sizes beside the batch, of those that have any; -1: any."""
     sizes = {name: spec.shape.as_list()[1:] for name, spec in specs.items() if spec.shape.rank}
     return {name: tuple(-1 if size is None else size for size in found) for name, found in sizes.items() if found}
 
 
 def digest_folder(folder_path: Path) -> str:
-    """Give the SHA-256 over the sorted lines `<file name> <SHA-256>` of all files."""
+    """Return the SHA-256 over the sorted lines `<file name> <SHA-256>` of all files."""
     digest = hashlib.sha256()
     for path in sorted(folder_path.rglob("*"), key=lambda path: path.relative_to(folder_path).as_posix()):
         if path.is_file():

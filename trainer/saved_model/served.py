@@ -65,7 +65,7 @@ class ServedModel:
         self._session.close()
 
     def answer(self, columns: RequestColumns) -> dict[str, Floats]:
-        """Give every output, by name; columns that the model does not read are ignored.
+        """Return every output, by name; columns that the model does not read are ignored.
 
         A key that it takes and that is not among the columns is empty, and does not come back.
 

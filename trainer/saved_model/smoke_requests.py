@@ -32,7 +32,7 @@ _Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def smoke_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, ...]:
-    """Give the first examples without a missing value, and what the stored model answers.
+    """Return the first examples without a missing value, and what the stored model answers.
 
     Args:
         raw: Batches of examples as a prediction request would hold them, but for images, which are pixels.
@@ -60,7 +60,7 @@ def smoke_requests(stored: StoredModel, raw: tf.data.Dataset) -> tuple[Golden, .
 
 
 def _key(stored: StoredModel, row: int) -> dict[str, InstanceValue]:
-    """Give the key that a request is sent with; none to a model that takes none."""
+    """Return the key that a request is sent with; none to a model that takes none."""
     if (key := stored.key) is None:
         return {}
     return {key.name: -1 - row if key.dtype == tf.int64 else f"smoke-request-{row}"}

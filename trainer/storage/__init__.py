@@ -32,7 +32,7 @@ class Storage:
         self._cloud: Backend | None = None
 
     def read_object(self, uri: str, generation: int | None = None) -> bytes | None:
-        """Give an object's content; None where there is no such object.
+        """Return an object's content; None where there is no such object.
 
         Args:
             uri: Its address.
@@ -44,15 +44,15 @@ class Storage:
         return self._backend(uri).read_object(uri, generation)
 
     def exists(self, uri: str) -> bool:
-        """Tell whether there is an object."""
+        """Return whether there is an object."""
         return self._backend(uri).size(uri) is not None
 
     def size(self, uri: str) -> int | None:
-        """Give an object's bytes; None where there is none."""
+        """Return an object's bytes; None where there is none."""
         return self._backend(uri).size(uri)
 
     def sha256(self, uri: str) -> str | None:
-        """Give the SHA-256 of an object's content, in hex; None where there is no such object.
+        """Return the SHA-256 of an object's content, in hex; None where there is no such object.
 
         The content is read in pieces: its size does not matter.
         """
@@ -95,7 +95,7 @@ class Storage:
         return self._backend(uri).publish(uri, file)
 
     def list_objects(self, prefix: str) -> list[StoredObject]:
-        """Give the objects whose address starts with `prefix`, sorted by address."""
+        """Return the objects whose address starts with `prefix`, sorted by address."""
         return self._backend(prefix).list_objects(prefix)
 
     def download(self, uri: str, path: Path) -> bool:
@@ -168,7 +168,7 @@ def room_for(uri: str) -> Iterator[None]:
 
 
 def path_below(folder_path: Path, name: str) -> Path:
-    """Give the local place of an object by its name below an address.
+    """Return the local place of an object by its name below an address.
 
     Names of objects may hold anything: `..`, empty parts, a slash in front. None of these is a place below the folder.
 

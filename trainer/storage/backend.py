@@ -26,13 +26,13 @@ class Backend(Protocol):
     """What a kind of storage must be able to do. Addresses are whole URIs."""
 
     def read_object(self, uri: str, generation: int | None = None) -> bytes | None:
-        """Give the content; None where there is no such object, or no longer of this generation."""
+        """Return the content; None where there is no such object, or no longer of this generation."""
 
     def size(self, uri: str) -> int | None:
-        """Give the bytes of the object; None where there is none."""
+        """Return the bytes of the object; None where there is none."""
 
     def sha256(self, uri: str) -> str | None:
-        """Give the content's SHA-256 in hex, in bounded memory; None where there is no such object."""
+        """Return the content's SHA-256 in hex, in bounded memory; None where there is no such object."""
 
     def publish(self, uri: str, file: IO[bytes]) -> bool:
         """Make the file's content appear under the address; False if there is an object already."""
@@ -44,7 +44,7 @@ class Backend(Protocol):
         """Copy the object to a local path; False where there is none."""
 
     def list_objects(self, prefix: str) -> list[StoredObject]:
-        """Give the objects whose address starts with `prefix`, sorted by address."""
+        """Return the objects whose address starts with `prefix`, sorted by address."""
 
     def delete_object(self, uri: str) -> None:
         """Remove the object; it may be gone already."""
@@ -92,7 +92,7 @@ _PIECE_BYTES = 1 << 18
 
 
 def sha256_of(file: IO[bytes]) -> str:
-    """Give the SHA-256 of the rest of a file, in hex."""
+    """Return the SHA-256 of the rest of a file, in hex."""
     digest = hashlib.sha256()
     while piece := file.read(_PIECE_BYTES):
         digest.update(piece)

@@ -16,7 +16,7 @@ class Disk:
     """Files; folders appear as needed."""
 
     def read_object(self, uri: str, generation: int | None = None) -> bytes | None:
-        """Give the content; None where there is no such file."""
+        """Return the content; None where there is no such file."""
         del generation  # files have none
         try:
             require_small(uri, Path(uri).stat().st_size)
@@ -27,12 +27,12 @@ class Disk:
             raise _disk_error(uri, error) from error
 
     def size(self, uri: str) -> int | None:
-        """Give the bytes of the file; None where there is none."""
+        """Return the bytes of the file; None where there is none."""
         path = Path(uri)
         return path.stat().st_size if path.is_file() else None
 
     def sha256(self, uri: str) -> str | None:
-        """Give the content's SHA-256 in hex; None where there is no such file."""
+        """Return the content's SHA-256 in hex; None where there is no such file."""
         try:
             with Path(uri).open("rb") as file:
                 return sha256_of(file)
@@ -72,7 +72,7 @@ class Disk:
         return content is not None
 
     def list_objects(self, prefix: str) -> list[StoredObject]:
-        """Give the files whose path starts with `prefix`."""
+        """Return the files whose path starts with `prefix`."""
         folder = Path(prefix if prefix.endswith("/") else prefix.rpartition("/")[0] or "/")
         files = (path for path in folder.rglob("*") if path.is_file())
         return sorted(

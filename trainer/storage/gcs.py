@@ -38,7 +38,7 @@ class CloudStorage:
         )  # the client has no setting for it: https://github.com/googleapis/python-storage/issues/253
 
     def read_object(self, uri: str, generation: int | None = None) -> bytes | None:
-        """Give the content, its CRC32C checked by the client; None where there is no such object."""
+        """Return the content, its CRC32C checked by the client; None where there is no such object."""
         with _translated(uri):
             try:
                 content = BoundedBuffer(uri)
@@ -49,14 +49,14 @@ class CloudStorage:
             return content.getvalue()
 
     def size(self, uri: str) -> int | None:
-        """Give the bytes of the object; None where there is none."""
+        """Return the bytes of the object; None where there is none."""
         with _translated(uri):
             bucket_name, name = _split_uri(uri)
             blob = self._client.bucket(bucket_name).get_blob(name, retry=_RETRY)
             return None if blob is None else int(blob.size)
 
     def sha256(self, uri: str) -> str | None:
-        """Give the content's SHA-256 in hex; None where there is no such object."""
+        """Return the content's SHA-256 in hex; None where there is no such object."""
         with self.scratch(uri) as file, _translated(uri):
             try:
                 self._blob(uri).download_to_file(file, retry=_RETRY)
@@ -101,7 +101,7 @@ class CloudStorage:
             return True
 
     def list_objects(self, prefix: str) -> list[StoredObject]:
-        """Give the objects whose address starts with `prefix`."""
+        """Return the objects whose address starts with `prefix`."""
         with _translated(prefix):
             bucket_name, start = _split_uri(prefix)
             blobs = self._client.list_blobs(bucket_name, prefix=start, retry=_RETRY)

@@ -18,7 +18,7 @@ _MB = 1 << 20
 
 
 def measure_usage() -> dict[str, float]:
-    """Give this process's use since it was started.
+    """Return this process's use since it was started.
 
     Returns:
         `cpu_seconds`; `cores` that it may use; `cpu_share` of what these could have done since then, 0 to 1;
@@ -47,7 +47,7 @@ def describe_usage(command: str) -> str:
 
 
 def _age_s() -> float:
-    """Give the seconds since this process was started, the imports before its first line among them."""
+    """Return the seconds since this process was started, the imports before its first line among them."""
     fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()  # from the third on
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
@@ -96,5 +96,5 @@ class Clock:
         return f"train: first steps {self._now() - self._start:.2f} s after the start ({parts})"
 
     def seconds(self) -> Seconds:
-        """Give all sections."""
+        """Return all sections."""
         return Seconds(**self._sections, total=round(self._now() - self._start, 3))

@@ -20,7 +20,7 @@ _TYPE_NAMES = {bool: "boolean", int: "integer", float: "number", str: "text"}
 
 
 def capabilities() -> dict[str, Any]:
-    """Give the document."""
+    """Return the document."""
     return {
         "kind": "capabilities",
         "schema_version": 1,
@@ -29,7 +29,7 @@ def capabilities() -> dict[str, Any]:
 
 
 def render_capabilities() -> str:
-    """Give the file's text."""
+    """Return the file's text."""
     return json.dumps(capabilities(), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -54,7 +54,7 @@ def _hyperparameters(known: type[Hyperparameters]) -> dict[str, Any]:
 
 
 def _limits(field: dataclasses.Field[Any]) -> dict[str, Any]:
-    """Give those that there are."""
+    """Return those that there are."""
     limits = limits_of(field)
     unlimited = vars(Limits(words=""))
     return {name: value for name, value in vars(limits).items() if value is not unlimited[name]} if limits else {}

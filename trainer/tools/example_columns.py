@@ -68,7 +68,7 @@ class ExampleColumn:
         return pa.field(self.name, type_ if self.values == 1 else pa.list_(type_))
 
     def value_of(self, example: tf.train.Example, where: str) -> object:
-        """Give an example's value, or its values; None: it has none.
+        """Return an example's value, or its values; None: it has none.
 
         Raises:
             DataError: It has others than the column can hold; names the place and the column.
@@ -90,7 +90,7 @@ class ExampleColumn:
 
 
 def parse_columns(text: str) -> tuple[ExampleColumn, ...]:
-    """Give the columns that are said.
+    """Return the columns that are said.
 
     Raises:
         RequestError: One is said wrong.
@@ -117,7 +117,7 @@ class _Seen:
 
 
 def find_columns(examples: Iterable[tf.train.Example]) -> tuple[ExampleColumn, ...]:
-    """Give the columns that fit some examples, by name; bytes are STRING where all of them are UTF-8 text.
+    """Return the columns that fit some examples, by name; bytes are STRING where all of them are UTF-8 text.
 
     Raises:
         DataError: There is no example, or a feature has values of two kinds.

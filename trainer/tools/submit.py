@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def render_command(job: Mapping[str, Json], *, region: str, project: str | None = None) -> str:
-    """Give the command line for bash.
+    """Return the command line for bash.
 
     Args:
         job: A CustomJob in the service's JSON, snake_case or camelCase.
@@ -78,7 +78,7 @@ def render_command(job: Mapping[str, Json], *, region: str, project: str | None 
 
 
 def camel_case(value: Json) -> Json:
-    """Give a message's JSON with lowerCamelCase names. Below `labels` the names are the user's own."""
+    """Return a message's JSON with lowerCamelCase names. Below `labels` the names are the user's own."""
     if isinstance(value, Mapping):
         return {_camel(name): item if name == "labels" else camel_case(item) for name, item in value.items()}
     return [camel_case(item) for item in value] if isinstance(value, list) else value
@@ -99,7 +99,7 @@ def _read_job(path: str) -> Json:
 
 
 def _request_job(options: argparse.Namespace) -> Json:
-    """Give a job on one machine for a stored request."""
+    """Return a job on one machine for a stored request."""
     if not options.image_uri:
         raise RequestError("command line", "--request without --image-uri", "the address of the trainer's image")
     content = Storage().read_object(options.request)

@@ -73,7 +73,7 @@ def convert(wanted: Conversion, storage: Storage, say: Callable[[str], None]) ->
 
 
 def _targets(wanted: Conversion, storage: Storage) -> dict[str, str]:
-    """Give the files, and what each becomes."""
+    """Return the files, and what each becomes."""
     beginning = wanted.source.partition("*")[0]
     folder, target = beginning.rpartition("/")[0] + "/", wanted.target.rstrip("/") + "/"
     pattern = re.compile(".*".join(map(re.escape, wanted.source.split("*"))))
@@ -97,7 +97,7 @@ def _first_examples(files: dict[str, str], storage: Storage) -> Iterator[tf.trai
 
 
 def _examples(uri: str, storage: Storage) -> Iterator[tuple[Record, tf.train.Example]]:
-    """Give a file's records, and the examples that they are."""
+    """Yield a file's records, and the examples that they are."""
     with _local(uri, storage) as path:
         try:
             for record in read_records(Shard(uri=uri, path=path, rows=0), compression_of(path)):
@@ -134,7 +134,7 @@ def _write(file: IO[bytes], columns: Sequence[ExampleColumn], groups: Iterable[p
 def _groups(
     records: Iterable[tuple[Record, tf.train.Example]], columns: Sequence[ExampleColumn], *, all_known: bool
 ) -> Iterator[pa.Table]:
-    """Give the rows of records, no more at once than memory should hold."""
+    """Yield the rows of records, no more at once than memory should hold."""
     by_feature = {column.feature: column for column in columns}
     rows: list[list[object]] = []
     held = 0
@@ -164,7 +164,7 @@ def _publish(uri: str, file: IO[bytes], storage: Storage) -> None:
 
 
 def render_files(columns: Sequence[ExampleColumn], target: str) -> str:
-    """Give `data.files` of a model's YAML that reads the Parquet files."""
+    """Return `data.files` of a model's YAML that reads the Parquet files."""
     lines = ["files:", f"  uris: {join_uri(target, '*.parquet')}", "  format: parquet", "  columns:"]
     return "\n".join(
         [*lines, *(f"    - {{name: {json.dumps(column.name)}, type: {column.type_in_spec}}}" for column in columns)]

@@ -47,7 +47,7 @@ class ImageAugmentation:
 
     @classmethod
     def of(cls, amounts: Augmentation | None, images: Sequence[Image], strength: float) -> ImageAugmentation | None:
-        """Give a training's; None: no image is changed.
+        """Return a training's; None: no image is changed.
 
         Args:
             strength: What the section's own is multiplied by.
@@ -108,7 +108,7 @@ class ImageAugmentation:
         )
 
     def _transforms(self, drawn: Tensors, height: int, width: int) -> Tensor:
-        """Give the maps from places of the result to places of the image. → [B, 8]."""
+        """Return the maps from places of the result to places of the image. → [B, 8]."""
         most, chance = self.amounts, 0.5 * min(1.0, self.amounts.strength)
         angle = _either_way(drawn["rotate"]) * (2 * math.pi * most.rotate)
         cut = drawn["crop"] * most.crop
@@ -156,7 +156,7 @@ def _per_image(values: Tensor) -> Tensor:
 
 
 def _noise(drawn: Tensor, like: Tensor) -> Tensor:
-    """Give normal values for each image by its own seed, whatever others are in the batch. [B] → [B, h, w, c]."""
+    """Return normal values for each image by its own seed, whatever others are in the batch. [B] → [B, h, w, c]."""
     shape = like.shape[1:]
     seeds = tf.cast(drawn * _NOISE_SEEDS, tf.int32)
 

@@ -68,7 +68,7 @@ def plan_steps(training: Training, split: ManifestSplit, strategy: Strategy, sha
 def training_batches(
     examples: Examples, steps: Steps, first_step: int, seed: int, strategy: Strategy, share: Share
 ) -> Batches:
-    """Give batches from a step on, to the end of the training; images are changed as the training wants it.
+    """Return batches from a step on, to the end of the training; images are changed as the training wants it.
 
     Args:
         first_step: Steps done already.
@@ -105,17 +105,17 @@ class _Order:
     augmentation: ImageAugmentation | None
 
     def epochs(self, first: int, last: int, batch_size: int) -> tf.data.Dataset:
-        """Give batches of some epochs, with the random numbers that change their images."""
+        """Return batches of some epochs, with the random numbers that change their images."""
         draw = self.augmentation.draw if self.augmentation else None
         return epochs(self.source, first=first, last=last, batch_size=batch_size, seed=self.seed, draw=draw)
 
     def batches(self, epoch: int, done: int) -> tf.data.Dataset:
-        """Give whole batches, of all replicas together."""
+        """Return whole batches, of all replicas together."""
         batches = self.epochs(epoch, self.steps.epochs, self.steps.rows_per_step)
         return batches.skip(done) if done else batches
 
     def endless(self) -> tf.data.Dataset:
-        """Give pass after pass over the examples; where it starts is drawn on the worker that reads."""
+        """Return pass after pass over the examples; where it starts is drawn on the worker that reads."""
         first = tf.random.uniform([], maxval=1 << 30, dtype=tf.int64)
         return self.changed(self.epochs(first, _ENDLESS, self.steps.rows_per_step))
 
@@ -126,7 +126,7 @@ class _Order:
 
 @traced_plainly
 def _replica_batches(order: _Order, epoch: int, done: int, strategy: Strategy, share: Share) -> tf.data.Dataset:
-    """Give the batches of this process's replicas, one after the other."""
+    """Return the batches of this process's replicas, one after the other."""
     steps, place = order.steps, strategy.share
     per_replica = steps.rows_per_step // strategy.replicas
     here = steps.rows_per_step // place.count  # rows of a step that this process takes
@@ -148,7 +148,7 @@ def _slice(batch: tuple[Any, ...], rows: int, start: int, count: int) -> tuple[A
 
 
 def _filled_epochs(order: _Order, epoch: int, batch_size: int, share: Share) -> tf.data.Dataset:
-    """Give as many batches per epoch as every other process gives, whoever has the most examples.
+    """Return as many batches per epoch as every other process gives, whoever has the most examples.
 
     A process with fewer starts its examples over: their weight in this epoch is a little higher.
     """

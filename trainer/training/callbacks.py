@@ -42,7 +42,7 @@ def training_callbacks(
     rate: Rate | None,
     listeners: Sequence[tf_keras.callbacks.Callback] = (),
 ) -> Iterator[list[tf_keras.callbacks.Callback]]:
-    """Give a training's callbacks in the order in which they must be called; their files are closed at the end.
+    """Yield a training's callbacks in the order in which they must be called; their files are closed at the end.
 
     Args:
         rate: Of the optimizer, where it may change.
@@ -112,7 +112,7 @@ class Validation(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras ha
             logs.update(self._objective.epoch_metrics(labels, scores, self._asked))
 
     def score(self) -> tuple[Floats, Floats]:
-        """Give targets and what is held against them. [n] or [n, labels], [n] or [n, outputs]."""
+        """Return targets and what is held against them. [n] or [n, labels], [n] or [n, outputs]."""
         labels, scores = [], []
         for inputs, targets in self._inputs:
             scores.append(self._objective.epoch_scores(self._logits(inputs)).numpy().astype(np.float64))

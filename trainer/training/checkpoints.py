@@ -83,7 +83,7 @@ class TrainingState:
         )
 
     def continues(self, start: TrainingState) -> bool:
-        """Tell whether this is a later state of a training that began with `start`."""
+        """Return whether this is a later state of a training that began with `start`."""
         return (self.request_sha256, self.strategy, self.replicas) == (
             start.request_sha256,
             start.strategy,
@@ -96,11 +96,11 @@ class TrainingState:
         return self.best_epoch * self.steps_per_epoch
 
     def should_stop(self, patience: int) -> bool:
-        """Tell whether early stopping has ended the training; patience 0: never."""
+        """Return whether early stopping has ended the training; patience 0: never."""
         return patience > 0 and self.waited >= patience
 
     def is_over(self, epochs: int, patience: int) -> bool:
-        """Tell whether there is nothing left to train."""
+        """Return whether there is nothing left to train."""
         return self.epochs_run >= epochs or self.should_stop(patience)
 
 
@@ -172,7 +172,7 @@ class Checkpoints:
                 self._delete_step(other)
 
     def folder(self, step: int) -> str:
-        """Give a checkpoint's address."""
+        """Return a checkpoint's address."""
         return join_uri(self._uri, f"step-{step:09d}")
 
     def describe_last(self, state: TrainingState) -> str:
@@ -314,7 +314,7 @@ class Attached:
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
 
     def is_finite(self) -> bool:
-        """Tell whether every trainable weight is a number, and not infinite."""
+        """Return whether every trainable weight is a number, and not infinite."""
         return all(bool(tf.reduce_all(tf.math.is_finite(weight))) for weight in self._model.trainable_variables)
 
     def save_state(self, state: TrainingState) -> None:

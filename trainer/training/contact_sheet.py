@@ -31,7 +31,7 @@ def write_contact_sheet(fit: Fit) -> None:
 
 
 def draw_sheet(augmentation: ImageAugmentation, batch: tuple[dict[str, tf.Tensor], tf.Tensor], seed: int) -> bytes:
-    """Give the PNG: a row per image and image feature, the first column as it is."""
+    """Return the PNG: a row per image and image feature, the first column as it is."""
     drawn = [augmentation.draw(batch, tf.constant([seed, number], tf.int64)) for number in range(_CHANGED)]
     columns = [batch[0], *(augmentation.apply(*one)[0] for one in drawn)]
     parts = []

@@ -70,7 +70,7 @@ class Encoding:
         preprocessing: Preprocessing,
         objective: Objective,
     ) -> Encoding:
-        """Give a model's.
+        """Return a model's.
 
         Raises:
             DataError: There is no such label column, or its type has no such values.
@@ -86,7 +86,7 @@ class Encoding:
         return cls(spec={**columns.parse_spec(), **parsed}, encode=encode)
 
     def blocks(self, split: Split, seed: int | None, reading: Reading | None = None) -> Blocks:
-        """Give a split's blocks; the seed decides the order of files."""
+        """Return a split's blocks; the seed decides the order of files."""
         return blocks(split, self.spec, self.encode, seed, reading)
 
 

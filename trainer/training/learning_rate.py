@@ -36,7 +36,7 @@ class Rate(tf_keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[
         )
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        """Give the rate of a step, from 0. scalar → scalar."""
+        """Return the rate of a step, from 0. scalar → scalar."""
         risen = tf.minimum(1.0, (tf.cast(step, tf.float32) + 1.0) / self._warmup_steps)
         return self._peak * risen * self._factor
 
@@ -45,7 +45,7 @@ class Rate(tf_keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[
         self._factor.assign(factor)
 
     def get_config(self) -> dict[str, Any]:
-        """Give what it was made from."""
+        """Return what it was made from."""
         return {"peak": self._peak, "warmup_steps": self._warmup_steps}
 
 
@@ -66,7 +66,7 @@ class RatePlan:
     total_steps: int = 0
 
     def make(self) -> float | Rate:
-        """Give what an optimizer takes; must be called in the strategy's scope."""
+        """Return what an optimizer takes; must be called in the strategy's scope."""
         return Rate(self.peak, self.warmup_steps) if self.warmup_steps or self.changes else self.peak
 
 

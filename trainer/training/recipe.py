@@ -29,7 +29,7 @@ class Float32Logits(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
         self.inner = inner
 
     def call(self, inputs: Tensors, training: bool | None = None) -> tf.Tensor:
-        """Give the inner model's logits. → [B, n]."""
+        """Return the inner model's logits. → [B, n]."""
         return tf.cast(self.inner(inputs, training=training), tf.float32)
 
 
@@ -82,7 +82,7 @@ class Recipe:
             return Float32Logits(build(shape, self.objective.outputs, self.hyperparameters))
 
     def copy_model(self, model: tf_keras.Model, shape: InputShape) -> tf_keras.Model:
-        """Give the same model on one device, whatever strategy holds this one; every replica must call it."""
+        """Return the same model on one device, whatever strategy holds this one; every replica must call it."""
         weights = model.get_weights()
         copied = self.build_model(shape)
         copied.set_weights(weights)

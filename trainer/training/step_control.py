@@ -67,11 +67,11 @@ class Course:
         self.strategy.agree([0])
 
     def bad_loss(self, step: int, loss: float = math.nan) -> Diverged:
-        """Give the error of a loss that is not a number: of this step, or of the first one that the watch saw."""
+        """Return the error of a loss that is not a number: of this step, or of the first one that the watch saw."""
         return self.diverged(self.watch.first_bad_step() or step, f"loss is {loss}", "a finite number")
 
     def diverged(self, step: int, found: str, expected: str) -> Diverged:
-        """Give the error of a training that went out of the numbers at a step, from 1; it names the last checkpoint."""
+        """Return the error of a training that diverged at a step, from 1; it names the last checkpoint."""
         last = self.checkpoints.checkpoints.describe_last(self.state)
         return Diverged(
             f"epoch {(step - 1) // self.steps.per_epoch + 1}, step {step}",
@@ -95,7 +95,7 @@ class LossWatch:
         self._step.assign(tf.where(is_first, tf.cast(step, tf.int64), self._step))
 
     def first_bad_step(self) -> int:
-        """Give that step, from 1; 0: all were numbers."""
+        """Return that step, from 1; 0: all were numbers."""
         return int(self._step.numpy())
 
 
@@ -116,7 +116,7 @@ class Pace:
         self._started = time.monotonic()
 
     def propose_steps(self, steps: int) -> int:
-        """Give how many steps the next call should take, after one of `steps` steps."""
+        """Return how many steps the next call should take, after one of `steps` steps."""
         took, self._started = time.monotonic() - self._started, time.monotonic()
         if not self._warm:  # the first call also compiles
             self._warm = True
@@ -124,7 +124,7 @@ class Pace:
         return max(1, min(MOST_STEPS_PER_CALL, 4 * self._steps, int(_CALL_S * steps / max(took, 1e-9))))
 
     def next_steps(self, done: int, proposed: int) -> int:
-        """Give the next call's steps, after `done` steps of the training."""
+        """Return the next call's steps, after `done` steps of the training."""
         self._steps = proposed
         if self._every_steps is None:
             return proposed

@@ -178,7 +178,7 @@ class _CustomLoop:
         return loss
 
     def _gradients(self, batch: Batch) -> list[Any]:
-        """Give the gradients of the mean loss over a batch, part by part."""
+        """Return the gradients of the mean loss over a batch, part by part."""
         if self._parts == 1:
             return self._gradients_of(batch)
         rows = tf.shape(batch[1])[0]

@@ -37,7 +37,7 @@ _KEPT_LINES = 100
 def place(
     request: TrainRequest, flags: Mapping[str, str], environ: Mapping[str, str]
 ) -> tuple[TrainRequest, dict[str, str]]:
-    """Give a trial's own request, and the flags that are hyperparameters.
+    """Return a trial's own request, and the flags that are hyperparameters.
 
     Args:
         flags: Of the command line; `prior` chooses one of the request's priors as the hyperparameters.
@@ -135,7 +135,7 @@ class Trial:
 
     @classmethod
     def of(cls, request: TrainRequest, storage: Storage) -> Trial | None:
-        """Give the trial of a request; None when it is none."""
+        """Return the trial of a request; None when it is none."""
         if request.trial_metric is None:
             return None
         if storage.exists(request.report_uri) and trial_result(request, storage) is None:

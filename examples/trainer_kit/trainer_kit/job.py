@@ -128,7 +128,7 @@ def read_request(storage: Storage, uri: str, kind: str, keys: Collection[str]) -
 
 
 def is_done(storage: Storage, uri: str, kind: str, request: Mapping[str, Any], digest: str) -> bool:
-    """Tell whether an earlier process came to the end; then the log says so.
+    """Return whether an earlier process came to the end; then the log says so.
 
     Raises:
         RequestError: What is there was made for another request; one of an earlier release asks for no proof.

@@ -29,7 +29,7 @@ class Storage:
             return None
 
     def exists(self, uri: str) -> bool:
-        """Tell whether there is an object."""
+        """Return whether there is an object."""
         return bool(self._blob(uri).exists()) if uri.startswith("gs://") else Path(uri).is_file()
 
     def write(self, uri: str, content: bytes) -> None:

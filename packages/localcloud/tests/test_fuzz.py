@@ -54,12 +54,12 @@ NASTY = [
 
 
 def seeded(seed: int) -> random.Random:
-    """Give a generator whose inputs are the same each time."""
+    """Return a generator whose inputs are the same each time."""
     return random.Random(seed)
 
 
 def mutated(rng: random.Random, text: str) -> str:
-    """Give a text with up to four things wrong."""
+    """Return a text with up to four things wrong."""
     for _ in range(rng.randint(1, 4)):
         at, kind = rng.randint(0, len(text)), rng.randint(0, 4)
         if kind == 0:
@@ -76,7 +76,7 @@ def mutated(rng: random.Random, text: str) -> str:
 
 
 def mutated_bytes(rng: random.Random, data: bytes) -> bytes:
-    """Give bytes with up to four things wrong."""
+    """Return bytes with up to four things wrong."""
     return mutated(rng, data.decode("latin-1")).encode("latin-1", "replace")
 
 
@@ -142,7 +142,7 @@ class Wire:
 def request(
     host: str, method: str, target: str, token: str, body: bytes = b"", kind: str = "application/json"
 ) -> bytes:
-    """Give a good request's bytes."""
+    """Return a good request's bytes."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", f"Authorization: {token}", f"Content-Type: {kind}"]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
@@ -185,7 +185,7 @@ def test_http_itself(local_cloud):
 
 
 def rest_inputs(rng: random.Random, bucket: str) -> tuple[str, str, str, bytes]:
-    """Give host, method, target and body of a call with something wrong."""
+    """Return host, method, target and body of a call with something wrong."""
     job = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [{"machineSpec": {"machineType": "n1"}}]}}
     query = {"configuration": {"query": {"query": "SELECT @a", "queryParameters": [{"name": "a"}]}}}
     entry = {"resourceNames": ["projects/local-project"], "filter": 'severity>=ERROR AND labels.a="b"', "pageSize": 2}
@@ -258,7 +258,7 @@ ALLOWED = {
 
 
 def outcome(call: grpc.UnaryUnaryMultiCallable, data: bytes, who: list[tuple[str, str]]) -> grpc.StatusCode:
-    """Give the status that a call ends with."""
+    """Return the status that a call ends with."""
     try:
         call(data, metadata=who, timeout=PATIENCE_S)
     except grpc.RpcError as error:

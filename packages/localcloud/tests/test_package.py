@@ -31,7 +31,7 @@ def blocks(language: str) -> list[str]:
 
 
 def person(folder: Path | None = None) -> dict[str, str]:
-    """Give the environment of a person's terminals: with a folder, its environment comes first on the PATH."""
+    """Return the environment of a person's terminals: with a folder, its environment comes first on the PATH."""
     programs = f"{folder / 'venv' / 'bin'}:" if folder else ""
     kept = {name: value for name, value in AT_FIRST.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "LOCAL"))}
     return {**kept, "PATH": f"{programs}{AT_FIRST['PATH']}"}

@@ -123,7 +123,7 @@ class ConflictError(RetrainingError):
 
 
 def is_final(error: RetrainingError) -> bool:
-    """Tell whether trying again cannot mend an error: all but a job's bad end and somebody else's change."""
+    """Return whether trying again cannot mend an error: all but a job's bad end and somebody else's change."""
     return not isinstance(error, JobError | ConflictError)
 
 

@@ -130,7 +130,7 @@ class Artifacts:
         return {uri: parquet_column_names(end) for uri, end in self.read_ranges(ends).items()}
 
     def exists(self, uri: str) -> bool:
-        """Tell whether there is an object at the address."""
+        """Return whether there is an object at the address."""
         return bool(call(lambda: self._blob(uri).exists(retry=None)))
 
     def existing(self, uris: list[str]) -> list[str]:

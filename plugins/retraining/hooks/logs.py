@@ -84,7 +84,7 @@ class Cursor:
         return True
 
     def knows(self, key: str) -> bool:
-        """Tell whether an entry was noted before."""
+        """Return whether an entry was noted before."""
         return key in self.seen
 
     def since(self) -> datetime | None:

@@ -106,7 +106,7 @@ def _session(settings: Settings, credentials: object) -> Session:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Tell whether the same call may pass a moment later: 429, 500, 502, 503, 504, or a broken connection."""
+    """Return whether the same call may pass a moment later: 429, 500, 502, 503, 504, or a broken connection."""
     from google.api_core import exceptions
     from google.auth.exceptions import TransportError
     from requests import exceptions as requests_exceptions
@@ -135,7 +135,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def may_have_worked(error: BaseException) -> bool:
-    """Tell whether a call that was to change something may have done so, or may yet.
+    """Return whether a call that was to change something may have done so, or may yet.
 
     It has no answer, or one of trouble.
     """
@@ -147,14 +147,14 @@ def may_have_worked(error: BaseException) -> bool:
 
 
 def is_exhausted(error: BaseException) -> bool:
-    """Tell whether a quota is used up, or there are no machines: 429."""
+    """Return whether a quota is used up, or there are no machines: 429."""
     from google.api_core import exceptions
 
     return isinstance(error, exceptions.TooManyRequests)
 
 
 def is_outage(error: BaseException) -> bool:
-    """Tell whether a service does not answer now and may a while later; a quota that is used up is none."""
+    """Return whether a service does not answer now and may a while later; a quota that is used up is none."""
     return is_transient(error) and not is_exhausted(error)
 
 

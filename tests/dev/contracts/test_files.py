@@ -26,7 +26,6 @@ def test_no_file_is_left_of_a_kind_that_is_gone() -> None:
     assert generated_paths() == set(FILES)
 
 
-
 def test_every_schema_that_the_page_for_trainers_names_is_rendered() -> None:
     named = set(re.findall(r"\w+\.schema\.json", PAGE.read_text(encoding="utf-8")))
     assert named == {path.name for path in FILES if path.suffix == ".json"}

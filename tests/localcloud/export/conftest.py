@@ -86,7 +86,7 @@ class ExportJob:
     processes: list[subprocess.Popen[str]] = dataclasses.field(default_factory=list)
 
     def uri(self, name: str = "") -> str:
-        """Give an address below the run's folder."""
+        """Return an address below the run's folder."""
         return f"gs://{self.bucket.name}/{self.folder}/{name}"
 
     def run(self, *, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> Ended:
@@ -124,11 +124,11 @@ class ExportJob:
         return sorted(name for name in found if part in name)
 
     def shards(self) -> dict[str, bytes]:
-        """Give the shard files' bytes by path."""
+        """Return the shard files' bytes by path."""
         return {name: self.read(name) for name in self.names() if name.endswith((".tfrecord", ".tfrecord.gz"))}
 
     def read(self, name: str) -> bytes:
-        """Give an object of the span store."""
+        """Return an object of the span store."""
         content: bytes = self.bucket.blob(f"{self.folder}/spans/{name}").download_as_bytes()
         return content
 
@@ -137,12 +137,12 @@ class ExportJob:
         self.bucket.blob(f"{self.folder}/spans/{name}").upload_from_string(content)
 
     def generations(self) -> dict[str, int]:
-        """Give the generation of every object of the span store: it changes when one is written again."""
+        """Return the generation of every object of the span store: it changes when one is written again."""
         found = self.bucket.list_blobs(prefix=f"{self.folder}/spans/")
         return {blob.name.removeprefix(f"{self.folder}/spans/"): blob.generation for blob in found}
 
     def manifest(self) -> dict[str, Any] | None:
-        """Give the run's manifest; None while there is none."""
+        """Return the run's manifest; None while there is none."""
         blob = self.bucket.blob(f"{self.folder}/manifest.json")
         if not blob.exists():
             return None

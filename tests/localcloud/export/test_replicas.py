@@ -14,14 +14,14 @@ from tests.localcloud.export.conftest import ROWS, ExportJob
 
 
 def replica(index: int, count: int) -> dict[str, str]:
-    """Give the environment that Vertex AI gives replica `index` of `count`."""
+    """Return the environment that Vertex AI gives replica `index` of `count`."""
     cluster = {"workerpool0": ["chief:2222"], "workerpool1": [f"worker-{number}:2222" for number in range(count - 1)]}
     task = {"type": "workerpool1" if index else "workerpool0", "index": max(index - 1, 0)}
     return {"CLUSTER_SPEC": json.dumps({"cluster": cluster, "task": task})}
 
 
 def whole(expected: dict[str, bytes]) -> list[str]:
-    """Give the names of everything that a whole export leaves, and nothing else may."""
+    """Return the names of everything that a whole export leaves, and nothing else may."""
     folders = {name.rsplit("/", 1)[0] for name in expected}
     return sorted([*expected, *(f"{name}.json" for name in expected), *(f"{folder}/span.json" for folder in folders)])
 

@@ -33,6 +33,6 @@ def copy_example(name: str, include: Path, model: str | None = None) -> Path:
 
 
 def rename_model(path: Path, model: str) -> Path:
-    """Give a model of a YAML file another name; gives its new file."""
+    """Give a model of a YAML file another name; returns its new file."""
     path.write_text(re.sub("(?m)^name: .*$", f"name: {model}", path.read_text(encoding="utf-8")), encoding="utf-8")
     return path.rename(path.with_stem(model))

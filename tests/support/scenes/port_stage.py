@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 def until(cloud: CloudPort, look: Callable[[], _T]) -> _T:
-    """Give the first true answer; a minute of the cloud's own time without one is a failure."""
+    """Return the first true answer; a minute of the cloud's own time without one is a failure."""
     for _ in range(LOOKS):
         if answer := look():
             return answer

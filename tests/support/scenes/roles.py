@@ -28,14 +28,14 @@ class Role(NamedTuple):
 
 
 def table_rows(path: str, heading: str) -> list[list[str]]:
-    """Give the cells of the first table below a heading of a page, without its own heading."""
+    """Return the cells of the first table below a heading of a page, without its own heading."""
     section = (ROOT / path).read_text(encoding="utf-8").partition(f"\n{heading}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def documented_roles() -> list[Role]:
-    """Give the rows of the roles table; an empty first cell is that of the row above."""
+    """Return the rows of the roles table; an empty first cell is that of the row above."""
     found: list[Role] = []
     for who, role, on, _ in table_rows("docs/composer.md", "## 4. Roles"):
         named = re.sub(r" \(.*\)", "", who) or found[-1].who

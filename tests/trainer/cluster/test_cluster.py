@@ -99,7 +99,7 @@ class Cluster:
             process.wait()
 
     def tail(self) -> str:
-        """Give the last lines."""
+        """Return the last lines."""
         return "\n".join(f"{name}: {line}" for name, line in self.lines[-60:])
 
     def _start_lost_ones(self) -> None:

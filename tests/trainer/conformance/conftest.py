@@ -47,7 +47,7 @@ class Job:
         return self.process.returncode
 
     def _can_be_sent(self, number: signal.Signals) -> bool:
-        """Tell whether the container's first process would see the signal: the kernel drops what it does not catch."""
+        """Return whether the container's first process sees the signal: the kernel drops what it does not catch."""
         pid = _podman("inspect", "--format={{.State.Pid}}", self.container).strip() or "0"
         if pid == "0" or number == signal.SIGKILL:
             return pid != "0"

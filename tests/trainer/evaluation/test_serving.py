@@ -39,7 +39,7 @@ def judged(exported: Run, tmp_path: Path) -> Callable[..., Serving]:
 
 
 def probability(raw: Raw) -> tf.Tensor:
-    """Give what is finite whatever is asked. [B]."""
+    """Return what is finite whatever is asked. [B]."""
     numbers = tf.stack([raw[name] for name in ("distance", "weight", "express")], axis=1)
     known = tf.where(tf.math.is_nan(numbers) | (numbers < -1e37), 0.0, numbers)
     carrier = tf.cast(tf.strings.length(raw["carrier"]), tf.float32)

@@ -101,5 +101,5 @@ def examples_of(records_of) -> Callable[..., list[dict[str, Any]]]:
 
 @pytest.fixture(scope="session")
 def tutorial() -> Callable[[pa.RecordBatch], list[bytes]]:
-    """Give what a loop over rows with TensorFlow's own classes would have written."""
+    """Return what a loop over rows with TensorFlow's own classes would have written."""
     return lambda batch: [tutorial_example(row, batch.schema) for row in batch.to_pylist()]

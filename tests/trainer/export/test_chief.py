@@ -20,7 +20,7 @@ class Clock:
         self._meanwhile = dict(meanwhile or {})
 
     def __call__(self) -> float:
-        """Give the time."""
+        """Return the time."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
@@ -31,7 +31,7 @@ class Clock:
             self._meanwhile.pop(moment)()
 
     def patience(self, seconds: float = 600.0) -> Patience:
-        """Give a chief's patience on this clock."""
+        """Return a chief's patience on this clock."""
         return Patience(seconds=seconds, clock=self, sleep=self.sleep)
 
 

@@ -100,12 +100,12 @@ def zygote():
 
 
 def digests(run) -> dict[str, str]:
-    """Give the SHA-256 of every file below the run's folder, hidden ones too, but not of the manifest."""
+    """Return the SHA-256 of every file below the run's folder, hidden ones too, but not of the manifest."""
     return {name: hashlib.sha256(content).hexdigest() for name, content in run.files().items()}
 
 
 def copy_of(run, path: Path):
-    """Give the same run below another folder."""
+    """Return the same run below another folder."""
     path.mkdir()
     return dataclasses.replace(run, path=path)
 

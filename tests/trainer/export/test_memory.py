@@ -103,7 +103,7 @@ class StorageRead(grpc.GenericRpcHandler):
         self.message_rows = MESSAGE_BYTES * self.rows // self.features.nbytes
 
     def schema(self) -> list[dict[str, str]]:
-        """Give the columns as a request names them."""
+        """Return the columns as a request names them."""
         return [
             {
                 "name": field.name,

@@ -109,7 +109,7 @@ class Stored(Storage):
         self._content = content
 
     def read_object(self, uri: str, generation: int | None = None) -> bytes | None:
-        """Give it, in that generation alone."""
+        """Return it, in that generation alone."""
         return self._content if (uri, generation) == ("gs://b/photo", 2) else None
 
 

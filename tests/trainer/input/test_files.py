@@ -115,7 +115,7 @@ class Bucket(Storage):
         self._sizes = sizes
 
     def size(self, uri: str) -> int | None:
-        """Give it."""
+        """Return it."""
         return self._sizes.get(uri)
 
     def download(self, uri: str, path: Path) -> bool:

@@ -21,7 +21,7 @@ class Numbers:
         self.rows, self._files, self.passes = rows, files, []
 
     def batches(self, spec, shuffle_seed=None) -> tf.data.Dataset:
-        """Give the pieces in the seed's order."""
+        """Return the pieces in the seed's order."""
         self.passes.append(shuffle_seed)
         size = self.rows // self._files
         names = shuffled_paths([str(index) for index in range(self._files)], shuffle_seed)
@@ -43,7 +43,7 @@ class Streams(Numbers):
     stable = False
 
     def batches(self, spec, shuffle_seed=None) -> tf.data.Dataset:
-        """Give the pieces in some order."""
+        """Return the pieces in some order."""
         return super().batches(spec, len(self.passes) + 1)
 
 

@@ -46,12 +46,12 @@ class Stream:
 
 
 def cut(batch: pa.RecordBatch) -> Iterator[int]:
-    """Give its number."""
+    """Yield its number."""
     yield batch["x"][0].as_py()
 
 
 def readers() -> list[threading.Thread]:
-    """Give the threads that still read."""
+    """Return the threads that still read."""
     return [thread for thread in threading.enumerate() if thread.name == "read-stream"]
 
 

@@ -213,7 +213,7 @@ class FakeClient:
         return self
 
     def schema(self, _fields: object) -> bytes:
-        """Give the schema, or fail."""
+        """Return the schema, or fail."""
         if isinstance(self._answer, Exception):
             raise self._answer
         return bytes(pa.schema({"distance": pa.int64()}).serialize().to_pybytes())
@@ -223,7 +223,7 @@ class FakeClient:
         return 0
 
     def rows(self, _restriction: str, _fields: object, _format: str) -> tf.data.Dataset:
-        """Give them in one batch."""
+        """Return them in one batch."""
         return tf.data.Dataset.from_tensors({"distance": tf.zeros([self._answer], tf.int64)})
 
 

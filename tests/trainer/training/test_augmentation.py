@@ -153,7 +153,7 @@ class Here:
     """A strategy's scope that has one process's batches as they are."""
 
     def distribute_datasets_from_function(self, make: Any) -> Any:
-        """Give the datasets that a process makes for itself."""
+        """Return the datasets that a process makes for itself."""
         return make(None)
 
 

@@ -120,7 +120,7 @@ def _write(
 
 
 def _samples(manifest: Manifest, columns: FeatureColumns, storage: Storage) -> Arrays:
-    """Give some training examples, from files spread over the whole window."""
+    """Return some training examples, from files spread over the whole window."""
     sampled = {"train": _few_files(manifest.splits["train"])}
     taken: list[dict[str, Any]] = []
     rows = 0

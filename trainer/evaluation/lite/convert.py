@@ -31,7 +31,7 @@ WEIGHTS_ONLY = "int8_weights"
 
 
 def convert_model(form: str, folder: str, samples: Arrays) -> bytes:
-    """Give the file's content, of TF Lite's own operations alone: TensorFlow's package cannot run others since 2.19.
+    """Return the file's content, of TF Lite's own operations alone: TensorFlow's package cannot run others since 2.19.
 
     Args:
         form: `float16`, `int8` or `int8_weights`.

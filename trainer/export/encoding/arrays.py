@@ -24,7 +24,7 @@ def is_array(type_: pa.DataType) -> bool:
 
 
 def feature_kind(type_: pa.DataType) -> FeatureKind | None:
-    """Give the list that scalars of an Arrow type go to; None: it has no mapping."""
+    """Return the list that scalars of an Arrow type go to; None: it has no mapping."""
     types = pa.types
     if types.is_integer(type_) or types.is_boolean(type_):
         return FeatureKind.INT64
@@ -38,12 +38,12 @@ def feature_kind(type_: pa.DataType) -> FeatureKind | None:
 
 
 def validity(array: pa.Array) -> Bools | None:
-    """Give which rows are not null; None where all are. [n]."""
+    """Return which rows are not null; None where all are. [n]."""
     return _bits(array, 0).view(np.bool_) if array.null_count else None
 
 
 def integers(array: pa.Array) -> Ints:
-    """Give integers, booleans, dates (days) and times (microseconds) as int64. Null rows hold anything. [n]."""
+    """Return integers, booleans, dates (days) and times (microseconds) as int64. Null rows hold anything. [n]."""
     type_ = array.type
     if pa.types.is_boolean(type_):
         return _bits(array, 1).astype(np.int64)
@@ -58,7 +58,7 @@ def integers(array: pa.Array) -> Ints:
 
 
 def floats(array: pa.Array) -> Floats:
-    """Give floats and decimals as float32, rounded to nearest, beyond its range ±inf. Null rows hold anything. [n]."""
+    """Return floats and decimals as float32, rounded to nearest, beyond its range ±inf. Null rows: anything. [n]."""
     if pa.types.is_decimal(array.type):
         return _to_float32(_decimals(array))
     values = _values(array, np.dtype(f"<f{array.type.bit_width // 8}"))
@@ -78,7 +78,7 @@ def as_binary(array: pa.Array) -> Blobs:
 
 
 def offsets(array: pa.Array) -> Ints:
-    """Give the start of each row in a string, bytes or list array, and the end of the last one. [n + 1]."""
+    """Return the start of each row in a string, bytes or list array, and the end of the last one. [n + 1]."""
     type_ = array.type
     large = pa.types.is_large_list(type_) or pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
     buffer = array.buffers()[1]
@@ -89,13 +89,13 @@ def offsets(array: pa.Array) -> Ints:
 
 
 def elements(array: pa.Array) -> tuple[pa.Array, Ints]:
-    """Give the elements of all of an array column's rows, and where each row starts in them. [m], [n + 1]."""
+    """Return the elements of all of an array column's rows, and where each row starts in them. [m], [n + 1]."""
     starts = offsets(array)
     return array.values.slice(starts[0], starts[-1] - starts[0]), starts - starts[0]
 
 
 def variable_bytes(array: pa.Array) -> Ints | None:
-    """Give about how many bytes each row takes beyond a fixed number; None: no row takes more. [n]."""
+    """Return about how many bytes each row takes beyond a fixed number; None: no row takes more. [n]."""
     if is_array(array.type):
         child, starts = elements(array)
         if feature_kind(child.type) is FeatureKind.BYTES and len(child):
@@ -105,7 +105,7 @@ def variable_bytes(array: pa.Array) -> Ints | None:
 
 
 def _decimals(array: pa.Array) -> npt.NDArray[np.float64]:
-    """Give decimals as float64. Arrow's own cast gives 1.8750000000000002 for 1.875; one division does not. [n]."""
+    """Return decimals as float64. Arrow's own cast gives 1.8750000000000002 for 1.875; one division does not. [n]."""
     scale = array.type.scale
     if not pa.types.is_decimal128(array.type) or scale > _EXACT_POWER:
         return _values(array.cast(pa.float64()), np.dtype("<f8")).astype(np.float64, copy=False)

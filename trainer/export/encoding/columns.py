@@ -62,7 +62,7 @@ class ColumnEncoder(Protocol):
     """Encodes batches of one column; keeps tables from batch to batch."""
 
     def encode(self, array: pa.Array) -> list[Piece]:
-        """Give the pieces, in the order in which they stand in a row."""
+        """Return the pieces, in the order in which they stand in a row."""
 
 
 def column_encoder(name: str, type_: pa.DataType) -> ColumnEncoder:
@@ -98,7 +98,7 @@ class FloatColumn:
         self._prefix = entry_prefix(key, FeatureKind.FLOAT, 4)
 
     def encode(self, array: pa.Array) -> list[Piece]:
-        """Give the block of a column without NULL, else cells under the column's own validity."""
+        """Return the block of a column without NULL, else cells under the column's own validity."""
         values, valid = floats(array), validity(array)
         if valid is None:
             return [FloatCells(prefix=self._prefix, values=values)]
@@ -120,7 +120,7 @@ class IntColumn:
         self._table, self._base, self._rebuilds = Table([]), 0, 0
 
     def encode(self, array: pa.Array) -> list[Piece]:
-        """Give one piece; two where a longer varint also makes a longer prefix."""
+        """Return one piece; two where a longer varint also makes a longer prefix."""
         values, valid = integers(array), validity(array)
         if valid is not None:
             values = np.where(valid, values, values[np.argmax(valid)] if valid.any() else 0)
@@ -162,7 +162,7 @@ class BytesColumn:
         self._prefixes = PrefixTable(partial(entry_prefix, key, FeatureKind.BYTES, single_bytes=True))
 
     def encode(self, array: pa.Array) -> list[Piece]:
-        """Give two pieces."""
+        """Return two pieces."""
         payload, valid = as_binary(array), validity(array)
         return [self._prefixes.take(payload.lengths, valid), payload]
 
@@ -176,7 +176,7 @@ class ListColumn:
         self._elements = PrefixTable(lambda length: b"\x0a" + varint(length))
 
     def encode(self, array: pa.Array) -> list[Piece]:
-        """Give two pieces.
+        """Return two pieces.
 
         Raises:
             DataError: A NULL inside an array (BigQuery does not store one).
@@ -200,7 +200,7 @@ class ListColumn:
         ]
 
     def _payload(self, child: pa.Array) -> tuple[Ints, pa.Buffer | npt.NDArray[np.float32]]:
-        """Give the start of each element's bytes (and the end of the last) and the bytes of all elements."""
+        """Return the start of each element's bytes (and the end of the last) and the bytes of all elements."""
         if self._kind is FeatureKind.FLOAT:
             return np.arange(len(child) + 1) * 4, floats(child)
         if self._kind is FeatureKind.INT64:

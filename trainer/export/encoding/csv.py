@@ -52,12 +52,12 @@ class CsvFormat:
         self._names = [column.name for column in request.columns]
 
     def head(self) -> bytes:
-        """Give the header line."""
+        """Return the header line."""
         empty = pa.record_batch([pa.array([], pa.int8()) for _ in self._names], names=self._names)
         return _text(empty, csv.WriteOptions(include_header=True))
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[bytes]:
-        """Give lines, some megabytes at a time."""
+        """Yield lines, some megabytes at a time."""
         start, rows = 0, _FIRST_ROWS
         while start < batch.num_rows:
             text = self._lines(batch.slice(start, rows))
@@ -66,7 +66,7 @@ class CsvFormat:
             yield text
 
     def row_bytes(self, batch: pa.RecordBatch) -> list[bytes]:
-        """Give each row's line."""
+        """Return each row's line."""
         return self._lines(batch).splitlines(keepends=True)
 
     def _lines(self, batch: pa.RecordBatch) -> bytes:
@@ -78,7 +78,7 @@ class CsvFormat:
 
 
 def _as_text(column: pa.Array) -> pa.Array:
-    """Give the column as `write_csv` writes it right."""
+    """Return the column as `write_csv` writes it right."""
     type_ = column.type
     if not pa.types.is_boolean(type_) and not pa.types.is_temporal(type_):
         return column

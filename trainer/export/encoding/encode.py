@@ -55,7 +55,7 @@ class Encoder:
         self._scale = 1.0  # bytes written for each byte guessed
 
     def encode(self, batch: pa.RecordBatch, positions: pa.Array | None = None) -> Iterator[npt.NDArray[np.uint8]]:
-        """Give the records of all rows. With several rows per record the last record is padded.
+        """Yield the records of all rows. With several rows per record the last record is padded.
 
         Args:
             positions: Indices of the rows in the order in which to write them; default as they stand. [n_rows]
@@ -84,7 +84,7 @@ class Encoder:
         return sizes if positions is None else sizes[integers(positions)]
 
     def _chunk_rows(self, ends: Ints, start: int) -> int:
-        """Give how many rows make up a chunk: whole records, but for the last."""
+        """Return how many rows make up a chunk: whole records, but for the last."""
         done = int(ends[start - 1]) if start else 0
         fitting = int(np.searchsorted(ends, done + _CHUNK_BYTES / self._scale, side="right")) - start
         whole = min(fitting, _MAX_CHUNK_ROWS) // self._rows_per_record * self._rows_per_record

@@ -31,13 +31,13 @@ class ShardFormat(Protocol):
     """`encode` wants a multiple of so many rows; only the shard's last ones may be fewer."""
 
     def head(self) -> bytes:
-        """Give what stands before the first row, also in a shard without rows."""
+        """Return what stands before the first row, also in a shard without rows."""
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[BytesLike]:
-        """Give the bytes of these rows, in pieces."""
+        """Return the bytes of these rows, in pieces."""
 
     def row_bytes(self, batch: pa.RecordBatch) -> list[bytes]:
-        """Give bytes per row that differ where the rows' places in the file would make a difference."""
+        """Return bytes per row that differ where the rows' places in the file would make a difference."""
 
 
 def make_format(request: ExportRequest, storage: Storage) -> ShardFormat:
@@ -78,13 +78,13 @@ class TfRecordFormat:
         return b""
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[BytesLike]:
-        """Give whole records."""
+        """Yield whole records."""
         self._prepare(batch.schema)
         for piece in self._objects.fetch(batch, self.multiple):
             yield from self._records.encode(piece)
 
     def row_bytes(self, batch: pa.RecordBatch) -> list[bytes]:
-        """Give each row's record as it would be alone and with every column as it came."""
+        """Return each row's record as it would be alone and with every column as it came."""
         self._prepare(batch.schema)
         records = []
         for buffer in self._rows.encode(batch):

@@ -31,7 +31,7 @@ CORRUPT = (OSError, ValueError, SyntaxError, TypeError, IndexError, EOFError, Im
 
 
 def resize_columns(batch: pa.RecordBatch, images: Sequence[ImageColumn]) -> pa.RecordBatch:
-    """Give the batch with these columns resized and encoded anew.
+    """Return the batch with these columns resized and encoded anew.
 
     Args:
         batch: With a BYTES column for each.
@@ -85,7 +85,7 @@ def _resize_or_none(content: bytes | None, image: ImageColumn) -> bytes | None:
 
 @functools.cache
 def decoders() -> concurrent.futures.ThreadPoolExecutor:
-    """Give the process's threads for images: Pillow works without the interpreter's lock."""
+    """Return the process's threads for images: Pillow works without the interpreter's lock."""
     return concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="images")
 
 

@@ -62,7 +62,7 @@ class Arrangement:
         self.schema = self.arrange(pa.RecordBatch.from_pylist([], schema=schema)).schema
 
     def arrange(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give one row per Example: ⌈n_rows / rows_per_record⌉, the last one padded."""
+        """Return one row per Example: ⌈n_rows / rows_per_record⌉, the last one padded."""
         columns = {name: batch.column(name) for name in self._plain}
         if self._rows > 1:
             columns = {name: self._grouped(column) for name, column in columns.items()}
@@ -102,7 +102,7 @@ class Arrangement:
 
 
 def _numbers(column: pa.Array) -> Floats:
-    """Give a column as float32, NULL as NaN. [n]."""
+    """Return a column as float32, NULL as NaN. [n]."""
     kind = feature_kind(column.type)
     values = floats(column) if kind is FeatureKind.FLOAT else integers(column).astype(np.float32)
     valid = validity(column)

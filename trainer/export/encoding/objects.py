@@ -55,13 +55,13 @@ class ObjectImages:
         self._fetches = fetches
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
-        """Give the schema of what `fetch` gives."""
+        """Return the schema of what `fetch` gives."""
         for image in self.images:
             schema = schema.set(schema.get_field_index(image.name), pa.field(image.name, pa.binary()))
         return schema
 
     def fetch(self, batch: pa.RecordBatch, multiple: int) -> Iterator[pa.RecordBatch]:
-        """Give all rows with their images, some megabytes at a time; those that follow are fetched meanwhile.
+        """Yield all rows with their images, some megabytes at a time; those that follow are fetched meanwhile.
 
         Args:
             batch: With addresses.
@@ -85,7 +85,7 @@ class ObjectImages:
             yield piece
 
     def _in_order(self, batch: pa.RecordBatch) -> Iterator[bytes | None]:
-        """Give every row's images; at most `_ahead` beyond the one that was asked for are there or on their way."""
+        """Yield every row's images; at most `_ahead` beyond the one that was asked for are there or on their way."""
         waiting: deque[concurrent.futures.Future[bytes | None]] = deque()
         fetch = functools.partial(self._fetch_one, batch)
         try:
@@ -137,5 +137,5 @@ def _has_addresses(schema: pa.Schema, name: str) -> bool:
 
 @functools.cache
 def _pool(fetches: int) -> concurrent.futures.ThreadPoolExecutor:
-    """Give the process's threads that wait for storage."""
+    """Return the process's threads that wait for storage."""
     return concurrent.futures.ThreadPoolExecutor(max_workers=fetches, thread_name_prefix="objects")

@@ -130,7 +130,7 @@ def _all_short(pieces: Sequence[Cells | Blobs]) -> list[Cells] | None:
 
 
 def _headers(sizes: Ints) -> Cells:
-    """Give length, its CRC, and the Example's own tag and length, for feature bytes of these sizes."""
+    """Return length, its CRC, and the Example's own tag and length, for feature bytes of these sizes."""
     unsigned = sizes.view(np.uint64)
     lengths = varint_lengths(unsigned)
     varints, _ = varint_words(unsigned, lengths)

@@ -51,7 +51,7 @@ _TABLES = _length_tables()
 
 
 def header_crcs(lengths: Ints) -> npt.NDArray[np.uint32]:
-    """Give the masked CRC32C of each record length, below 4 GiB. [n] → [n]."""
+    """Return the masked CRC32C of each record length, below 4 GiB. [n] → [n]."""
     crcs = _TABLES[0][lengths & 0xFF]
     for position in (1, 2, 3):
         crcs = crcs ^ _TABLES[position][(lengths >> (8 * position)) & 0xFF]
@@ -59,7 +59,7 @@ def header_crcs(lengths: Ints) -> npt.NDArray[np.uint32]:
 
 
 def data_crcs(content: npt.NDArray[np.uint8], starts: Ints, ends: Ints) -> npt.NDArray[np.uint32]:
-    """Give the masked CRC32C of each slice of the content. [n], [n] → [n]."""
+    """Return the masked CRC32C of each slice of the content. [n], [n] → [n]."""
     if len(content) > _SLICE_BYTES * len(starts):
         return masked(_crcs(content, starts, ends))
     rows = max(_COPIED_BYTES * len(starts) // max(len(content), 1), 1)
@@ -146,7 +146,7 @@ class Blocks:
         self._rest = bytearray()
 
     def cut(self, buffer: BytesLike) -> Iterator[BytesLike]:
-        """Give the blocks that are full now; those inside the buffer are views of it."""
+        """Yield the blocks that are full now; those inside the buffer are views of it."""
         view = memoryview(buffer).cast("B")
         if self._size is None:
             yield view
@@ -165,7 +165,7 @@ class Blocks:
         self._rest += view[whole:]
 
     def rest(self) -> Iterator[BytesLike]:
-        """Give the last block, unless nothing is left."""
+        """Yield the last block, unless nothing is left."""
         if self._rest:
             yield self._rest
 
@@ -201,7 +201,7 @@ class _Digest:
 
 @functools.cache
 def _digesting() -> concurrent.futures.ThreadPoolExecutor:
-    """Give the process's threads for digests: hashing and writing both run without the interpreter's lock."""
+    """Return the process's threads for digests: hashing and writing both run without the interpreter's lock."""
     return concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="digest")
 
 

@@ -21,7 +21,7 @@ class FeatureKind(Enum):
 
 
 def kind_of(type_: str) -> FeatureKind | None:
-    """Give the list that a type goes to, by either of its names; None: it has no mapping."""
+    """Return the list that a type goes to, by either of its names; None: it has no mapping."""
     row = COLUMN_TYPES.get(API_NAMES.get(type_, type_))
     return FeatureKind(row.feature) if row else None
 

@@ -81,7 +81,7 @@ def varint(value: int) -> bytes:
 
 
 def varint_lengths(values: Words) -> npt.NDArray[np.uint8]:
-    """Give the bytes that each value takes as a varint, 1 to 10. [n] → [n]."""
+    """Return the bytes that each value takes as a varint, 1 to 10. [n] → [n]."""
     lengths = np.ones(len(values), np.uint8)
     top = values.max(initial=np.uint64(0))
     for limit in _VARINT_LIMITS:
@@ -92,7 +92,7 @@ def varint_lengths(values: Words) -> npt.NDArray[np.uint8]:
 
 
 def varint_words(values: Words, lengths: npt.NDArray[np.uint8]) -> tuple[Words, npt.NDArray[np.uint16]]:
-    """Give the varints' first eight bytes as little-endian words, and their last two.
+    """Return the varints' first eight bytes as little-endian words, and their last two.
 
     Seven-bit groups are spread to bytes by three shifts over the whole array, then the continuation bits are set.
     """
@@ -158,7 +158,7 @@ class Table:
         return len(self.lengths)
 
     def take(self, indices: Ints, valid: Bools | None = None) -> Cells:
-        """Give the cell for each index; empty where not valid. [n] → n cells."""
+        """Return the cell for each index; empty where not valid. [n] → n cells."""
         lengths = self.lengths.take(indices)
         slots = self.slots.take(indices)
         return Cells(slots=slots, lengths=lengths if valid is None else lengths * valid, least=self.least, valid=valid)
@@ -204,7 +204,7 @@ def slots_of(blobs: Blobs) -> Cells:
 
 
 def offsets_of(lengths: Ints) -> Ints:
-    """Give the start of each cell, and the end of the last one. [n] → [n + 1]."""
+    """Return the start of each cell, and the end of the last one. [n] → [n + 1]."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -218,7 +218,7 @@ def binary_array(offsets: Ints, data: BytesLike, valid: Bools | None = None) -> 
 
 
 def entry_prefix(key: bytes, kind: FeatureKind, payload_bytes: int, *, single_bytes: bool = False) -> bytes:
-    """Give all that stands before the payload of one feature's map entry.
+    """Return all that stands before the payload of one feature's map entry.
 
     Args:
         key: The feature's name, UTF-8.
@@ -244,7 +244,7 @@ class PrefixTable:
         self._table = Table([])
 
     def take(self, payload_bytes: Ints, valid: Bools | None = None) -> Cells:
-        """Give the prefix for each payload length; empty where not valid. [n] → n cells."""
+        """Return the prefix for each payload length; empty where not valid. [n] → n cells."""
         longest = int(payload_bytes.max(initial=0))
         if longest >= max(len(self._table), min(len(payload_bytes), _TABLE_LIMIT)):  # a table would hardly be used
             distinct, indices = np.unique(payload_bytes, return_inverse=True)

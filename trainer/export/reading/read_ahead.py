@@ -100,7 +100,7 @@ class ReadAhead:
         self._streams.shutdown(wait=True, cancel_futures=True)
 
     def __iter__(self) -> Iterator[Group]:
-        """Give each group once all its rows are there.
+        """Yield each group once all its rows are there.
 
         Raises:
             TrainerError: What reading raised.

@@ -28,7 +28,7 @@ _PARTS = ("train", "validation")
 
 
 def row_restriction(units: Sequence[Unit]) -> str:
-    """Give the filter for these units, all of one table.
+    """Return the filter for these units, all of one table.
 
     Raises:
         RequestError: A unit's span, part or shard is not what it should be.

@@ -42,7 +42,7 @@ class SortedRows:
         return len(self._positions)
 
     def pieces(self, multiple: int = 1) -> Iterator[pa.RecordBatch]:
-        """Give all rows, some megabytes at a time.
+        """Yield all rows, some megabytes at a time.
 
         Args:
             multiple: Each piece but the last has a multiple of so many rows.
@@ -72,7 +72,7 @@ class GroupRows:
         self.piece_rows = max((COPIED_WHOLE_BYTES if len(self._batches) == 1 else PIECE_BYTES) // per_row, 1)
 
     def take(self, positions: Ints) -> pa.RecordBatch:
-        """Give some rows in this order; a copy. [n] → n rows."""
+        """Return some rows in this order; a copy. [n] → n rows."""
         if len(self._batches) == 1:
             return self._batches[0].take(_indices(positions))
         batch_of = np.searchsorted(self._starts, positions, side="right") - 1
@@ -88,7 +88,7 @@ class GroupRows:
 
 
 def sort_rows(batches: list[pa.RecordBatch], units: Sequence[Unit], row_bytes: RowBytes) -> list[SortedRows]:
-    """Give each unit's rows in file order.
+    """Return each unit's rows in file order.
 
     Args:
         batches: All rows of these units, with the run table's own columns; emptied.
@@ -139,7 +139,7 @@ def _blocks(lengths: Ints) -> Iterator[range]:
 
 
 def _unit_of(batch: pa.RecordBatch, units: Sequence[Unit]) -> npt.NDArray[np.uint16]:
-    """Give each row's unit, by its place among the units. [n_rows]."""
+    """Return each row's unit, by its place among the units. [n_rows]."""
     frozen = units[0].span == FROZEN_SET
     parts = sorted({unit.part for unit in units})
     known = np.array([_code(0 if frozen else _day(unit.span), parts.index(unit.part), unit.shard) for unit in units])

@@ -53,7 +53,7 @@ class Cloud:
         self._post(f"{self._url}/datasets", {"datasetReference": {"projectId": self.project, "datasetId": name}})
 
     def columns(self, table: str) -> list[dict[str, str]]:
-        """Give the columns of `dataset.table` that are features."""
+        """Return the columns of `dataset.table` that are features."""
         dataset, name = table.split(".")
         answer = self._session.get(f"{self._url}/datasets/{dataset}/tables/{name}", timeout=60)
         answer.raise_for_status()
@@ -123,7 +123,7 @@ def run_trainer(
 
 
 def make_request(cloud: Cloud, table: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    """Give an export request for every row of a run table."""
+    """Return an export request for every row of a run table."""
     counted = cloud.query(
         statement(
             "SELECT CAST(span AS STRING), part, COUNT(*), MAX(shard) + 1 FROM {table} GROUP BY 1, 2 ORDER BY 1, 2",

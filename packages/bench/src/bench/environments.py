@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(folder_path: Path, interpreters: Sequence[str], rounds: int) -> dict[str, list[list[float]]]:
-    """Give the seconds by what is measured, then by environment, then by round."""
+    """Return the seconds by what is measured, then by environment, then by round."""
     taken: dict[str, list[list[float]]] = {}
 
     def note(name: str, place: int, seconds: float) -> None:
@@ -83,7 +83,7 @@ def measure(folder_path: Path, interpreters: Sequence[str], rounds: int) -> dict
 
 
 def render(result: dict[str, Any]) -> str:
-    """Give the table: milliseconds, medians over the rounds, and the median of the rounds' ratios."""
+    """Return the table: milliseconds, medians over the rounds, and the median of the rounds' ratios."""
     first, second = (f"TensorFlow {tensorflow}" for tensorflow, _ in result["environments"])
     lines = [f"{'ms':<24}{first:>20}{second:>20}{'ratio':>8}"]
     for name, both in result["seconds"].items():
@@ -93,7 +93,7 @@ def render(result: dict[str, Any]) -> str:
 
 
 def _ratio(mine: Sequence[float], other: Sequence[float]) -> float | None:
-    """Give the median over the rounds of the ratios, or None where one is too short to be timed."""
+    """Return the median over the rounds of the ratios, or None where one is too short to be timed."""
     ratios = [one / another for one, another in zip(mine, other, strict=True) if another]
     return round(statistics.median(ratios), 3) if ratios else None
 

@@ -43,7 +43,7 @@ class Measured:
     jobs: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
-        """Give it as JSON, with the targets."""
+        """Return it as JSON, with the targets."""
         return {**asdict(self), "targets": [asdict(target) for target in targets(self)]}
 
 
@@ -71,7 +71,7 @@ class Contending(Protocol):
 
 
 def summarise(readings: Sequence[tuple[Contending, Reading]]) -> list[dict[str, Any]]:
-    """Give a row per contender: medians of the rates, the largest of memory and first batch, ratio to the tutorial."""
+    """Return a row per contender: medians of rates, the largest of memory and first batch, ratio to the tutorial."""
     taken: dict[Key, list[Reading]] = {}
     for contender, reading in readings:
         taken.setdefault(contender.key, []).append(reading)
@@ -148,7 +148,7 @@ def _job_targets(jobs: Mapping[str, Any]) -> Iterator[Target]:
 
 
 def render(measured: Measured) -> str:
-    """Give the tables as text."""
+    """Return the tables as text."""
     heads = ("contender", "data", "compression", "rows", "rows/s", "MB/s", "x tutorial", "memory MB")
     form = "{:<9} {:<8} {:<11} {:>9} {:>10} {:>8} {:>10} {:>9}"
     lines = [form.format(*heads)]

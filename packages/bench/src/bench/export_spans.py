@@ -47,7 +47,7 @@ class _Jobs:
         self._cloud, self._environment, self._folder = cloud, environment, folder
 
     def request(self, table: str) -> dict[str, Any]:
-        """Give a request for all rows of a table."""
+        """Return a request for all rows of a table."""
         return make_request(self._cloud, f"{_DATASET}.{table}")
 
     def run_export(self, request: Mapping[str, Any], store: str) -> dict[str, Any]:

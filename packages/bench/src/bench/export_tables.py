@@ -23,7 +23,7 @@ _INTEGERS = 20
 
 
 def mixed(rows: int) -> pa.Table:
-    """Give ids, embeddings, incompressible blobs and labels."""
+    """Return ids, embeddings, incompressible blobs and labels."""
     random = np.random.default_rng(1)
     ends = np.arange(rows + 1, dtype=np.int32)
     blobs = [None, pa.py_buffer(ends * BLOB_BYTES), pa.py_buffer(random.bytes(rows * BLOB_BYTES))]
@@ -38,7 +38,7 @@ def mixed(rows: int) -> pa.Table:
 
 
 def hashy(rows: int) -> pa.Table:
-    """Give integers of 1 to 62 random bits, a third negative, a tenth NULL."""
+    """Return integers of 1 to 62 random bits, a third negative, a tenth NULL."""
     random = np.random.default_rng(2)
 
     def column() -> pa.Array:
@@ -78,7 +78,7 @@ def read_batches(path: Path, rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def without_times(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give timestamps as the whole numbers that all contenders write."""
+    """Return timestamps as the whole numbers that all contenders write."""
     for index, field in enumerate(batch.schema):
         if pa.types.is_timestamp(field.type):
             numbers = batch.column(index).cast(pa.timestamp("us", tz=field.type.tz)).cast(pa.int64())

@@ -56,13 +56,13 @@ _KINDS: list[tuple[Callable[[pa.DataType], bool], type]] = [
 
 
 def rows_of(path: Path, rows: int) -> Iterator[dict[str, Any]]:
-    """Give the first rows of an Arrow file."""
+    """Yield the first rows of an Arrow file."""
     for batch in read_batches(path, rows):
         yield from without_times(batch).to_pylist()
 
 
 def kinds(path: Path) -> dict[str, type]:
-    """Give each column's Python type."""
+    """Return each column's Python type."""
     schema = without_times(next(read_batches(path, 1))).schema
     types = {field.name: getattr(field.type, "value_type", field.type) for field in schema}
     return {name: next(kind for test, kind in _KINDS if test(type_)) for name, type_ in types.items()}

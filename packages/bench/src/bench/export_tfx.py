@@ -43,7 +43,7 @@ class TfxBsl:
 
 
 def in_lists(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the only columns that tfx_bsl takes: lists of float, int64 and binary."""
+    """Return the only columns that tfx_bsl takes: lists of float, int64 and binary."""
     return pa.RecordBatch.from_arrays([_in_list(column) for column in batch.columns], batch.schema.names)
 
 

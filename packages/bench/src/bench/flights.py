@@ -19,7 +19,7 @@ CATEGORIES = {"carrier": 4, "origin": 2, "dest": 8}  # and the width of their em
 
 
 def flights_by_day() -> tuple[pa.Table, pa.ChunkedArray]:
-    """Give an example per flight that arrived, in the source's sequence, and the local day of each."""
+    """Return an example per flight that arrived, in the source's sequence, and the local day of each."""
     flights = tables.flights_of_2013()
     flights = flights.filter(pc.is_valid(flights["arr_delay"]))
     weather = tables.weather().select(["origin", "time_hour", *_WEATHER])

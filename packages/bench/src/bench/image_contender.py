@@ -58,7 +58,7 @@ def fetch_photos(folder_uri: str, count: int, fetches: int) -> dict[str, float]:
 
 
 def bucket_of(folder_uri: str) -> tuple[storage.Bucket, str]:
-    """Give the bucket, and the folder's path in it."""
+    """Return the bucket, and the folder's path in it."""
     bucket, _, folder = folder_uri.removeprefix("gs://").partition("/")
     return storage.Client().bucket(bucket), folder
 

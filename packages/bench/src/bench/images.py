@@ -68,7 +68,7 @@ def take_turns(
 
 
 def summarise(readings: Mapping[Turn, Sequence[Reading]]) -> list[dict[str, Any]]:
-    """Give a row per contender: medians, and how many times the rate of one by one its own is, round by round."""
+    """Return a row per contender: medians, and how many times the rate of one by one its own is, round by round."""
     rates = {turn: [reading["rows"] / reading["seconds"] for reading in taken] for turn, taken in readings.items()}
     return [
         {
@@ -85,7 +85,7 @@ def summarise(readings: Mapping[Turn, Sequence[Reading]]) -> list[dict[str, Any]
 
 
 def render(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Give the table, as `packages/bench/docs/performance.md` has it."""
+    """Return the table, as `packages/bench/docs/performance.md` has it."""
     lines = ["| wait before each answer | at once | rows/s | CPU s | times one by one |", "|---|---|---|---|---|"]
     for row in rows:
         wait = f"{row['delay_ms']} ms" if row["delay_ms"] else "none"

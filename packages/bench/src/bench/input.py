@@ -110,7 +110,7 @@ def take_turns(folder_path: Path, rounds: int) -> dict[str, list[Reading]]:
 
 
 def summarise(readings: Mapping[str, Sequence[Reading]]) -> list[dict[str, Any]]:
-    """Give a row per contender: medians, the longest stall, and the ratios to the others on the same rows."""
+    """Return a row per contender: medians, the longest stall, and the ratios to the others on the same rows."""
     rates = {
         name: statistics.median(reading["rows"] / reading["seconds"] for reading in taken)
         for name, taken in readings.items()
@@ -146,7 +146,7 @@ def _shown(stall: float | None) -> str:
 
 
 def render(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Give the table."""
+    """Return the table."""
     heads = ("contender", "data", "compression", "layout", "rows/s", *(f"x {other}" for other in OTHERS))
     lines = ["{:<10} {:<8} {:<11} {:<11} {:>10} {:>10} {:>10} {:>10} {:>6} {:>8}".format(*heads, "target", "stall s")]
     for row in rows:

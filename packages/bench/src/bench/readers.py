@@ -79,7 +79,7 @@ def take_turns(environment: Mapping[str, str], manifest_uri: str, rounds: int) -
 
 
 def summarise(readings: Mapping[str, Sequence[Reading]]) -> list[dict[str, Any]]:
-    """Give a row per contender: medians, and how many times the rate of tensorflow-io its own is.
+    """Return a row per contender: medians, and how many times the rate of tensorflow-io its own is.
 
     The ratio is the median of the rounds' ratios: what else happens on the machine hits rounds more than turns.
     """
@@ -101,7 +101,7 @@ def summarise(readings: Mapping[str, Sequence[Reading]]) -> list[dict[str, Any]]
 
 
 def render(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Give the table, as `packages/bench/docs/performance.md` has it."""
+    """Return the table, as `packages/bench/docs/performance.md` has it."""
     lines = [f"| reader | rows | {' | '.join(_FIGURES)} | times tensorflow-io |", f"|{'---|' * (len(_FIGURES) + 3)}"]
     for row in rows:
         lines.append(

@@ -46,7 +46,7 @@ _MARKER = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n)(?P<table>.*?)(?P<en
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Give a Markdown table."""
+    """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
@@ -247,7 +247,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def with_tables(page: str) -> str:
-    """Give a page with each table between `<!-- table: name -->` and `<!-- end -->` made anew."""
+    """Return a page with each table between `<!-- table: name -->` and `<!-- end -->` made anew."""
     return _MARKER.sub(lambda match: match[1] + TABLES[match["name"]]() + match["end"], page)
 
 

@@ -140,7 +140,7 @@ def load_prices(folder: Path = REPOSITORY_PATH / "include" / "prices") -> dict[s
 
 
 def hourly(prices: dict[str, Any], machine: str) -> float:
-    """Give the list price of a machine's hour with its disk, in US dollars."""
+    """Return the list price of a machine's hour with its disk, in US dollars."""
     family, kind, vcpus = machine.split("-")
     price = prices["machines"][family]
     memory_gb = int(vcpus) * prices["shapes"][family][kind]["memory_gb_per_vcpu"]
@@ -184,12 +184,12 @@ def photos_size(rates: dict[str, Any], encoding: str) -> Size:
 
 
 def busy_cores(size: Size, machine: str) -> float:
-    """Give how many of a machine's vCPUs the exporter's one process keeps busy."""
+    """Return how many of a machine's vCPUs the exporter's one process keeps busy."""
     return min(int(machine.split("-")[2]) * size.busy_cores, size.most_cores)
 
 
 def replica(size: Size, machine: str) -> tuple[Machine, str]:
-    """Give what one replica does on a machine, and what bounds it."""
+    """Return what one replica does on a machine, and what bounds it."""
     by_cores = busy_cores(size, machine) * CORE_FACTOR * size.rows_per_core_s
     by_read = READ_MB_S * 1e6 / size.table_bytes
     rows_per_s = min(by_cores, by_read)
@@ -207,7 +207,7 @@ def plan_export(size: Size, replicas: int, machine: str, prices: dict[str, Any])
 
 
 def other_costs(size: Size, prices: dict[str, Any]) -> OtherCosts:
-    """Give what is the same for any number of replicas."""
+    """Return what is the same for any number of replicas."""
     table_bytes, units = size.rows * size.table_bytes, len(size.workload.units)
     writes = 2 * units + size.spans  # a shard, its sidecar, a span.json per day
     return OtherCosts(

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def contenders(folder_path: Path) -> dict[str, Callable[[], Reading]]:
-    """Give the ways to the answers by name, all of the same model."""
+    """Return the ways to the answers by name, all of the same model."""
     from bench.scoring_service import BATCH_SIZE, Service  # Google's clients read the environment that was just set
 
     service = Service(folder_path)
@@ -93,7 +93,7 @@ def take_turns(ways: Mapping[str, Callable[[], Reading]], rounds: int) -> dict[s
 
 
 def used_cpu_s() -> float:
-    """Give the CPU seconds of this process and of all that it started, the local cloud and ended ones too."""
+    """Return the CPU seconds of this process and of all that it started, the local cloud and ended ones too."""
     ticks = 0
     for pid in (os.getpid(), *descendants(os.getpid())):
         with contextlib.suppress(OSError):  # it has just ended
@@ -117,7 +117,7 @@ def require_same(name: str, reading: Reading, expected: Mapping[str, float]) -> 
 
 
 def summarise(readings: Mapping[str, Sequence[Reading]]) -> list[dict[str, Any]]:
-    """Give a row per contender: medians, and its rate as a share of the bare model's.
+    """Return a row per contender: medians, and its rate as a share of the bare model's.
 
     The share is the median of the rounds' shares: what else happens on the machine hits rounds more than turns.
     """
@@ -137,7 +137,7 @@ def summarise(readings: Mapping[str, Sequence[Reading]]) -> list[dict[str, Any]]
 
 
 def render(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Give the table, as `packages/bench/docs/performance.md` has it."""
+    """Return the table, as `packages/bench/docs/performance.md` has it."""
     lines = ["| way | rows | rows/s | of the bare model | rows per CPU s | whole, s |", f"|{'---|' * 6}"]
     for row in rows:
         lines.append(

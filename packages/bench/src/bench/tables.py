@@ -25,7 +25,7 @@ _ENVIRONMENT = ".venv/localcloud/lib/python3*/site-packages"
 
 
 def flights(rows: int) -> pa.Table:
-    """Give flights, beginning again when there are no more.
+    """Return flights, beginning again when there are no more.
 
     Raises:
         FileNotFoundError: The package is neither in this environment nor in the local cloud's.
@@ -35,7 +35,7 @@ def flights(rows: int) -> pa.Table:
 
 
 def flights_of_2013() -> pa.Table:
-    """Give every flight once.
+    """Return every flight once.
 
     Raises:
         FileNotFoundError: The package is neither in this environment nor in the local cloud's.
@@ -44,7 +44,7 @@ def flights_of_2013() -> pa.Table:
 
 
 def weather() -> pa.Table:
-    """Give the weather at New York's airports in 2013, a row per airport and hour.
+    """Return the weather at New York's airports in 2013, a row per airport and hour.
 
     Raises:
         FileNotFoundError: The package is neither in this environment nor in the local cloud's.
@@ -53,7 +53,7 @@ def weather() -> pa.Table:
 
 
 def wide(rows: int) -> pa.Table:
-    """Give random float32, the same each time."""
+    """Return random float32, the same each time."""
     random = np.random.default_rng(0)
     return pa.table({f"x{index:03d}": random.standard_normal(rows, dtype=np.float32) for index in range(WIDE_COLUMNS)})
 

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure_reader(folder_path: Path, rounds: int) -> list[dict[str, Any]]:
-    """Give the seconds of a step by feed, of the model as it stands and of a heavy one."""
+    """Return the seconds of a step by feed, of the model as it stands and of a heavy one."""
     sizes = {"as it stands": (HIDDEN_UNITS, BATCH_SIZE), "heavy": (_HEAVY_UNITS, _HEAVY_BATCH)}
     rows = []
     for name, (units, batch_size) in sizes.items():
@@ -80,7 +80,7 @@ def measure_reader(folder_path: Path, rounds: int) -> list[dict[str, Any]]:
 
 
 def measure_start(folder_path: Path, rounds: int) -> dict[str, float]:
-    """Give the seconds from starting the process to the first steps, and the parts."""
+    """Return the seconds from starting the process to the first steps, and the parts."""
     taken = []
     for number in range(rounds):
         taken.append(time_start(write_request(folder_path, f"start {number}", epochs=1)))
@@ -90,7 +90,7 @@ def measure_start(folder_path: Path, rounds: int) -> dict[str, float]:
 
 
 def measure_scaling(folder_path: Path, rounds: int) -> dict[str, Any]:
-    """Give examples/s of one worker, of two that do not talk, of two in lockstep."""
+    """Return examples/s of one worker, of two that do not talk, of two in lockstep."""
     rates: dict[str, list[float]] = {"one": [], "two_apart": [], "two_workers": []}
 
     def request(name: str) -> Path:
@@ -115,7 +115,7 @@ def measure_scaling(folder_path: Path, rounds: int) -> dict[str, Any]:
 
 
 def render(result: Result) -> str:
-    """Give the tables."""
+    """Return the tables."""
     lines = [f"{'a step (ms)':<44}{'memory':>9}{'cache':>9}{'':>7}{'files':>9}{'':>7}{'reader alone':>14}"]
     for row in result["reader"]:
         taken = {feed: statistics.median(some) * 1000 for feed, some in row["seconds_per_step"].items()}
@@ -139,7 +139,7 @@ def render(result: Result) -> str:
 
 
 def _slower(taken: Mapping[str, Sequence[float]], feed: str) -> float:
-    """Give the median over the rounds of how much longer a step took than from memory in the same round.
+    """Return the median over the rounds of how much longer a step took than from memory in the same round.
 
     Turns of a round follow each other; what else happens on the machine hits rounds more than turns.
     """

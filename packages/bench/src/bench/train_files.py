@@ -28,7 +28,7 @@ VALIDATION_ROWS = 20_000
 
 
 def flights_examples(window: tuple[datetime.date, datetime.date] | None = None) -> pa.Table:
-    """Give an example per flight that arrived: 327,346 rows, in a fixed order that has nothing to do with time.
+    """Return an example per flight that arrived: 327,346 rows, in a fixed order that has nothing to do with time.
 
     Args:
         window: Only flights of these days, the last one not among them.

@@ -27,7 +27,7 @@ Task = Mapping[str, Any]
 
 
 def lockstep(workers: int) -> list[Task]:
-    """Give the tasks of a cluster on this machine."""
+    """Return the tasks of a cluster on this machine."""
     roles = ["chief", *["worker"] * (workers - 1)]
     cluster: dict[str, list[str]] = {}
     for role in roles:
@@ -76,13 +76,13 @@ def time_start(request_path: Path, interpreter: str = sys.executable) -> dict[st
 
 
 def rate_of(lines: Sequence[str]) -> float:
-    """Give the median examples/s of the epochs after the first, in which functions are compiled."""
+    """Return the median examples/s of the epochs after the first, in which functions are compiled."""
     matches = [match for match in map(_RATE.match, lines) if match]
     return statistics.median(float(match[2]) for match in matches if int(match[1]) > 1)
 
 
 def time_steps(request_path: Path, rounds: int, epochs: int, interpreter: str = sys.executable) -> dict[str, Any]:
-    """Give what `train_step` prints: the seconds per step of each feed, in turns of so many epochs.
+    """Return what `train_step` prints: the seconds per step of each feed, in turns of so many epochs.
 
     Raises:
         SystemExit: It failed.

@@ -86,7 +86,7 @@ def _build(request: TrainRequest, manifest: Manifest, preprocessing: Preprocessi
 
 
 def _feeds(request: TrainRequest, encoding: Encoding, split: Split) -> dict[str, Feed]:
-    """Give endless batches by feed."""
+    """Return endless batches by feed."""
 
     def batches(reading: Reading | None) -> tf.data.Dataset:
         blocks = encoding.blocks(split, request.seed, reading)
@@ -115,7 +115,7 @@ def _train(call: Callable[[Feed], Mapping[str, Any]], feed: Feed, steps: int) ->
 
 
 def _take_turns(turns: Mapping[str, Turn], rounds: int) -> dict[str, list[float]]:
-    """Give the seconds of each turn; the first round, in which functions are compiled, does not count."""
+    """Return the seconds of each turn; the first round, in which functions are compiled, does not count."""
     taken: dict[str, list[float]] = {name: [] for name in turns}
     for number in range(rounds + 1):
         for name, turn in turns.items():

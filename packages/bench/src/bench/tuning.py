@@ -113,7 +113,7 @@ class Search:
     def _study(
         self, surface: Surface, spec: TuningSpec, week: int, studies: Sequence[Tuning], seed: int
     ) -> Iterator[Trial]:
-        """Give a week's trials, endlessly."""
+        """Yield a week's trials, endlessly."""
         recalled = [
             _trial(f"recall-{number}", "recall", each.hyperparameters, surface.seen(week, each.hyperparameters))
             for number, each in enumerate(warm_start.repeated_trials(spec, studies), start=1)
@@ -189,7 +189,7 @@ def _document(spec: TuningSpec, week: int, trials: Sequence[Trial]) -> Tuning:
 
 
 def summarise_trials(trials: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, Any]:
-    """Give medians and their ratio beside what was counted."""
+    """Return medians and their ratio beside what was counted."""
     rows = []
     for name, known in trials.items():
         if not known:
@@ -202,7 +202,7 @@ def summarise_trials(trials: Mapping[str, Mapping[str, Mapping[str, int]]]) -> d
 
 
 def render(result: Mapping[str, Any]) -> str:
-    """Give the table of docs/tuning.md."""
+    """Return the table of docs/tuning.md."""
     head = "".join(f" {sort} | ratio |" for sort in EARLIER_TRIALS)
     lines = [f"| surface | cold |{head}", "|---" * (2 + 2 * len(EARLIER_TRIALS)) + "|"]
     for row in result["rows"]:

@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(end: datetime.date) -> dict[str, Any]:
-    """Give the scores of every point in the order of the axes, and of the middle with other seeds."""
+    """Return the scores of every point in the order of the axes, and of the middle with other seeds."""
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="bench-tuning-") as folder:
         path = Path(folder, "run")
@@ -74,7 +74,7 @@ def measure(end: datetime.date) -> dict[str, Any]:
 
 
 def score(folder_path: Path, name: str, values: Mapping[str, Any], seed: int = 1) -> float:
-    """Give a trial's best validation AUC, as the trainer reports it."""
+    """Return a trial's best validation AUC, as the trainer reports it."""
     from trainer.training.job import train
 
     os.environ["CLOUD_ML_HP_METRIC_FILE"] = str(folder_path / f"{name}.metrics")

@@ -44,10 +44,10 @@ class Surface(Protocol):
         """The section `tuning` of its spec."""
 
     def true(self, week: int, values: Values) -> float:
-        """Give the score without noise."""
+        """Return the score without noise."""
 
     def seen(self, week: int, values: Values) -> float:
-        """Give the score as a trial reports it."""
+        """Return the score as a trial reports it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Box:
 
     @property
     def section(self) -> Mapping[str, Any]:
-        """Give a double per dimension."""
+        """Return a double per dimension."""
         parameters = [
             {"name": f"x{index}", "kind": "double", "min": low, "max": high}
             for index, (low, high) in enumerate(self.bounds)
@@ -78,7 +78,7 @@ class Box:
         return {**_STUDY, "goal": self.goal, "parameters": parameters}
 
     def true(self, week: int, values: Values) -> float:
-        """Give the function where the week's optimum is moved back to its place."""
+        """Return the function where the week's optimum is moved back to its place."""
         steps = random.Random(self.seed)
         shift = [0.0] * len(self.bounds)
         for _ in range(abs(week)):
@@ -87,7 +87,7 @@ class Box:
         return _FUNCTIONS[self.name]([values[f"x{index}"] - by for index, by in enumerate(moved)])
 
     def seen(self, week: int, values: Values) -> float:
-        """Give the same: these have no noise."""
+        """Return the same: these have no noise."""
         return self.true(week, values)
 
 
@@ -113,7 +113,7 @@ class Flights:
 
     @property
     def section(self) -> Mapping[str, Any]:
-        """Give what the grid spans."""
+        """Return what the grid spans."""
         rates, dropouts = self._axes["learning_rate"], self._axes["dropout"]
         parameters = [
             {"name": "learning_rate", "kind": "double", "min": rates[0], "max": rates[-1], "scale": "log"},
@@ -123,7 +123,7 @@ class Flights:
         return {**_STUDY, "goal": self.goal, "parameters": parameters}
 
     def true(self, week: int, values: Values) -> float:
-        """Give the score between the points."""
+        """Return the score between the points."""
         rate = _place([math.log(each) for each in self._axes["learning_rate"]], math.log(values["learning_rate"]))
         dropout = _place(self._axes["dropout"], values["dropout"])
         table = self._tables[0 if week == THIS_WEEK else 1]
@@ -131,7 +131,7 @@ class Flights:
         return sum(a * b * table[i, j, values["hidden_units"]] for (i, a), (j, b) in corners)
 
     def seen(self, week: int, values: Values) -> float:
-        """Give it as another seed would."""
+        """Return it as another seed would."""
         return self.true(week, values) + self._random.gauss(0, self.noise)
 
     def _table(self, scores: Sequence[float]) -> dict[tuple[int, int, str], float]:
@@ -140,7 +140,7 @@ class Flights:
 
 
 def surfaces(seed: int) -> list[Surface]:
-    """Give all as a seed has them."""
+    """Return all as a seed has them."""
     return [
         Flights(seed),
         Box("Branin", "minimize", 0.397887, ((-5.0, 10.0), (0.0, 15.0)), seed),
@@ -149,14 +149,14 @@ def surfaces(seed: int) -> list[Surface]:
 
 
 def _place(axis: Sequence[float], value: float) -> tuple[tuple[int, float], tuple[int, float]]:
-    """Give the two neighbours of a value and their weights."""
+    """Return the two neighbours of a value and their weights."""
     right = min(max(bisect.bisect_left(axis, value), 1), len(axis) - 1)
     share = min(max((value - axis[right - 1]) / (axis[right] - axis[right - 1]), 0.0), 1.0)
     return (right - 1, 1 - share), (right, share)
 
 
 def _branin(x: Sequence[float]) -> float:
-    """Give Branin's function. [2]; https://www.sfu.ca/~ssurjano/branin.html."""
+    """Return Branin's function. [2]; https://www.sfu.ca/~ssurjano/branin.html."""
     a, b = x
     hill = b - 5.1 / (4 * math.pi**2) * a**2 + 5 / math.pi * a - 6
     return hill**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(a) + 10
@@ -173,7 +173,7 @@ _P = (
 
 
 def _hartmann(x: Sequence[float]) -> float:
-    """Give Hartmann's function, turned so that more is better. [6]; https://www.sfu.ca/~ssurjano/hart6.html."""
+    """Return Hartmann's function, turned so that more is better. [6]; https://www.sfu.ca/~ssurjano/hart6.html."""
     return sum(
         alpha * math.exp(-sum(a * (value - p) ** 2 for a, value, p in zip(row, x, centre, strict=True)))
         for alpha, row, centre in zip(_ALPHA, _A, _P, strict=True)

@@ -152,7 +152,7 @@ class FaultShelf:
             return int(connection.execute("INSERT INTO faults (body) VALUES (?)", (json.dumps(fault),)).lastrowid or 0)
 
     def list_all(self) -> list[tuple[int, Fault]]:
-        """Give the faults in force with their numbers, oldest first; used up ones are gone."""
+        """Return the faults in force with their numbers, oldest first; used up ones are gone."""
         with self._lock:
             return self._read_faults()
 
@@ -164,7 +164,7 @@ class FaultShelf:
             return connection.execute("DELETE FROM faults WHERE id = ?", (number,)).rowcount
 
     def is_empty(self) -> bool:
-        """Tell whether nothing is in force: costs microseconds while no process changes anything."""
+        """Return whether nothing is in force: costs microseconds while no process changes anything."""
         with self._lock:
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
             if version != self._seen_version:
@@ -180,7 +180,7 @@ class FaultShelf:
         kinds: tuple[str, ...] = ("error", "lost_response", "delay"),
         passes: Callable[[str], bool] = lambda expression: not expression,
     ) -> Action | None:
-        """Give the action of the first fault that hits this event, or None; counts it.
+        """Return the action of the first fault that hits this event, or None; counts it.
 
         Args:
             event: What is about to happen, for example `storage.objects.insert`.
@@ -229,7 +229,7 @@ class FaultShelf:
 
 
 def check(body: object) -> Fault:
-    """Give a fault with its defaults filled in.
+    """Return a fault with its defaults filled in.
 
     Raises:
         FaultError: The document is not a fault.

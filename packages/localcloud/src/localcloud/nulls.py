@@ -9,7 +9,7 @@ from localcloud.untyped import Untyped
 
 
 def without_nulls(value: Untyped) -> Untyped:
-    """Give JSON without the fields of objects that are null."""
+    """Return JSON without the fields of objects that are null."""
     if isinstance(value, dict):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     return [without_nulls(each) for each in value] if isinstance(value, list) else value

@@ -41,17 +41,17 @@ class Projects:
         return self.ids[0]
 
     def find_id(self, project: str) -> str | None:
-        """Give the id of a project named by id or number; None when there is none."""
+        """Return the id of a project named by id or number; None when there is none."""
         if project in self._numbers:
             return project
         return next((each for each, number in self._numbers.items() if number == project), None)
 
     def number(self, project: str | None) -> str:
-        """Give a project's number, the main one's for None."""
+        """Return a project's number, the main one's for None."""
         return self._numbers[self.find_id(project or self.main) or self.main]
 
     def with_ids(self, name: str) -> str:
-        """Give a resource name with ids where it has numbers of these projects."""
+        """Return a resource name with ids where it has numbers of these projects."""
 
         def replace(match: re.Match[str]) -> str:
             return f"{match['before']}projects/{self.find_id(match['project']) or match['project']}"
@@ -67,7 +67,7 @@ class Projects:
             temporary.replace(self._path)
 
     def owner(self, bucket: str) -> str:
-        """Give the id of the project that a bucket belongs to."""
+        """Return the id of the project that a bucket belongs to."""
         return self._owners().get(bucket, self.main)
 
     def _owners(self) -> dict[str, str]:

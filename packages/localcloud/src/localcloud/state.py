@@ -39,7 +39,7 @@ _SOCKET_PATH_BYTES = 100  # the kernel takes 107; leaves room for the longest na
 
 
 def state_path_from(environ: dict[str, str] | os._Environ[str]) -> Path:
-    """Give the state directory: LOCALCLOUD_STATE, else build/localcloud under the working directory."""
+    """Return the state directory: LOCALCLOUD_STATE, else build/localcloud under the working directory."""
     return Path(environ.get("LOCALCLOUD_STATE") or DEFAULT_STATE_PATH).absolute()
 
 
@@ -122,13 +122,13 @@ class State:
         return self.path / "storage.sqlite"
 
     def directory(self, name: str) -> Path:
-        """Give the directory of one service (bigquery, storage, vertex, gcloud, server-logs), made if missing."""
+        """Return the directory of one service (bigquery, storage, vertex, gcloud, server-logs), made if missing."""
         path = self.path / name
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def socket_path(self, server: str) -> Path:
-        """Give the unix socket that a server listens on: in this directory, or, where that is too long, beside it.
+        """Return the unix socket that a server listens on: in this directory, or, where that is too long, beside it.
 
         Raises:
             LocalCloudError: the directory that stands in for it is not ours alone.
@@ -142,7 +142,7 @@ class State:
         return _owned(directory) / server
 
     def token_key(self) -> bytes:
-        """Give the key that signs access tokens, made on first use (file mode 0600)."""
+        """Return the key that signs access tokens, made on first use (file mode 0600)."""
         path = self.path / "token.key"
         if not path.exists():
             temporary = path.with_name(f"token.{os.getpid()}.new")
@@ -154,7 +154,7 @@ class State:
         return bytes.fromhex(path.read_text())
 
     def server_log_path(self, server: str) -> Path:
-        """Give the file that takes a server's standard output and error."""
+        """Return the file that takes a server's standard output and error."""
         return self.directory("server-logs") / f"{server}.log"
 
     def read_settings(self) -> Settings:
@@ -207,7 +207,7 @@ class State:
             yield
 
     def running_pid(self) -> int | None:
-        """Give the pid of the `up` that owns this directory, or None when nobody does."""
+        """Return the pid of the `up` that owns this directory, or None when nobody does."""
         try:
             with self.lock_path.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -237,7 +237,7 @@ class State:
 
 
 def _owned(directory: Path) -> Path:
-    """Give back a directory that nobody else can reach into."""
+    """Return a directory that nobody else can reach into."""
     status = directory.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o777 != OWNER_ONLY:
         raise LocalCloudError(

@@ -30,7 +30,7 @@ def table(client) -> str:
 
 
 def moment() -> datetime:
-    """Give a time that is later than all before, and earlier than all that comes."""
+    """Return a time that is later than all before, and earlier than all that comes."""
     time.sleep(0.002)
     now = datetime.now(UTC)
     time.sleep(0.002)

@@ -18,7 +18,7 @@ def folder() -> str:
 
 
 def related(metadata: str, content: bytes, boundary: str = "b", end: str = "\r\n") -> tuple[bytes, dict[str, str]]:
-    """Give a body of two parts, and its header field."""
+    """Return a body of two parts, and its header field."""
     lines = [
         f"--{boundary}",
         "Content-Type: application/json",
@@ -34,7 +34,7 @@ def related(metadata: str, content: bytes, boundary: str = "b", end: str = "\r\n
 
 
 def outside(local_cloud) -> list[str]:
-    """Give what lies beside the buckets."""
+    """Return what lies beside the buckets."""
     root = local_cloud.state_path
     return [str(path) for path in root.parent.rglob("*spelt-outside*") if root / "storage" not in path.parents]
 

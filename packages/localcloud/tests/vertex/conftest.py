@@ -261,7 +261,7 @@ class SoloServer:
             return False
 
     def ask(self, verb: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Give status and document of a REST call."""
+        """Return status and document of a REST call."""
         connection = http.client.HTTPConnection("localhost", timeout=5)
         with socket.socket(socket.AF_UNIX) as connection.sock, contextlib.closing(connection):
             connection.sock.connect(str(self.state.socket_path("vertex_rest")))

@@ -53,7 +53,7 @@ class Hyperparameter(Value):
         return self.type == "text" and not self.one_of
 
     def takes(self, value: object) -> bool:
-        """Tell whether the trainer takes a value, as a spec or (as text) a trial's flag has it."""
+        """Return whether the trainer takes a value, as a spec or (as text) a trial's flag has it."""
         try:
             self._limits.validate_python(self._read(value))
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
@@ -95,7 +95,7 @@ class Architecture(Value):
     hyperparameters: dict[str, Hyperparameter]
 
     def can_read(self, kinds: set[Kind]) -> bool:
-        """Tell whether it reads features of these kinds, and needs no other."""
+        """Return whether it reads features of these kinds, and needs no other."""
         return kinds <= set(self.reads) and bool(kinds) == bool(self.reads)
 
 

@@ -169,7 +169,7 @@ _NOT_THERE = re.compile(r"was not found in location ([\w-]+)")
 
 
 def is_lasting(result: Mapping[str, Any]) -> bool:
-    """Tell whether another job of the statement would fail the same way."""
+    """Return whether another job of the statement would fail the same way."""
     return result.get("reason") not in TRANSIENT_REASONS
 
 

@@ -44,7 +44,7 @@ class Enum(str):
 
 
 def are_plain_examples(plan: Plan) -> bool:
-    """Tell whether a shard holds one `tf.train.Example` per row with a feature per column, which the schema is of."""
+    """Return whether a shard holds one `tf.train.Example` per row with a feature per column, which the schema is of."""
     layout = plan.spec.data.layout
     return format_of(plan.spec) == "tfrecord" and layout.numeric == "columns" and layout.rows_per_record == 1
 

@@ -99,7 +99,7 @@ def other_generations(jobs: Iterable[Job], identity: JobIdentity, spared: Job | 
 
 
 def _was_surplus(job: Job, older: Iterable[Job]) -> bool:
-    """Tell whether a job was cancelled that had been made beside an older one."""
+    """Return whether a job was cancelled that had been made beside an older one."""
     return job.state == CANCELLED and any(
         other.active or (other.ended and job.created and other.ended > job.created) for other in older
     )
@@ -175,7 +175,7 @@ class Claim:
         return self.since + SETTLED_AFTER
 
     def forbids_another(self, now: datetime, *, began: bool) -> bool:
-        """Tell whether nobody else may begin yet.
+        """Return whether nobody else may begin yet.
 
         Args:
             now: The time.
@@ -184,7 +184,7 @@ class Claim:
         return (self.open or began) and now < self.settled()
 
     def may_bring_a_job(self, now: datetime) -> bool:
-        """Tell whether a create without an answer may still become a job."""
+        """Return whether a create without an answer may still become a job."""
         return self.open and now < self.settled()
 
     def failures_by(self, now: datetime) -> tuple[Failure, ...]:

@@ -72,7 +72,7 @@ class Rule:
     words: str = ""
 
     def holds(self, state: str, code: int, message: str) -> bool:
-        """Tell whether the row is about such an end."""
+        """Return whether the row is about such an end."""
         return (
             self.state in ("", state)
             and (not self.codes or code in self.codes)
@@ -124,7 +124,7 @@ def classify(state: str, code: int, message: str) -> Failure:
 
 
 def may_follow(failures: Sequence[Failure], retries: int) -> bool:
-    """Tell whether another job follows a task's failed ones.
+    """Return whether another job follows a task's failed ones.
 
     What the service did to jobs and what the program did are counted apart, and neither is counted by the tries of
     Airflow, which also grow when a heartbeat, a worker or an answer is lost.

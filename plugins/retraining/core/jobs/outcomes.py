@@ -21,7 +21,7 @@ def failure_of(job: Job) -> Failure:
 
 
 def is_of(job_request: JobRequest, job: Job) -> bool:
-    """Tell whether a job of the task instance did this request, of whatever generation and end."""
+    """Return whether a job of the task instance did this request, of whatever generation and end."""
     return bool(job_request.custom_job.get("labels", {}).items() <= job.labels.items())
 
 
@@ -31,7 +31,7 @@ def newest_of(job_request: JobRequest, jobs: Iterable[Job]) -> Job | None:
 
 
 def may_retry(job_request: JobRequest, failures: Sequence[Failure], retries: int) -> bool:
-    """Tell whether another job follows those that failed.
+    """Return whether another job follows those that failed.
 
     Args:
         job_request: Its own `retries` stand for the task's where they are given.
@@ -42,7 +42,7 @@ def may_retry(job_request: JobRequest, failures: Sequence[Failure], retries: int
 
 
 def goes_on_with(job: Job, *, bears_failure: bool) -> bool:
-    """Tell whether a study goes on with the trials of a job that ended: it succeeded, or only its trials failed.
+    """Return whether a study goes on with the trials of a job that ended: it succeeded, or only its trials failed.
 
     Args:
         job: A tuning job.

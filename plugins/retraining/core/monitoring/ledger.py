@@ -59,7 +59,7 @@ def sending_task(row: Ledger) -> str:
 
 
 def is_lost(state: str | None) -> bool:
-    """Tell whether an order did not go out, by the state of that task: one that may run yet, or is unknown, may."""
+    """Return whether an order did not go out, by the state of that task: one that may run yet, or is unknown, may."""
     return state in _NOT_SENT
 
 
@@ -69,7 +69,7 @@ def replaced_orders(rows: Sequence[Ledger]) -> set[str]:
 
 
 def is_started_by(plan: Plan, ledger_uri: str) -> bool:
-    """Tell whether a run was started by a ledger row, by its address; several may have started the same run."""
+    """Return whether a run was started by a ledger row, by its address; several may have started the same run."""
     return any(event.ledger_uri == ledger_uri for event in plan.trigger.events)
 
 

@@ -109,7 +109,7 @@ def decide_new_day(
 
 
 def is_complete(rows: RowsPerDay, day: date, min_share: float) -> bool:
-    """Tell whether a day has enough rows beside the median of the seven days before it that have any."""
+    """Return whether a day has enough rows beside the median of the seven days before it that have any."""
     count, expected = rows.get(day, 0), usual_rows(rows, day)
     return count > 0 and (expected is None or count >= min_share * expected)
 

@@ -329,7 +329,7 @@ def retrainings(rows: Sequence[Ledger], lost: Collection[str] = ()) -> list[Ledg
 
 
 def is_quiet(hours: QuietHours | None, at: datetime) -> bool:
-    """Tell whether a time is in the quiet hours: from `start`, before `end`, over midnight where that is earlier."""
+    """Return whether a time is in the quiet hours: from `start`, before `end`, over midnight where that is earlier."""
     if hours is None:
         return False
     time = f"{at:%H:%M}"
@@ -393,7 +393,7 @@ def _hold_a_loop(case: OrderCase) -> Hold:
 
 
 def _cause_was_gone(case: OrderCase, rows: Sequence[Ledger]) -> bool:
-    """Tell whether the cause was judged and not exceeded for as many windows on end as the policy looks at."""
+    """Return whether the cause was judged and not exceeded for as many windows on end as the policy looks at."""
     on_end = 0
     for row in rows:
         unjudged = case.cause in row.named_states or row.because in ("no_champion", "too_few_requests")

@@ -42,7 +42,7 @@ class ObjectAddress:
         return (path.rpartition("/")[0] if star else path).strip("/")
 
     def is_below(self, folder_uri: str) -> bool:
-        """Tell whether it lies in a folder or below, by a path without steps up."""
+        """Return whether it lies in a folder or below, by a path without steps up."""
         return str(self).startswith(f"{folder_uri}/") and ".." not in self.path.split("/")
 
     @property

@@ -17,7 +17,7 @@ RESERVED_PREFIXES = ("golden_", "requests_", "retraining_")
 
 
 def is_reserved_table(name: str) -> bool:
-    """Tell whether a full name is one that this system, or Vertex AI for it, gives to its tables."""
+    """Return whether a full name is one that this system, or Vertex AI for it, gives to its tables."""
     short = name.rpartition(".")[2].lower()
     return (
         is_run_table(short)
@@ -51,7 +51,7 @@ def time_of_batch_output(name: str) -> datetime | None:
 
 
 def is_run_table(name: str) -> bool:
-    """Tell whether a table, by its full name, is of one run or scoring: its rows, what was loaded for it, answers."""
+    """Return whether a table, by its full name, is of one run or scoring: its rows, what was loaded for it, answers."""
     return _RUN_TABLE.fullmatch(name.rpartition(".")[2]) is not None
 
 

@@ -21,7 +21,7 @@ def dag_run_hash(dag_run_id: str) -> str:
 
 
 def is_model(text: str) -> bool:
-    """Tell whether a text has the form of a model's name."""
+    """Return whether a text has the form of a model's name."""
     return re.fullmatch(MODEL_PATTERN, text) is not None
 
 

@@ -46,7 +46,7 @@ class Environment:
         return label_of(bucket) if bucket else None
 
     def owns(self, labels: Mapping[str, str], uri: str) -> bool:
-        """Tell whether this environment made a resource."""
+        """Return whether this environment made a resource."""
         return self.owner(labels, uri) == self.label
 
 

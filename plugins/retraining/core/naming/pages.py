@@ -102,7 +102,7 @@ FOLDER_NAME = r"\d{8}t\d{6}z-[0-9a-f]{8,12}"
 
 
 def is_shown(folder: str, key: str, name: str = "") -> bool:
-    """Tell whether there may be such a folder, and such an object in it.
+    """Return whether there may be such a folder, and such an object in it.
 
     Args:
         folder: As in `KINDS`.
@@ -116,7 +116,7 @@ def is_shown(folder: str, key: str, name: str = "") -> bool:
 
 
 def is_shown_failure(folder: str, key: str, name: str) -> bool:
-    """Tell whether there may be the message of a failed try of such a name in a folder."""
+    """Return whether there may be the message of a failed try of such a name in a folder."""
     return folder in WITH_PAGE and is_shown(folder, key) and re.fullmatch(FAILURE_NAME, name, re.ASCII) is not None
 
 
@@ -144,5 +144,5 @@ def page_address(uri: str, airflow: str) -> str:
 
 
 def is_whole(airflow: str) -> bool:
-    """Tell whether an address of Airflow's UI is one that a link can begin with anywhere."""
+    """Return whether an address of Airflow's UI is one that a link can begin with anywhere."""
     return airflow.startswith(("https://", "http://"))

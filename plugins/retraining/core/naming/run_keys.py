@@ -57,7 +57,7 @@ class RunKey:
 
 
 def is_run_key(text: str) -> bool:
-    """Tell whether a text has the form of a run key."""
+    """Return whether a text has the form of a run key."""
     return re.fullmatch(RUN_KEY_PATTERN, text) is not None
 
 

@@ -20,7 +20,7 @@ _PAIRS = {
 
 
 def holds_region(location: str, region: str) -> bool:
-    """Tell whether a location is the region, or a multi-region or pair of regions that it belongs to."""
+    """Return whether a location is the region, or a multi-region or pair of regions that it belongs to."""
     place, region = location.lower(), region.lower()
     if place in _AREAS:
         return region.startswith(_AREAS[place]) and region not in _OUTSIDE.get(place, ())

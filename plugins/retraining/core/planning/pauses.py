@@ -35,12 +35,12 @@ def end_of_pause(text: str, asked: datetime) -> datetime:
 
 
 def replaces(asked: Pause, stored: Pause | None) -> bool:
-    """Tell whether a pause is to be stored: what was asked for last counts, whichever poke comes last."""
+    """Return whether a pause is to be stored: what was asked for last counts, whichever poke comes last."""
     return stored is None or (stored.asked, stored.dag_run_id) < (asked.asked, asked.dag_run_id)
 
 
 def holds(pause: Pause | None, at: datetime) -> bool:
-    """Tell whether no retraining begins at a time."""
+    """Return whether no retraining begins at a time."""
     return pause is not None and pause.until is not None and at < pause.until
 
 

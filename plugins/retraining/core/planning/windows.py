@@ -62,7 +62,7 @@ def resolve_as_of(
 
 
 def require_past(value: datetime, started: datetime | None, where: str) -> datetime:
-    """Give a time back that is not after the start of the run; None: not known.
+    """Return a time that is not after the start of the run; None: not known.
 
     Raises:
         PlanError: It is. A model of a time to come would be newer than every later run's, and none could replace it.

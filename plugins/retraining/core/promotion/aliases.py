@@ -60,7 +60,7 @@ def changes_of_office(champion: Version) -> list[str]:
 
 
 def becomes_previous(rollout: Rollout, holder: Version | None) -> bool:
-    """Tell whether the holder of the alias champion is the one that this rollout replaces."""
+    """Return whether the holder of the alias champion is the one that this rollout replaces."""
     return holder is not None and holder.version_id == rollout.before.champion_id
 
 
@@ -122,7 +122,7 @@ def changes_of_latecomer(mine: Rollout, now: Rollout | None, versions: Iterable[
 
 
 def is_same(one: Rollout, other: Rollout) -> bool:
-    """Tell whether two rollouts are the same change of a champion: of one run, or one rollback."""
+    """Return whether two rollouts are the same change of a champion: of one run, or one rollback."""
     return (one.run_key, one.rollback) == (other.run_key, other.rollback)
 
 
@@ -144,5 +144,5 @@ def without_verdict(where: str, version: Version, way_out: str) -> ContractError
 
 
 def _back(alias: str, holder: Version, to: Version | None) -> AliasChange:
-    """Give an alias to its earlier holder; take it away where there was none."""
+    """Give an alias back to its earlier holder; take it away where there was none."""
     return AliasChange(version=holder, alias=alias, taken=True) if to is None else AliasChange(version=to, alias=alias)

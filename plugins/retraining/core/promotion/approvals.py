@@ -109,7 +109,7 @@ def answer(*, approved: bool, person: str | None, time: datetime | None) -> Appr
 
 
 def stands(stored: ApprovalAnswer | None, question: ApprovalAnswer) -> bool:
-    """Tell whether a question is asked, or answered, already: by an earlier try of this very task, not cleared since.
+    """Return whether a question is asked, or answered, already: by an earlier try of this very task, not cleared since.
 
     Args:
         stored: What the run's record has.

@@ -124,7 +124,7 @@ def _newer_champion(plan: Plan, request: EvaluateRequest) -> Gate:
 
 
 def _leakage(request: EvaluateRequest) -> Gate:
-    """Tell whether the champion may have been trained on examples that it is judged on.
+    """Return whether the champion may have been trained on examples that it is judged on.
 
     Rows that it read from its run table itself leave no files to look into; such a champion can only look better than
     it is, which makes promotion harder and not wrong. Without any record the comparison means nothing that could be

@@ -69,7 +69,7 @@ def window(step: RampStep, now: datetime) -> tuple[datetime, datetime]:
 
 
 def is_too_early(canary: Canary, seen: tuple[datetime, datetime]) -> bool:
-    """Tell whether a step is to be looked at for longer."""
+    """Return whether a step is to be looked at for longer."""
     return _minutes(seen) < canary.bake_minutes
 
 

@@ -128,7 +128,7 @@ def require_model_files(target: Version, *, there: bool) -> None:
 
 
 def stops(asked: AskedRollback, last: Rollout | None, champion: Version | None) -> bool:
-    """Tell whether all that was asked for is done: a deployment under way was brought back to what was before it."""
+    """Return whether all that was asked for is done: a deployment under way was brought back to what was before it."""
     if last is None or is_open(last) or last.stopped_by != asked.name:
         return False
     if asked.from_version not in (None, last.version_id):

@@ -52,12 +52,12 @@ MACHINES_COME_WITHIN = timedelta(hours=2)
 
 
 def is_open(rollout: Rollout | None) -> bool:
-    """Tell whether something is still to be completed or brought back."""
+    """Return whether something is still to be completed or brought back."""
     return rollout is not None and rollout.state != "ended"
 
 
 def is_silent(rollout: Rollout, now: datetime, wake_interval_s: int) -> bool:
-    """Tell whether the task that carries it out has given no sign for so long that it does not come back.
+    """Return whether the task that carries it out has given no sign for so long that it does not come back.
 
     A sign that is of a later time than now is none.
     """
@@ -67,7 +67,7 @@ def is_silent(rollout: Rollout, now: datetime, wake_interval_s: int) -> bool:
 
 
 def is_ahead(time: datetime, now: datetime) -> bool:
-    """Tell whether a time was written by a clock that is wrong: it is further ahead than clocks differ."""
+    """Return whether a time was written by a clock that is wrong: it is further ahead than clocks differ."""
     return time - now > CLOCKS_DIFFER
 
 
@@ -84,17 +84,17 @@ def right_times(rollout: Rollout, now: datetime) -> dict[str, object]:
 
 
 def is_left(rollout: Rollout | None, now: datetime, wake_interval_s: int) -> bool:
-    """Tell whether something is to be brought to an end that nobody goes on with."""
+    """Return whether something is to be brought to an end that nobody goes on with."""
     return rollout is not None and is_open(rollout) and is_silent(rollout, now, wake_interval_s)
 
 
 def is_another_runs(rollout: Rollout | None, run_key: str) -> bool:
-    """Tell whether another run's deployment, or a rollback, is open: it comes to its end before this one begins."""
+    """Return whether another run's deployment, or a rollback, is open: it comes to its end before this one begins."""
     return rollout is not None and is_open(rollout) and (rollout.run_key != run_key or rollout.rollback is not None)
 
 
 def is_superseded(mine: Rollout, now: Rollout | None) -> bool:
-    """Tell whether a change of the champion that somebody is at work on was stopped, or another one has begun.
+    """Return whether a change of the champion that somebody is at work on was stopped, or another one has begun.
 
     Args:
         mine: As the worker knew it.
@@ -106,7 +106,7 @@ def is_superseded(mine: Rollout, now: Rollout | None) -> bool:
 
 
 def was_brought_back(rollout: Rollout) -> bool:
-    """Tell whether a rollout ended with what was before it, and not with its version as champion."""
+    """Return whether a rollout ended with what was before it, and not with its version as champion."""
     return rollout.state == "ended" and bool(rollout.because)
 
 
@@ -129,13 +129,13 @@ def reason_of_rollback(rollout: Rollout | None, registration: Registration, cham
 
 
 def is_refused(rollout: Rollout, run_key: str) -> bool:
-    """Tell whether its staging or a gate of the ramp ended a run's rollout, and all is as it was before it."""
+    """Return whether its staging or a gate of the ramp ended a run's rollout, and all is as it was before it."""
     failed = failed_gate(rollout.steps) is not None or (rollout.staging is not None and rollout.staging.passed is False)
     return failed and (rollout.state, rollout.run_key) == ("ended", run_key)
 
 
 def is_complete(rollout: Rollout | None, run_key: str, traffic: Mapping[str, int]) -> bool:
-    """Tell whether all of a run's deployment was done but its document, and its version serves.
+    """Return whether all of a run's deployment was done but its document, and its version serves.
 
     Args:
         rollout: The last one of the model.
@@ -279,7 +279,7 @@ def endless_outage(rollout: Rollout, now: datetime, error: str, within: timedelt
 
 
 def is_claimed(rollout: Rollout, now: datetime) -> bool:
-    """Tell whether somebody asked for the deployment a moment ago and has no answer yet."""
+    """Return whether somebody asked for the deployment a moment ago and has no answer yet."""
     return not rollout.operation and not is_ahead(rollout.asked, now) and now - rollout.asked < CLAIM
 
 

@@ -155,7 +155,7 @@ def interval(run: Run, evaluation: Evaluation) -> Interval | None:
 
 
 def in_sight(bound: float, values: Sequence[float]) -> bool:
-    """Tell whether a bound is near enough to intervals to be drawn beside them."""
+    """Return whether a bound is near enough to intervals to be drawn beside them."""
     return abs(bound) <= BOUND_IN_SIGHT * max(abs(value) for value in values)
 
 

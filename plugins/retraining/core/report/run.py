@@ -89,7 +89,7 @@ class Run:
     """What a person may answer until when, where the run waits for it."""
 
     def has(self, kind: str) -> bool:
-        """Tell whether the run wrote the document of a kind."""
+        """Return whether the run wrote the document of a kind."""
         return getattr(self, kind) is not None or kind in self.there
 
     @property

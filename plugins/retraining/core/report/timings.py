@@ -124,5 +124,5 @@ def total_usd(timings: Timings) -> str | None:
 
 
 def costs(task: TaskTiming) -> bool:
-    """Tell whether money was spent on it: on a job's machines, or on the snapshot's query."""
+    """Return whether money was spent on it: on a job's machines, or on the snapshot's query."""
     return task.task == "snapshot" or (task.machine is not None and not task.reused)

@@ -107,7 +107,7 @@ def reason_to_leave(unattended: FoundJob, job: ActiveJob | None, *, ours: bool) 
 
 
 def judge_job(job: ActiveJob, limits: Limits, longest_silence: timedelta, before: MaintenancePlan | None) -> FoundJob:
-    """Tell whether anybody still waits for a job.
+    """Return whether anybody still waits for a job.
 
     Args:
         job: As it stands.

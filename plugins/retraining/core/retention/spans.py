@@ -57,7 +57,7 @@ class Limits:
             )
 
     def is_old(self, time: datetime, times: int = 1) -> bool:
-        """Tell whether something that happened then is over the age limit, or over so many times it."""
+        """Return whether something that happened then is over the age limit, or over so many times it."""
         return time < self.as_of - timedelta(days=self.min_age_days * times)
 
 
@@ -88,7 +88,7 @@ class Claims:
 
 
 def is_dry_run(run_type: str, *, asked: bool) -> bool:
-    """Tell whether a cleaning only says what would go: one by the schedule deletes, whatever the form says."""
+    """Return whether a cleaning only says what would go: one by the schedule deletes, whatever the form says."""
     return asked and run_type != "scheduled"
 
 
@@ -153,7 +153,7 @@ def reason_changed(span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
 
 
 def is_whole(span: Span, objects: Iterable[StoredObject]) -> bool:
-    """Tell whether all files that a span's marker (or tombstone) lists are there."""
+    """Return whether all files that a span's marker (or tombstone) lists are there."""
     sizes = {item.name: item.bytes for item in objects}
     return all(sizes.get(file.file_name) == file.bytes for file in span.files)
 

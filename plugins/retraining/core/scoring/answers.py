@@ -72,7 +72,7 @@ class DestinationClaim:
             raise ContractError(uri, "no claim of a scoring", "dag_id, dag_run_id and table", way_out) from error
 
     def is_run(self, other: DestinationClaim) -> bool:
-        """Tell whether another claim is of the same run."""
+        """Return whether another claim is of the same run."""
         return (self.dag_id, self.dag_run_id) == (other.dag_id, other.dag_run_id)
 
     def numbered(self, number: int, attempt: str) -> DestinationClaim:
@@ -241,7 +241,7 @@ def require_newest(plan: ScoringPlan, newest: datetime | None, where: str = "") 
 
 
 def is_gone(plan: ScoringPlan, newest: datetime | None) -> bool:
-    """Tell whether a destination no longer has the answers of a scoring that is done, nor any newer ones."""
+    """Return whether a destination no longer has the answers of a scoring that is done, nor any newer ones."""
     return newest is None or newest < plan.as_of
 
 

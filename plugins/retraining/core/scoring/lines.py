@@ -202,7 +202,7 @@ def fingerprint(objects: Sequence[StoredObject]) -> str:
 
 
 def is_whole(instances: ScoringInput, answered: KeySet) -> bool:
-    """Tell whether there is an answer for each line, and no other; a document of an earlier release has no keys."""
+    """Return whether there is an answer for each line, and no other; a document of an earlier release has no keys."""
     return answered.lines == instances.rows and instances.keys in (None, answered.digest)
 
 
@@ -286,7 +286,7 @@ def _is_key(value: object) -> bool:
 
 
 def _is_answer(plan: ScoringPlan, prediction: object) -> bool:
-    """Tell whether a prediction is what the query of answers in a table takes for one."""
+    """Return whether a prediction is what the query of answers in a table takes for one."""
     value = prediction.get(plan.output) if isinstance(prediction, dict) else prediction
     numbers = value if isinstance(value, list) else [value]
     fits = len(numbers) == plan.answer_size if plan.answer_size else len(numbers) > 0

@@ -101,7 +101,7 @@ def _is_in_folder(uri: str, folders: Iterable[str]) -> bool:
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
-    """Tell whether a file is in one of the folders; below one of them too, where it is not that of all queries."""
+    """Return whether a file is in one of the folders; below one of them too, where it is not that of all queries."""
     folder = posixpath.dirname(path)
     return any(folder == each or (each and folder.startswith(f"{each}/")) for each in folders)
 

@@ -47,7 +47,7 @@ class Container(Section):
 
     @staticmethod
     def is_prebuilt(image: str) -> bool:
-        """Tell whether an image is a pre-built container of Vertex AI."""
+        """Return whether an image is a pre-built container of Vertex AI."""
         return PREBUILT.match(image) is not None
 
     @model_validator(mode="after")

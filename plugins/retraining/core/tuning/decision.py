@@ -43,7 +43,7 @@ class ChampionRecord:
 
 
 def is_earlier(run_key: str, plan: Plan) -> bool:
-    """Tell whether a run is of an earlier time than this one: only what was known then is used."""
+    """Return whether a run is of an earlier time than this one: only what was known then is used."""
     return RunKey.parse(run_key).as_of < plan.as_of
 
 
@@ -94,7 +94,7 @@ def decide(
     *,
     earlier: int | None = None,
 ) -> TuningRequest:
-    """Tell whether this run searches, and from where.
+    """Return whether this run searches, and from where.
 
     Args:
         plan: The run.

@@ -44,7 +44,7 @@ def search_job(
 
 
 def bears_failure(plan: Plan, phase: Phase, request: TuningRequest) -> bool:
-    """Tell whether the study goes on although a phase's job failed by its trials: the job fails when all have failed.
+    """Return whether the study goes on although a phase's job failed by its trials: the job fails when all have failed.
 
     Of the repetition that says that nothing of the earlier trials works any more. A search of fewer trials than
     `max_failed_trials` has not failed by the file's measure.

@@ -70,7 +70,7 @@ def _fits(values: Mapping[str, Any], spec: TuningSpec) -> bool:
 
 
 def contains(parameter: TuningParameter, value: object) -> bool:
-    """Tell whether a parameter can have a value."""
+    """Return whether a parameter can have a value."""
     if parameter.kind in ("categorical", "discrete"):
         return value in parameter.values
     low, high = parameter.numbers
@@ -78,7 +78,7 @@ def contains(parameter: TuningParameter, value: object) -> bool:
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any], spec: TuningSpec) -> bool:
-    """Tell whether two trials are within two hundredths of every range: repeating both would tell nothing."""
+    """Return whether two trials are within two hundredths of every range: repeating both would tell nothing."""
     if set(one) != set(other):
         return False
     for parameter in spec.parameters:

@@ -68,7 +68,7 @@ def newest_extra(events: Sequence[AssetEvent]) -> JsonObject:
 
 
 def asks_for_study(events: Sequence[AssetEvent]) -> bool:
-    """Tell whether any of the events that a run takes up asks for a study of hyperparameters."""
+    """Return whether any of the events that a run takes up asks for a study of hyperparameters."""
     return any(event.extra.get("tune") is True for event in events)
 
 

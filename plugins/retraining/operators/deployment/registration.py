@@ -121,7 +121,7 @@ def import_evaluation(registry: RegistryPort, version: Version, evaluation: Eval
 
 
 def give_aliases(registry: RegistryPort, plan: Plan, decision: Decision, version: Version) -> Version:
-    """Give a new version the aliases that follow from the verdict; `challenger` moves by compare-and-set."""
+    """Return a new version the aliases that follow from the verdict; `challenger` moves by compare-and-set."""
     challenger = registry.find_by_alias(plan.model, vertex.CHALLENGER)
     champion = registry.find_by_alias(plan.model, vertex.CHAMPION)
     for alias in aliases_of_verdict(plan, decision, version, challenger, champion):

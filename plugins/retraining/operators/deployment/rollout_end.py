@@ -30,7 +30,7 @@ WAY_OUT = (
 
 
 def is_promoted(cloud: CloudPort, model: str, version: Version) -> bool:
-    """Tell whether a version's own run promoted it; of one that no run made, whether it is deployed.
+    """Return whether a version's own run promoted it; of one that no run made, whether it is deployed.
 
     Raises:
         ContractError: The decision does not obey the contract.
@@ -306,7 +306,7 @@ def _traffic_back(cloud: CloudPort, state: RolloutState, endpoint: Endpoint) -> 
 
 
 def _is_touched(state: RolloutState, endpoint: Endpoint) -> bool:
-    """Tell whether no change counts there any more that was thought out before the rollout was turned back."""
+    """Return whether no change counts there any more that was thought out before the rollout was turned back."""
     return endpoint.allowed_by == str(state.generation)
 
 

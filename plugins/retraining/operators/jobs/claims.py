@@ -92,7 +92,7 @@ class ClaimedJobs:
         return not others.newer
 
     def others_go_on(self, seen: Seen) -> bool:
-        """Tell whether a job of another key goes on, or ends: what it comes to is not known yet."""
+        """Return whether a job of another key goes on, or ends: what it comes to is not known yet."""
         return any(job.active and job.labels.get(vertex.KEY_LABEL) != self._identity.key for job in seen.everything)
 
     def cancel_surplus(self, surplus: Iterable[Job]) -> None:

@@ -38,7 +38,7 @@ class EvaluateOperator(VertexJobOperator):
         return super().look(cloud, context)
 
     def _have_scores(self, cloud: CloudPort, record: Record, context: Context) -> bool:
-        """Tell whether every model of another framework has its scores; False: a job is at it."""
+        """Return whether every model of another framework has its scores; False: a job is at it."""
         asked = request_evaluation(cloud, record).request
         request = record.find_document(EvaluateRequest) or cast("EvaluateRequest", asked)
         champion = request.champion if request.champion and request.champion.scores_uri else None

@@ -134,7 +134,7 @@ class DecideRetrainingOperator(LineageMixin, CloudOperator):
         return row
 
     def _stands(self, cloud: CloudPort, row: Ledger) -> bool:
-        """Tell whether a row that was stored before still orders what it says: not once another one ordered something.
+        """Return whether a row that was stored before still orders what it says: not once another ordered something.
 
         Raises:
             ConflictError: Another one does right now; the next try sees what.

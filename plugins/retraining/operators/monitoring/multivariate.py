@@ -97,7 +97,7 @@ def request_multivariate(cloud: CloudPort, record: Record) -> JobRequest:
 
 
 def asked_lately(cloud: CloudPort, spec: ModelSpec, record: Record, as_of: datetime) -> bool:
-    """Tell whether an earlier monitor run asked for a classifier less than `every_days` ago, whatever came of it."""
+    """Return whether an earlier monitor run asked for a classifier less than `every_days` ago, whatever came of it."""
     every = spec.monitoring.multivariate.every_days
     if every is None:
         return False

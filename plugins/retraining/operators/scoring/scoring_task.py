@@ -117,7 +117,7 @@ def number_claim(
 
 
 def is_taken(cloud: CloudPort, plan: ScoringPlan, claim: DestinationClaim, context: Context) -> bool:
-    """Tell whether somebody else has taken a claim's number, or a higher one."""
+    """Return whether somebody else has taken a claim's number, or a higher one."""
     found = cloud.warehouse.run_query(
         answers.render_taken_sql(plan, claim), statement_id(plan, f"taken_{claim.number}", context), "taken"
     )

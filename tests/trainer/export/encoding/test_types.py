@@ -38,7 +38,7 @@ def column(name: str, type_: str, mode: str = "NULLABLE") -> Column:
 
 
 def table_of(heading: str) -> list[list[str]]:
-    """Give the body of the first table below a heading of the page, a list of cells per row."""
+    """Return the body of the first table below a heading of the page, a list of cells per row."""
     section = PAGE.read_text().split(f"## {heading}\n")[1]
     lines = section[section.index("|") :].split("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines][2:]

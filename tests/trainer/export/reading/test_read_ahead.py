@@ -47,7 +47,7 @@ class Rows:
         return [self.stream(numbers[start :: self.streams]) for start in range(self.streams)]
 
     def stream(self, numbers: list[int]) -> Iterator[pa.RecordBatch]:
-        """Give one of the streams."""
+        """Yield one of the streams."""
         for start in range(0, len(numbers), self.batch_rows):
             with self.lock:
                 self.given += 1

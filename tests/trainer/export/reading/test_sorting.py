@@ -38,7 +38,7 @@ def table_of(rows: list[tuple[int, int, int, str]]) -> pa.RecordBatch:
 
 
 def row_bytes(batch: pa.RecordBatch) -> list[bytes]:
-    """Give something that stands for a row."""
+    """Return something that stands for a row."""
     assert batch.schema.names == ["number", "text"]
     return [repr(tuple(row.values())).encode() for row in batch.to_pylist()]
 

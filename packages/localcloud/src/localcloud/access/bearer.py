@@ -53,12 +53,12 @@ class Bearers:
         self._seen: dict[str, tuple[str, float]] = {}  # verifying a signature takes 0.1 ms, and a token comes often
 
     def issue(self, principal: str, lifetime_s: float = ACCESS_LIFETIME_S) -> str:
-        """Give an access token."""
+        """Return an access token."""
         claims = json.dumps({"email": principal, "exp": int(self._now() + lifetime_s)}).encode()
         return f"{_PREFIX}.{_encode(claims)}.{_encode(self._sign(claims))}"
 
     def principal(self, authorization: str) -> str:
-        """Give the e-mail address of who sent this `Authorization` field.
+        """Return the e-mail address of who sent this `Authorization` field.
 
         Raises:
             BearerError: Nobody we know.
@@ -71,7 +71,7 @@ class Bearers:
         return self.holder(token.strip())[0]
 
     def holder(self, token: str) -> tuple[str, float]:
-        """Give a token's holder and when it ends, in seconds since 1970.
+        """Return a token's holder and when it ends, in seconds since 1970.
 
         Raises:
             BearerError: It was not made here, or has ended.

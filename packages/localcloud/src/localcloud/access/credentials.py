@@ -53,7 +53,7 @@ class Accounts:
         self._known: dict[str, ServiceAccount] = {}
 
     def find_account(self, email: str) -> ServiceAccount | None:
-        """Give an account that has a key, None for any other."""
+        """Return an account that has a key, None for any other."""
         path = self._path(email)
         if path is None or not path.exists():
             return None
@@ -65,7 +65,7 @@ class Accounts:
         return self._known[email]
 
     def key_path(self, email: str) -> Path:
-        """Give an account's key file, made on first use (file mode 0600).
+        """Return an account's key file, made on first use (file mode 0600).
 
         Raises:
             ValueError: this is no address of a service account.
@@ -84,7 +84,7 @@ class Accounts:
 
 
 def load_or_create(state: State) -> ServiceAccount:
-    """Give the state directory's own service account, made on first use."""
+    """Return the state directory's own service account, made on first use."""
     return _load(Accounts(state).key_path(ACCOUNT_EMAIL))
 
 

@@ -39,7 +39,7 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
         continuation: Callable[[Details], grpc.RpcMethodHandler | None],
         handler_call_details: Details,
     ) -> grpc.RpcMethodHandler | None:
-        """Give the handler of a call (grpc's interface)."""
+        """Return the handler of a call (grpc's interface)."""
         handler = continuation(handler_call_details)
         if handler is None:
             return None
@@ -70,7 +70,7 @@ class _Refusal(Exception):
 
 
 def authorization_of(metadata: object) -> str:
-    """Give the `authorization` entry of a call's metadata ("" for none)."""
+    """Return the `authorization` entry of a call's metadata ("" for none)."""
     pairs = metadata if isinstance(metadata, tuple | list) else ()
     return next((str(value) for key, value in pairs if key == "authorization"), "")
 

@@ -27,7 +27,7 @@ def asked(path: str, request: Message) -> tuple[str, Resources]:
 
 
 def service_accounts(message: Message) -> list[str]:
-    """Give the service accounts that a message wants something to run as."""
+    """Return the service accounts that a message wants something to run as."""
     accounts = []
     for field, value in message.ListFields():
         if field.name == "service_account" and isinstance(value, str):
@@ -39,7 +39,7 @@ def service_accounts(message: Message) -> list[str]:
 
 
 def project_of(account: str) -> str:
-    """Give the project that a service account (name@project.iam.gserviceaccount.com) is in."""
+    """Return the project that a service account (name@project.iam.gserviceaccount.com) is in."""
     return account.partition("@")[2].partition(".")[0]
 
 
@@ -51,7 +51,7 @@ def _datasets(message: Message, texts: list[str]) -> list[str]:
 
 
 def _texts(message: Message) -> Iterator[str]:
-    """Give all texts of a message that can be names of resources."""
+    """Yield all texts of a message that can be names of resources."""
     for field, value in message.ListFields():
         if field.message_type is not None:
             if field.message_type.GetOptions().map_entry or field.message_type.full_name.startswith("google.protobuf"):

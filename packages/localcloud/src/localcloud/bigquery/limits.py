@@ -100,7 +100,7 @@ def _named(function: Callable[..., Untyped]) -> Callable[..., Untyped]:
 
 @contextmanager
 def _naming() -> Iterator[None]:
-    """Give errors of memory the name that they have in BigQuery."""
+    """Yield errors of memory the name that they have in BigQuery."""
     import duckdb
 
     try:

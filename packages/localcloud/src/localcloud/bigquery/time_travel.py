@@ -53,7 +53,7 @@ def apply(routes: Untyped, directory: Path) -> None:
 
 
 def with_times(sql: str, parameters: list[Mapping[str, Untyped]]) -> str:
-    """Give a statement with the values of the parameters that stand behind FOR SYSTEM_TIME AS OF."""
+    """Return a statement with the values of the parameters that stand behind FOR SYSTEM_TIME AS OF."""
     values = {each.get("name", ""): str((each.get("parameterValue") or {}).get("value", "")) for each in parameters}
 
     def replace(match: re.Match[str]) -> str:
@@ -64,7 +64,7 @@ def with_times(sql: str, parameters: list[Mapping[str, Untyped]]) -> str:
 
 
 def _resolve(self: Untyped, project: str, dataset: str, table: str, target: datetime) -> Untyped:
-    """Give where a table as it was lies; None for the live table.
+    """Return where a table as it was lies; None for the live table.
 
     Raises:
         OutOfRangeError: It is not known.

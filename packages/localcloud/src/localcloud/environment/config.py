@@ -35,7 +35,7 @@ class Config:
     images: list[dict[str, Any]] = field(default_factory=list)
 
     def client_variables(self, settings: Settings) -> dict[str, str]:
-        """Give the variables with the cloud's own names in them."""
+        """Return the variables with the cloud's own names in them."""
         names = {"project": settings.project, "region": settings.region, "bucket": settings.bucket}
         return {name: string.Template(value).safe_substitute(names) for name, value in self.variables.items()}
 
@@ -77,12 +77,12 @@ def remember_config(state: State, path: Path) -> Config:
 
 
 def remembered_config(state: State) -> Config:
-    """Give what the state directory keeps; an empty one when `up` was never given any."""
+    """Return what the state directory keeps; an empty one when `up` was never given any."""
     return read_config(state.config_path) if state.config_path.exists() else Config()
 
 
 def _with_whole_paths(entry: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Give an entry of either table; links stay, because a virtual environment's python is one."""
+    """Return an entry of either table; links stay, because a virtual environment's python is one."""
     folder, whole = path.absolute().parent, dict(entry)
     if "python" in whole:
         whole["python"] = os.path.normpath(folder / whole["python"])

@@ -34,7 +34,7 @@ TENSORFLOW_TOKEN_LIFETIME_S = 7 * 24 * 3600
 def client_environment(
     state_path: Path | str, *, gateway_host: str | None = None, account: str = ACCOUNT_EMAIL
 ) -> dict[str, str]:
-    """Give every variable a client process needs to use the local cloud of this state directory.
+    """Return every variable a client process needs to use the local cloud of this state directory.
 
     Args:
         state_path: state directory of the local cloud.
@@ -59,7 +59,7 @@ def client_environment(
 def google_environment(
     state: State, *, gateway_host: str | None = None, account: str = ACCOUNT_EMAIL
 ) -> dict[str, str]:
-    """Give the variables without those of `up --config`: what a container of Google's own gets; else as above."""
+    """Return the variables without those of `up --config`: what a container of Google's own gets; else as above."""
     settings = state.read_settings()
     host = gateway_host or ("127.0.0.1" if settings.gateway_host == "0.0.0.0" else settings.gateway_host)  # noqa: S104 - compared, not bound
     gateway = f"http://{host}:{settings.ports['gateway']}"
@@ -73,7 +73,7 @@ def google_environment(
 
 
 def merged_environment(state_path: Path | str, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Give a whole process environment: `base` (default this process's) with the client variables laid over it."""
+    """Return a whole process environment: `base` (default this process's) with the client variables laid over it."""
     before = os.environ if base is None else base
     merged = {**before, **client_environment(state_path)}
     paths = dict.fromkeys([str(CLIENT_SITE_PATH), *before.get("PYTHONPATH", "").split(os.pathsep)])

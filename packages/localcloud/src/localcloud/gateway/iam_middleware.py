@@ -34,7 +34,7 @@ def permit_storage(iam: Iam) -> Permit:
 
 
 def concerned(call: Call) -> Resources:
-    """Give the object or bucket of a call, and the objects that it reads to write it.
+    """Return the object or bucket of a call, and the objects that it reads to write it.
 
     A list's resource is the bucket, whatever prefix it asks for. A piece of a resumable upload concerns nothing: its
     session was begun by somebody who may create the object.

@@ -30,7 +30,7 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
         }
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        """Give the handler of a method (grpc's interface)."""
+        """Return the handler of a method (grpc's interface)."""
         handler = self._methods.get(handler_call_details.method.removeprefix(_SERVICE))
         if not handler_call_details.method.startswith(_SERVICE) or handler is None:
             return None
@@ -42,7 +42,7 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
         )
 
     def get(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - Google's types publish none
-        """Give one project."""
+        """Return one project."""
         project = self._projects.find_id(request.name.removeprefix("projects/"))
         if project is None:
             message = f"The caller does not have permission, or {request.name!r} does not exist."
@@ -51,7 +51,7 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
         return self._project(project)
 
     def search(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - as above
-        """Give all projects; a query is refused by name."""
+        """Return all projects; a query is refused by name."""
         if request.query:
             context.abort(grpc.StatusCode.UNIMPLEMENTED, "The local cloud offers SearchProjects without a query.")
         return self._types.SearchProjectsResponse(projects=[self._project(each) for each in self._projects.ids])

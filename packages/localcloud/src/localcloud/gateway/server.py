@@ -150,7 +150,7 @@ class Gateway:
             await self._answer(peer, Request(host=host, principal=principal, head=head, body=peer.body()), target)
 
     def _admit(self, host: str, head: Head) -> tuple[Response | None, str]:
-        """Give the refusal of a request, or None and who sent it.
+        """Return the refusal of a request, or None and who sent it.
 
         A browser says where a page is from (Origin), and by which name it thinks to reach us (Host): a page of another
         site may not use the tunnel of somebody's browser, whatever name its server gave to this address.
@@ -228,7 +228,7 @@ def _acknowledge(writer: asyncio.StreamWriter) -> None:
 
 
 def _mend(head: Head, host: str) -> Head:
-    """Give the request head as the servers behind the gateway need it.
+    """Return the request head as the servers behind the gateway need it.
 
     Storage builds the address of a resumable upload from X-Forwarded-Proto.
     """

@@ -62,18 +62,18 @@ class Head:
         return int(self.first_line.split(" ", 2)[1])
 
     def get(self, name: str, default: str = "") -> str:
-        """Give a field's value, default for a missing one."""
+        """Return a field's value, default for a missing one."""
         lowered = name.lower()
         return next((value for key, value in self.fields if key.lower() == lowered), default)
 
     def without(self, *names: str) -> Head:
-        """Give the head without some fields."""
+        """Return the head without some fields."""
         lowered = {name.lower() for name in names}
         kept = [(key, value) for key, value in self.fields if key.lower() not in lowered]
         return Head(first_line=self.first_line, fields=kept)
 
     def is_chunked(self) -> bool:
-        """Tell whether the body comes in chunks."""
+        """Return whether the body comes in chunks."""
         return "chunked" in self.get("transfer-encoding").lower()
 
 
@@ -147,7 +147,7 @@ class Response:
         return [("Content-Type", self.content_type), *told, *self.fields.items()]
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Give the body piece by piece."""
+        """Yield the body piece by piece."""
         if self.stream is not None:
             async for piece in self.stream:
                 yield piece
@@ -155,7 +155,7 @@ class Response:
             yield self.body
 
     def encode(self) -> bytes:
-        """Give the bytes of the whole message, as a part of another one holds it."""
+        """Return the bytes of the whole message, as a part of another one holds it."""
         lines = [f"HTTP/1.1 {self.status} {_PHRASES.get(self.status, 'Unknown')}"]
         lines += [f"{key}: {value}" for key, value in self.all_fields]
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body
@@ -213,7 +213,7 @@ class Peer:
         return _IDENTITY.sub(b"", raw[known:])
 
     async def body(self) -> AsyncIterator[bytes]:
-        """Give the request's body piece by piece.
+        """Yield the request's body piece by piece.
 
         Raises:
             MalformedMessageError: it is cut off, too slow, or its chunks are not chunks.
@@ -306,7 +306,7 @@ class Exchange:
                 raise ConnectionResetError("the server closed the connection without an answer")
 
     async def body(self) -> AsyncIterator[bytes]:
-        """Give the answer's body piece by piece."""
+        """Yield the answer's body piece by piece."""
         while isinstance(event := await self._event(), h11.Data):
             yield bytes(event.data)
 
@@ -329,7 +329,7 @@ class Exchange:
 
 
 def passed_on(head: Head) -> list[tuple[str, str]]:
-    """Give the fields of an answer that are not about the connection it came on."""
+    """Return the fields of an answer that are not about the connection it came on."""
     return head.without(*_OF_CONNECTIONS).fields
 
 

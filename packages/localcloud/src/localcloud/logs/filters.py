@@ -156,7 +156,7 @@ class _Parser:
 
 
 def compile_filter(text: str) -> tuple[str, list[object]]:
-    """Give a SQL condition and its parameters; an empty filter matches everything.
+    """Return a SQL condition and its parameters; an empty filter matches everything.
 
     Raises:
         FilterError: the filter is malformed or names an unknown field.
@@ -195,7 +195,7 @@ def _literal(name: str, value: str) -> object:
 
 
 def parse_timestamp_ns(text: str) -> int:
-    """Give nanoseconds since 1970 UTC of an RFC 3339 time (up to nine decimals, `+0000` is taken too) or a date.
+    """Return nanoseconds since 1970 UTC of an RFC 3339 time (up to nine decimals, `+0000` is taken too) or a date.
 
     Raises:
         FilterError: it is neither.

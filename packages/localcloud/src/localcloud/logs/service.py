@@ -68,7 +68,7 @@ class LogService:
         return types.WriteLogEntriesResponse()
 
     def list(self, request: types.ListLogEntriesRequest) -> types.ListLogEntriesResponse:
-        """Give a page of entries of the named projects that match the filter, oldest first unless asked otherwise."""
+        """Return a page of entries of the named projects that match the filter, oldest first unless asked otherwise."""
         if not request.resource_names:
             raise RefusalError("ListLogEntries requires at least one resource name, for example projects/my-project.")
         order_by = request.order_by.strip().lower() or "timestamp asc"
@@ -97,7 +97,7 @@ class LogService:
         )
 
     def list_logs(self, request: types.ListLogsRequest) -> types.ListLogsResponse:
-        """Give the names of a project's logs that hold entries."""
+        """Return the names of a project's logs that hold entries."""
         parent = self._projects.with_ids(request.parent)
         return types.ListLogsResponse(log_names=self._store.log_names(f"{parent}/logs/"))
 

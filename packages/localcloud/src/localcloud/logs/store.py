@@ -137,7 +137,7 @@ class LogStore:
         limit: int = 50,
         after: tuple[int, int] | None = None,
     ) -> tuple[list[Entry], tuple[int, int] | None]:
-        """Give entries in time order (those of one instant in the order they were written), a page at a time.
+        """Return entries in time order (those of one instant in the order they were written), a page at a time.
 
         Args:
             where: SQL condition over the columns, as `logfilter.compile_filter` makes it.
@@ -210,7 +210,7 @@ _MARKS = ", ".join("?" * len(_COLUMNS))
 
 
 def is_found(pattern: str, text: str | None) -> bool:
-    """Tell whether a regular expression is found in a text, in time that grows with the text alone (RE2)."""
+    """Return whether a regular expression is found in a text, in time that grows with the text alone (RE2)."""
     return text is not None and bool(
         pc.match_substring_regex(pa.array([text], pa.string()), pattern=pattern)[0].as_py()
     )

@@ -50,7 +50,7 @@ _VERSIONING = "Object versioning is not offered by the local cloud. Leave `versi
 
 
 def read_attributes(resource: Mapping[str, Any], *, with_nulls: bool = False) -> Document:
-    """Give what is kept of an object's metadata.
+    """Return what is kept of an object's metadata.
 
     Args:
         with_nulls: Keep nulls, which take a field away in a patch.
@@ -73,7 +73,7 @@ def read_attributes(resource: Mapping[str, Any], *, with_nulls: bool = False) ->
 
 
 def merge(old: Document, patch: Document) -> Document:
-    """Give attributes after a patch: what is null goes, and metadata is merged by name."""
+    """Return attributes after a patch: what is null goes, and metadata is merged by name."""
     merged = {**old, **patch}
     if isinstance(patch.get("metadata"), dict):
         own = {**(old.get("metadata") or {}), **patch["metadata"]}
@@ -82,7 +82,7 @@ def merge(old: Document, patch: Document) -> Document:
 
 
 def read_bucket(resource: Mapping[str, Any]) -> Document:
-    """Give what is kept of a bucket's metadata, nulls too.
+    """Return what is kept of a bucket's metadata, nulls too.
 
     Raises:
         RefusedError: A field is unknown, not offered, or of another type.
@@ -101,7 +101,7 @@ def read_bucket(resource: Mapping[str, Any]) -> Document:
 
 
 def merge_bucket(old: Document, patch: Document) -> Document:
-    """Give a bucket's attributes after a patch: labels are merged by name."""
+    """Return a bucket's attributes after a patch: labels are merged by name."""
     merged = {**old, **patch}
     if isinstance(patch.get("labels"), dict):
         labels = {**(old.get("labels") or {}), **patch["labels"]}
@@ -110,13 +110,13 @@ def merge_bucket(old: Document, patch: Document) -> Document:
 
 
 def time_text(microseconds: int) -> str:
-    """Give a time as the JSON API writes it."""
+    """Return a time as the JSON API writes it."""
     moment = dt.datetime.fromtimestamp(microseconds / 1_000_000, dt.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def object_address(bucket: str, name: str) -> str:
-    """Give an object's address in the JSON API."""
+    """Return an object's address in the JSON API."""
     return f"{BASE}/b/{bucket}/o/{quote(name, safe='')}"
 
 

@@ -42,7 +42,7 @@ class Bucket:
         return f"{self.generation:x}-{self.metageneration:x}"
 
     def resource(self) -> Document:
-        """Give the resource of the JSON API."""
+        """Return the resource of the JSON API."""
         return {
             "kind": "storage#bucket",
             "id": self.name,
@@ -78,7 +78,7 @@ class Buckets:
         self._now = now
 
     def find(self, name: str) -> Bucket | None:
-        """Give a bucket, None where there is none."""
+        """Return a bucket, None where there is none."""
         path = self._objects.root / name
         if not path.is_dir():
             return None
@@ -91,7 +91,7 @@ class Buckets:
         return Bucket(name=name, document=document, number=self._projects.number(self._projects.owner(name)))
 
     def require(self, name: str) -> Bucket:
-        """Give a bucket.
+        """Return a bucket.
 
         Raises:
             RefusedError: There is no such bucket.
@@ -102,7 +102,7 @@ class Buckets:
         return bucket
 
     def list_all(self, project: str, prefix: str) -> list[Bucket]:
-        """Give a project's buckets by name.
+        """Return a project's buckets by name.
 
         Raises:
             RefusedError: There is no such project.
@@ -129,7 +129,7 @@ class Buckets:
         return self.require(name)
 
     def change(self, bucket: Bucket, attributes: Document) -> Bucket:
-        """Give a bucket other attributes."""
+        """Return a bucket other attributes."""
         updated = int(self._now() * 1_000_000)
         changes = {"metageneration": bucket.metageneration + 1, "updated": updated, "attributes": attributes}
         self._write(bucket.name, {**bucket.document, **changes})

@@ -10,7 +10,7 @@ import re
 
 
 def compile_glob(glob: str) -> re.Pattern[str] | None:
-    """Give the pattern of a glob; None for one with a bracket or brace that is not closed."""
+    """Return the pattern of a glob; None for one with a bracket or brace that is not closed."""
     pieces: list[str] = []
     depth, position = 0, 0
     while position < len(glob):

@@ -30,7 +30,7 @@ class Sums:
         self._crc32c.update(piece)
 
     def values(self) -> dict[str, str]:
-        """Give the checksums of all that came."""
+        """Return the checksums of all that came."""
         return {
             "md5Hash": base64.b64encode(self._md5.digest()).decode(),
             "crc32c": base64.b64encode(self._crc32c.digest()).decode(),
@@ -50,7 +50,7 @@ def check_hashes(declared: Mapping[str, str], computed: Mapping[str, str]) -> No
 
 
 def declared_hashes(fields: Mapping[str, str], resource: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """Give the checksums in an object's metadata, in `x-goog-hash: crc32c=…,md5=…` and in `Content-MD5`."""
+    """Return the checksums in an object's metadata, in `x-goog-hash: crc32c=…,md5=…` and in `Content-MD5`."""
     hashes = {name: str(resource[name]) for name in ("md5Hash", "crc32c") if resource and resource.get(name)}
     hashes |= {"md5Hash": fields["content-md5"]} if fields.get("content-md5") else {}
     for pair in fields.get("x-goog-hash", "").split(","):

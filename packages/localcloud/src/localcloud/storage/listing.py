@@ -27,7 +27,7 @@ class Page:
 
 
 def take_page(names: Iterable[tuple[str, Path]], asked: Listing) -> Page:
-    """Give the page that a list asks for.
+    """Return the page that a list asks for.
 
     Args:
         names: All that begin with the prefix, in the order of their bytes.

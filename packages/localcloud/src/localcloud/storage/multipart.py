@@ -55,7 +55,7 @@ class RelatedBody:
         return metadata[ended.end() :]
 
     async def content(self) -> AsyncIterator[bytes]:
-        """Give the content piece by piece.
+        """Yield the content piece by piece.
 
         Raises:
             RefusedError: It is cut off, or there is a third part.

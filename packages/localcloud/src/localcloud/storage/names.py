@@ -23,7 +23,7 @@ _ENCODED_PATH = re.compile(rf"{re.escape(ENCODED)}/((?:[0-9a-f]{{{_CHUNK}}}_/)*[
 
 
 def check_bucket_name(name: str) -> str:
-    """Give back the name of a bucket.
+    """Return the name of a bucket.
 
     Raises:
         RefusedError: It cannot be one.
@@ -35,7 +35,7 @@ def check_bucket_name(name: str) -> str:
 
 
 def check_object_name(name: str) -> str:
-    """Give back the name of an object (https://cloud.google.com/storage/docs/objects#naming).
+    """Return the name of an object (https://cloud.google.com/storage/docs/objects#naming).
 
     Raises:
         RefusedError: It cannot be one.
@@ -61,14 +61,14 @@ def is_safe(name: str) -> bool:
 
 
 def encode(name: str) -> str:
-    """Give the path that any name can be kept at."""
+    """Return the path that any name can be kept at."""
     digits = name.encode().hex()
     chunks = [digits[begin : begin + _CHUNK] for begin in range(0, len(digits), _CHUNK)]
     return "/".join([ENCODED, *(f"{chunk}_" for chunk in chunks[:-1]), *chunks[-1:]])
 
 
 def decode(path: str) -> str | None:
-    """Give the name that is kept at a path; None for a path that stands for none."""
+    """Return the name that is kept at a path; None for a path that stands for none."""
     if path.split("/", 1)[0] != ENCODED:
         return path
     match = _ENCODED_PATH.fullmatch(path)

@@ -80,7 +80,7 @@ class StoredObject:
         return {name: self.document[name] for name in ("md5Hash", "crc32c") if name in self.document}
 
     def resource(self) -> Document:
-        """Give the resource of the JSON API."""
+        """Return the resource of the JSON API."""
         address = object_address(self.bucket, self.name)
         created, updated = time_text(self.generation), time_text(self.document["updated"])
         return {
@@ -136,7 +136,7 @@ class Incoming:
             self._file = None
 
     def hashes(self) -> dict[str, str]:
-        """Give the checksums of what came."""
+        """Return the checksums of what came."""
         return self._sums.values()
 
     def discard(self) -> None:
@@ -166,7 +166,7 @@ class Objects:
         self._last_generation = int(last or 0)
 
     def require_bucket(self, bucket: str) -> Path:
-        """Give a bucket's directory.
+        """Return a bucket's directory.
 
         Raises:
             RefusedError: There is no such bucket.
@@ -177,7 +177,7 @@ class Objects:
         return path
 
     def find(self, bucket: str, name: str, generation: int | None = None) -> StoredObject | None:
-        """Give an object, None where there is none (or another generation of it).
+        """Return an object, None where there is none (or another generation of it).
 
         Raises:
             RefusedError: There is no such bucket.
@@ -190,7 +190,7 @@ class Objects:
         return None
 
     def require(self, bucket: str, name: str, generation: int | None = None) -> StoredObject:
-        """Give an object.
+        """Return an object.
 
         Raises:
             RefusedError: There is none, or no such bucket.
@@ -231,7 +231,7 @@ class Objects:
         return self._read(bucket, name, path)
 
     def change(self, stored: StoredObject, attributes: Document) -> StoredObject:
-        """Give an object other attributes."""
+        """Return an object other attributes."""
         updated = max(int(self._now() * 1_000_000), stored.document["updated"])
         changes = {"metageneration": stored.metageneration + 1, "updated": updated, "attributes": attributes}
         self._write(stored.bucket, stored.name, stored.generation, {**stored.document, **changes})
@@ -248,7 +248,7 @@ class Objects:
                 folder = folder.parent
 
     def walk(self, bucket: str, prefix: str = "") -> list[tuple[str, Path]]:
-        """Give names and files of a bucket's objects that begin with a prefix, in the order of the names' bytes.
+        """Return names and files of a bucket's objects that begin with a prefix, in the order of the names' bytes.
 
         Raises:
             RefusedError: There is no such bucket.
@@ -262,7 +262,7 @@ class Objects:
         return sorted(listed, key=lambda pair: pair[0].encode())
 
     def read(self, bucket: str, name: str, path: Path) -> StoredObject | None:
-        """Give what `walk` found; None where it is gone by now."""
+        """Return what `walk` found; None where it is gone by now."""
         try:
             return self._read(bucket, name, path)
         except FileNotFoundError:
@@ -303,7 +303,7 @@ def _places(folder: Path, name: str) -> list[Path]:
 
 
 def _free_place(folder: Path, name: str) -> Path:
-    """Give where a new object goes: the file of its name, unless that is a folder, or lies below another object."""
+    """Return where a new object goes: the file of its name, unless that is a folder, or lies below another object."""
     plain, *rest = _places(folder, name)
     if not rest:
         return plain
@@ -316,7 +316,7 @@ def _free_place(folder: Path, name: str) -> Path:
 
 
 def _files(folder: Path, below: str) -> Iterator[tuple[str, Path]]:
-    """Give the files below a folder with their paths; encoded ones only where they are asked for."""
+    """Yield the files below a folder with their paths; encoded ones only where they are asked for."""
     begin = folder / below if below else folder
     for parent, folders, files in os.walk(begin):
         if parent == str(folder) and names.ENCODED in folders:
@@ -330,7 +330,7 @@ def _files(folder: Path, below: str) -> Iterator[tuple[str, Path]]:
 
 
 def _adopt(path: Path, generation: int) -> tuple[int, Document]:
-    """Give generation and attributes of a file that was put there by others."""
+    """Return generation and attributes of a file that was put there by others."""
     legacy = _read_legacy(path)
     if legacy.get("Generation"):
         generation = int(legacy["Generation"])

@@ -34,7 +34,7 @@ class RefusedError(Exception):
         self._fields = fields or {}
 
     def respond(self, *, xml: bool = False) -> Response:
-        """Give the answer, in the form of the API that was asked."""
+        """Return the answer, in the form of the API that was asked."""
         grpc_status, reason, xml_code = _WORDS[self.status]
         if self.status == 304:
             return Response(status=304)

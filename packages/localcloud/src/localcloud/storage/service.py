@@ -224,7 +224,7 @@ def _describe(stored: StoredObject) -> Response:
 
 
 def _content(call: Call, stored: StoredObject) -> Response:
-    """Give an object's content, or the range of it that is asked for; unpacked for who takes no gzip."""
+    """Return an object's content, or the range of it that is asked for; unpacked for who takes no gzip."""
     kind = stored.attributes.get("contentType", "application/octet-stream")
     fields = _fields_of(stored)
     is_packed = stored.attributes.get("contentEncoding") == "gzip"
@@ -242,7 +242,7 @@ def _content(call: Call, stored: StoredObject) -> Response:
 
 
 def _read_range(text: str, size: int) -> tuple[int, int | None]:
-    """Give where a range begins and what comes after it; the whole has no end.
+    """Return where a range begins and what comes after it; the whole has no end.
 
     Raises:
         RefusedError: It begins behind the content.
@@ -276,7 +276,7 @@ async def _unpacked(opened: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def _fields_of(stored: StoredObject) -> dict[str, str]:
-    """Give the header fields that say which object a content is."""
+    """Return the header fields that say which object a content is."""
     sums = [
         f"{name}={stored.hashes[key]}"
         for name, key in (("crc32c", "crc32c"), ("md5", "md5Hash"))

@@ -52,7 +52,7 @@ class Uploads:
         self._uploads: OrderedDict[str, _Upload] = OrderedDict()
 
     def find_object(self, session: str) -> tuple[str, str]:
-        """Give bucket and name of the object that an upload makes.
+        """Return bucket and name of the object that an upload makes.
 
         Raises:
             RefusedError: No such upload is known.
@@ -150,7 +150,7 @@ async def _take(incoming: Incoming, call: Call) -> bool:
 
 
 def object_attributes(call: Call) -> Document:
-    """Give the attributes of the object that a call writes.
+    """Return the attributes of the object that a call writes.
 
     Raises:
         RefusedError: Its metadata is none.

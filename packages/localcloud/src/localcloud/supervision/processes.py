@@ -152,7 +152,7 @@ def kill_all_descendants() -> None:
 
 
 def tail(path: Path, lines: int = 15) -> str:
-    """Give the last lines of a log file ("" when there is none)."""
+    """Return the last lines of a log file ("" when there is none)."""
     if not path.exists():
         return ""
     with path.open("rb") as file:
@@ -161,7 +161,7 @@ def tail(path: Path, lines: int = 15) -> str:
 
 
 def is_port_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Tell whether a server could listen on this port now."""
+    """Return whether a server could listen on this port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -172,21 +172,21 @@ def is_port_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def accepts(port: int, host: str = "127.0.0.1") -> bool:
-    """Tell whether something accepts connections on this port."""
+    """Return whether something accepts connections on this port."""
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((host, port)) == 0
 
 
 def accepts_at(path: Path) -> bool:
-    """Tell whether something accepts connections on this unix socket."""
+    """Return whether something accepts connections on this unix socket."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(str(path)) == 0
 
 
 def choose_ports(names: Iterable[str], remembered: Mapping[str, int]) -> dict[str, int]:
-    """Give each name a port: the remembered one when it is free, else a free one."""
+    """Return a port for each name: the remembered one when it is free, else a free one."""
     chosen: dict[str, int] = {}
     with contextlib.ExitStack() as held:
         for name in names:
@@ -200,7 +200,7 @@ def choose_ports(names: Iterable[str], remembered: Mapping[str, int]) -> dict[st
 
 
 def require_free_port(port: int, host: str, *, option: str) -> int:
-    """Give back a port that was asked for by name.
+    """Return a port that was asked for by name.
 
     Raises:
         LocalCloudError: something listens there.

@@ -42,7 +42,7 @@ def apply(routes: Untyped, executor: Untyped) -> None:
 
 
 async def _finished_job(project: str, job_id: str, config: dict[str, Any], ctx: Untyped, routes: Untyped) -> Untyped:
-    """Give the finished job; what went wrong stands in it."""
+    """Return the finished job; what went wrong stands in it."""
     from bqemulator.domain.errors import DomainError, UnsupportedFeatureError
 
     begun = ctx.clock.now()

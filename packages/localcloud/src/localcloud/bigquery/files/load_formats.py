@@ -43,11 +43,11 @@ class Format(Protocol):
     """A format of files."""
 
     def detect(self, path: Path, connection: Untyped) -> list[ColumnType]:
-        """Give the columns that a file describes, or seems to have."""
+        """Return the columns that a file describes, or seems to have."""
 
     @contextmanager
     def open(self, path: Path, columns: list[ColumnType], connection: Untyped) -> Iterator[Selection]:
-        """Give the values of a table's columns."""
+        """Return the values of a table's columns."""
 
 
 class _Csv:
@@ -110,7 +110,7 @@ class _Csv:
         return f"{', '.join(self._options(path))}, header = {str(header).lower()}, skip = {max(skip - header, 0)}"
 
     def _has_header(self, path: Path, connection: Untyped) -> bool:
-        """Tell whether autodetect takes a row for column names: the last one to skip, or the first when none is."""
+        """Return whether autodetect takes a row for column names: the last one to skip, or the first when none is."""
         if not self._config.get("autodetect"):
             return False
         skip = self._config.get("skipLeadingRows")
@@ -225,7 +225,7 @@ def _typed_value(column: ColumnType) -> str:
 
 
 def _detected(column: ColumnType, name: str = "") -> ColumnType:
-    """Give a column of a text file as autodetect calls it: a time of day and date without a zone is a TIMESTAMP."""
+    """Return a column of a text file as autodetect calls it: a time of day and date without a zone is a TIMESTAMP."""
     kind = "TIMESTAMP" if column.kind == "DATETIME" else column.kind
     return ColumnType(
         name=name or column.name,
@@ -242,6 +242,6 @@ def _json_options(path: Path) -> str:
 
 
 def compression_of(path: Path, plain: str = "none") -> str:
-    """Give a file's compression as DuckDB names it; JSON's reader has a name of its own for none."""
+    """Return a file's compression as DuckDB names it; JSON's reader has a name of its own for none."""
     with path.open("rb") as file:
         return "gzip" if file.read(len(_GZIP)) == _GZIP else plain

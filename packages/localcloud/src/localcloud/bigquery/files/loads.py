@@ -69,7 +69,7 @@ def apply(routes: Untyped, upload: Untyped) -> None:
 
 
 async def _finished_job(project: str, job_id: str, config: dict[str, Any], ctx: Untyped, routes: Untyped) -> Untyped:
-    """Give the finished job; what is wrong with the files stands in it, what is wrong with the request is raised."""
+    """Return the finished job; what is wrong with the files stands in it, what is wrong with the request is raised."""
     import duckdb
     from bqemulator.domain.errors import DomainError, UnsupportedFeatureError
 
@@ -227,7 +227,7 @@ def _target(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untyp
 
 
 def _detect(paths: list[Path], load: Mapping[str, Any], connection: Untyped) -> list[dict[str, Any]]:
-    """Give the schema of the first file, when the format has one or it may be guessed."""
+    """Return the schema of the first file, when the format has one or it may be guessed."""
     brings_schema = str(load.get("sourceFormat") or "CSV").upper() in ("PARQUET", "AVRO")
     if not paths or not (brings_schema or load.get("autodetect")):
         return []
@@ -235,7 +235,7 @@ def _detect(paths: list[Path], load: Mapping[str, Any], connection: Untyped) -> 
 
 
 def _in_file_order(columns: list[ColumnType], given: list[dict[str, Any]], full_name: str) -> list[ColumnType]:
-    """Give a table's columns in the order of the job's schema, which is that of the file; others stay NULL."""
+    """Return a table's columns in the order of the job's schema, which is that of the file; others stay NULL."""
     from bqemulator.domain.errors import ValidationError
 
     known = {column.name.lower(): column for column in columns}

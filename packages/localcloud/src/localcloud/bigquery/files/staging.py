@@ -20,7 +20,7 @@ _TIMEOUT_S = 600
 
 @contextmanager
 def staged(uris: Sequence[str], directory: Path, project: str) -> Iterator[list[Path]]:
-    """Give local files of the objects that a load job names; they are gone afterwards.
+    """Yield local files of the objects that a load job names; they are gone afterwards.
 
     Args:
         uris: `gs://` addresses, or a file that was uploaded into the directory.
@@ -83,7 +83,7 @@ def upload(path: Path, uri: str, project: str, content_type: str) -> None:
 
 
 def matches(uri: str, project: str) -> bool:
-    """Tell whether there are objects at an address, which may have a wildcard."""
+    """Return whether there are objects at an address, which may have a wildcard."""
     from bqemulator.domain.errors import NotFoundError
 
     try:
@@ -93,7 +93,7 @@ def matches(uri: str, project: str) -> bool:
 
 
 def split(uri: str) -> tuple[str, str]:
-    """Give bucket and name of a `gs://` address.
+    """Return bucket and name of a `gs://` address.
 
     Raises:
         InvalidQueryError: it is none, or has more than one wildcard, or one in its bucket.

@@ -35,7 +35,7 @@ class Uses:
     created_in: set[str] = field(default_factory=set)
 
     def resources(self) -> dict[str, list[str]]:
-        """Give them as resources."""
+        """Return them as resources."""
         return {kind: sorted(names) for kind, names in vars(self).items()}
 
 
@@ -120,7 +120,7 @@ def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
 
 
 def _load_resources(load: dict[str, Untyped], project: str) -> dict[str, list[str]]:
-    """Give the table that a load writes, and the buckets that it reads as its caller."""
+    """Return the table that a load writes, and the buckets that it reads as its caller."""
     table = load["destinationTable"]
     buckets = {urlsplit(uri).netloc for uri in load.get("sourceUris", ())}
     return {
@@ -186,7 +186,7 @@ async def read_body(receive: Untyped) -> bytes:
 
 
 def replay_body(body: bytes, receive: Untyped) -> Untyped:
-    """Give a body that was read once more, then what comes after it."""
+    """Return a body that was read once more, then what comes after it."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> Untyped:

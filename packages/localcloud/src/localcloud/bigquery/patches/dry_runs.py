@@ -38,7 +38,7 @@ def apply(routes: Untyped) -> None:
 
 
 def _select_of(statement: str) -> str | None:
-    """Give the query inside a SELECT or CREATE TABLE … AS SELECT; None for anything else."""
+    """Return the query inside a SELECT or CREATE TABLE … AS SELECT; None for anything else."""
     try:
         trees = sqlglot.parse(statement, read="bigquery")
     except sqlglot.errors.SqlglotError:

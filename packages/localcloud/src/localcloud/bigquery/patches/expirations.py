@@ -38,11 +38,11 @@ class Expirations:
             self._write()
 
     def get(self, name: str) -> int | None:
-        """Give when a table expires, None for never."""
+        """Return when a table expires, None for never."""
         return self._times.get(name)
 
     def take_due(self) -> list[str]:
-        """Give the tables whose time has come, and forget them."""
+        """Return the tables whose time has come, and forget them."""
         due = sorted(name for name, time in self._times.items() if time <= self._now_ms())
         for name in due:
             del self._times[name]
@@ -82,7 +82,7 @@ def apply(routes: Untyped, expirations: Expirations) -> None:
 
 
 def _created_table(statement: str, project: str) -> tuple[str, str | None] | None:
-    """Give the full name of the table that a statement creates, and its expiration expression in GoogleSQL."""
+    """Return the full name of the table that a statement creates, and its expiration expression in GoogleSQL."""
     try:
         trees = sqlglot.parse(statement, read="bigquery")
     except sqlglot.errors.SqlglotError:

@@ -52,27 +52,27 @@ class Strings:
     lengths: Offsets
 
     def pick(self, rows: npt.NDArray[np.bool_] | Offsets) -> Strings:
-        """Give some of the strings."""
+        """Return some of the strings."""
         return Strings(self.buffer, self.starts[rows], self.lengths[rows])
 
     def fetch64(self, offset: int | Offsets) -> Words:
-        """Give the eight bytes at an offset of each string."""
+        """Return the eight bytes at an offset of each string."""
         words: Words = np.ndarray((len(self.buffer) - 7,), "<u8", self.buffer, strides=(1,))
         fetched: Words = words[self.starts + offset]
         return fetched
 
     def fetch32(self, offset: int | Offsets) -> Words:
-        """Give the four bytes at an offset of each string."""
+        """Return the four bytes at an offset of each string."""
         return self.fetch64(offset) & np.uint64(0xFFFFFFFF)
 
     def byte(self, offset: int | Offsets) -> Words:
-        """Give one byte of each string."""
+        """Return one byte of each string."""
         fetched: Words = self.buffer[self.starts + offset].astype(np.uint64)
         return fetched
 
 
 def farm_fingerprint(strings: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Give BigQuery's FARM_FINGERPRINT of each string."""
+    """Return BigQuery's FARM_FINGERPRINT of each string."""
     array = strings.combine_chunks() if isinstance(strings, pa.ChunkedArray) else strings
     array = array.cast(pa.large_binary())
     _, offsets_buffer, data = array.buffers()
@@ -84,7 +84,7 @@ def farm_fingerprint(strings: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def fingerprint64(strings: Strings) -> Words:
-    """Give the unsigned Fingerprint64 of each string."""
+    """Return the unsigned Fingerprint64 of each string."""
     result = np.empty(len(strings.starts), np.uint64)
     upper_limits: tuple[tuple[float, Callable[[Strings], Words]], ...] = (
         (0, lambda some: np.full(len(some.starts), K2)),

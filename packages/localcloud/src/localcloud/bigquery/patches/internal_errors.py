@@ -39,7 +39,7 @@ class InternalErrors:
 
 
 def _error_of(error: Exception) -> tuple[int, str, str]:
-    """Give status, reason and message of a fault that bqemulator did not foresee."""
+    """Return status, reason and message of a fault that bqemulator did not foresee."""
     if missing := re.search(r"Schema with name (\S+?)__(\S+) does not exist", str(error)):
         return 404, "notFound", f"Not found: Dataset {missing[1]}:{missing[2]}"
     status, reason, message = 501, "notImplemented", "The local cloud's BigQuery cannot do this"

@@ -67,12 +67,12 @@ def write_bytes(statistics: dict[str, Untyped], size: int) -> None:
 
 
 def estimate(statement: str, project: str, connection: Untyped) -> int:
-    """Give the bytes that a statement reads; 0 when it reads no stored table or cannot be parsed."""
+    """Return the bytes that a statement reads; 0 when it reads no stored table or cannot be parsed."""
     return sum(_read_by(tree, project, connection) for tree in _parsed(statement))
 
 
 def tables_read(statement: str, project: str) -> list[tuple[str, str, str]]:
-    """Give project, dataset and name of each table that a statement reads; none when it cannot be parsed."""
+    """Return project, dataset and name of each table that a statement reads; none when it cannot be parsed."""
     return sorted({table for tree in _parsed(statement) for table in _tables(tree, project)})
 
 
@@ -84,7 +84,7 @@ def _parsed(statement: str) -> list[exp.Expression]:
 
 
 def _tables(tree: exp.Expression, project: str) -> dict[tuple[str, str, str], str]:
-    """Give each table that is read, with its alias."""
+    """Return each table that is read, with its alias."""
     target = tree.find(exp.Table) if isinstance(tree, exp.Create | exp.Insert) else None
     return {
         ((node.catalog or project), node.db, node.name): node.alias_or_name
@@ -105,7 +105,7 @@ def _read_by(tree: exp.Expression, project: str, connection: Untyped) -> int:
 
 
 def table_bytes(connection: Untyped, project: str, dataset: str, table: str, columns: set[str] | None) -> int:
-    """Give the bytes of some columns of a table (lower-case names; None: of all); 0 for a table that does not exist."""
+    """Return the bytes of some columns of a table (lower-case names; None: of all); 0 where there is no table."""
     schema = f"{project}__{dataset}"
     stored = connection.execute(
         "SELECT column_name, data_type FROM duckdb_columns() WHERE schema_name = ? AND table_name = ?", [schema, table]

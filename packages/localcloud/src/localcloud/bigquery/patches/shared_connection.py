@@ -12,7 +12,7 @@ from localcloud.untyped import Untyped
 
 
 def apply() -> None:
-    """Give requests that run in a worker thread a connection of their own."""
+    """Return requests that run in a worker thread a connection of their own."""
     from bqemulator.storage.engine import DuckDBEngine
 
     original = DuckDBEngine.execute

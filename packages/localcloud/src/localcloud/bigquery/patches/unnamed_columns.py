@@ -27,7 +27,7 @@ def apply(executor: Untyped) -> None:
 
 
 def complaint_of(statement: str) -> str:
-    """Give what the service says of a CREATE TABLE or VIEW … AS SELECT with a column that has no name; "" if all have.
+    """Return what the service says of a CREATE TABLE or VIEW … AS SELECT with a column without a name; else "".
 
     Columns are counted from 1.
     """

@@ -36,7 +36,7 @@ class ReadFaults:
             raise RefusalError(grpc.StatusCode[error.code], error.message) from None
 
     def meet_size(self, table: str, requested: int) -> int | None:
-        """Give into how many streams a table is to be cut whatever its size; None when its size decides.
+        """Return into how many streams a table is to be cut whatever its size; None when its size decides.
 
         Args:
             table: project.dataset.table
@@ -46,7 +46,7 @@ class ReadFaults:
         return None if action is None else int(action["streams"]) or requested
 
     def meet_stream(self, table: str) -> tuple[int, RefusalError] | None:
-        """Give after how many rows a stream is to break, and with what; None when it goes well."""
+        """Return after how many rows a stream is to break, and with what; None when it goes well."""
         action = self._shelf.take("BigQueryRead.ReadRows", table, kinds=("error", "delay", "break"))
         if action is None:
             return None

@@ -20,7 +20,7 @@ class RestrictionError(ValueError):
 def select_statement(
     *, project: str, source: str, columns: list[ColumnType], selected: list[str], restriction: str
 ) -> tuple[str, list[ColumnType]]:
-    """Give the DuckDB statement that reads a session's rows, and the columns of its result.
+    """Return the DuckDB statement that reads a session's rows, and the columns of its result.
 
     Args:
         source: the table, as GoogleSQL names it.

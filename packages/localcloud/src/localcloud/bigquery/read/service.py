@@ -58,7 +58,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         self._projects = projects
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        """Give the handler of a method (grpc's interface)."""
+        """Return the handler of a method (grpc's interface)."""
         method = handler_call_details.method.removeprefix(_SERVICE)
         if method == "CreateReadSession":
             kind = types.CreateReadSessionRequest
@@ -105,7 +105,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
 
     @contextmanager
     def _relation(self, project: str, dataset: str, table: str, connection: Untyped) -> Iterator[tuple[str, str]]:
-        """Give a stored table, or a query's result, as GoogleSQL names it and as DuckDB does."""
+        """Yield a stored table, or a query's result, as GoogleSQL names it and as DuckDB does."""
         from bqemulator.storage.sql_identifiers import quoted_table_ref
 
         job_id = self._results.job_of(dataset, table)
@@ -138,7 +138,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
             context.abort(error.code, error.message)
 
     def read_rows(self, request: types.ReadRowsRequest) -> Iterator[Rows]:
-        """Give a stream's rows from `offset` on (an offset at its end gives none).
+        """Yield a stream's rows from `offset` on (an offset at its end gives none).
 
         Arrow rows stand beside their message: inside it, each step on the way would copy them again.
 
@@ -238,7 +238,7 @@ def _encoder(session: Session) -> Callable[..., Rows]:
 
 
 def _ipc_message(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> pa.Buffer:
-    """Give the batch as one encapsulated IPC message: `RecordBatch.serialize` takes no options, a stream does."""
+    """Return the batch as one encapsulated IPC message: `RecordBatch.serialize` takes no options, a stream does."""
     if options.compression is None:
         return batch.serialize()
     sink = pa.BufferOutputStream()

@@ -121,7 +121,7 @@ class Sessions:
         return session
 
     def find_stream(self, stream_name: str) -> tuple[Session, Stream]:
-        """Give a stream and its session.
+        """Return a stream and its session.
 
         Raises:
             RefusalError: there is none of this name, or it has expired.
@@ -135,7 +135,7 @@ class Sessions:
         return session, session.streams[stream_name]
 
     def get(self, name: str) -> Session:
-        """Give a session.
+        """Return a session.
 
         Raises:
             RefusalError: there is none of this name, or it has expired.
@@ -166,7 +166,7 @@ class Sessions:
 
 
 def refusing(method: Callable[[Untyped], Untyped]) -> Callable[[Untyped, grpc.ServicerContext], Untyped]:
-    """Give a gRPC method that answers a refusal with its code and message."""
+    """Return a gRPC method that answers a refusal with its code and message."""
 
     def call(request: object, context: grpc.ServicerContext) -> object:
         try:
@@ -179,7 +179,7 @@ def refusing(method: Callable[[Untyped], Untyped]) -> Callable[[Untyped, grpc.Se
 
 
 def read_batches(path: Path, begin: int, end: int) -> Iterator[pa.RecordBatch]:
-    """Give the rows [begin, end) of an Arrow file, in messages of at most about MESSAGE_BYTES."""
+    """Yield the rows [begin, end) of an Arrow file, in messages of at most about MESSAGE_BYTES."""
     with pa.memory_map(str(path)) as file:
         reader = pa.ipc.open_file(file)
         position = 0
@@ -196,7 +196,7 @@ def read_batches(path: Path, begin: int, end: int) -> Iterator[pa.RecordBatch]:
 
 
 def requested_streams(request: types.CreateReadSessionRequest) -> int:
-    """Give how many streams a client asks for."""
+    """Return how many streams a client asks for."""
     return int(request.max_stream_count or request.preferred_min_stream_count or 1)
 
 

@@ -40,7 +40,7 @@ class OlderReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc ha
         }
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        """Give the handler of a method (grpc's interface)."""
+        """Return the handler of a method (grpc's interface)."""
         if not handler_call_details.method.startswith(_SERVICE):
             return None
         method = handler_call_details.method.removeprefix(_SERVICE)
@@ -87,7 +87,7 @@ class OlderReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc ha
         return answer
 
     def read_rows(self, request: Untyped) -> Iterator[Untyped]:
-        """Give a stream's rows from an offset on."""
+        """Yield a stream's rows from an offset on."""
         position = request.read_position
         _, stream = self._sessions.find_stream(position.stream.name)
         rows = types.ReadRowsRequest(read_stream=position.stream.name, offset=position.offset)

@@ -86,16 +86,16 @@ class ColumnType:
     stored: str
 
     def arrow_field(self) -> pa.Field:
-        """Give the Arrow field, with the extension that tells the type where Arrow's own does not."""
+        """Return the Arrow field, with the extension that tells the type where Arrow's own does not."""
         return pa.field(self.name, self.arrow, metadata=None if self.repeated else _EXTENSIONS.get(self.kind))
 
     def rest_field(self, mode: str = "NULLABLE") -> dict[str, Any]:
-        """Give the field of a table's schema (REST's TableFieldSchema)."""
+        """Return the field of a table's schema (REST's TableFieldSchema)."""
         field: dict[str, Any] = {"name": self.name, "type": self.kind, "mode": "REPEATED" if self.repeated else mode}
         return field | ({"fields": [inner.rest_field() for inner in self.fields]} if self.fields else {})
 
     def prune(self, paths: set[tuple[str, ...]]) -> ColumnType:
-        """Give the type with only some of a RECORD's fields, by their paths below it (lower case; (): all)."""
+        """Return the type with only some of a RECORD's fields, by their paths below it (lower case; (): all)."""
         if () in paths or not self.fields:
             return self
         kept = tuple(
@@ -110,14 +110,14 @@ class ColumnType:
         )
 
     def has_field(self, path: tuple[str, ...]) -> bool:
-        """Tell whether there is a field at a path below this one (lower case; (): itself)."""
+        """Return whether there is a field at a path below this one (lower case; (): itself)."""
         if not path:
             return True
         return any(field.has_field(path[1:]) for field in self.fields if field.name.lower() == path[0])
 
 
 def column_type(name: str, stored: Untyped) -> ColumnType:
-    """Give the type of a column.
+    """Return the type of a column.
 
     Args:
         stored: DuckDB's type (DuckDBPyType).
@@ -141,7 +141,7 @@ def column_type(name: str, stored: Untyped) -> ColumnType:
 
 
 def column_types(connection: Untyped, relation: str) -> list[ColumnType]:
-    """Give the types of a stored table's or query's columns.
+    """Return the types of a stored table's or query's columns.
 
     Args:
         relation: What stands behind FROM, in DuckDB's SQL.
@@ -160,7 +160,7 @@ def _scalar(stored: Untyped) -> tuple[str, pa.DataType]:
 
 
 def read_expression(column: ColumnType, sql: str, depth: int = 0) -> str:
-    """Give the DuckDB expression whose Arrow form is `column.arrow` or can be cast to it; `sql` gives stored values."""
+    """Return the DuckDB expression whose Arrow form is `column.arrow` or can be cast to it; `sql` is stored values."""
     if column.repeated:
         element = f"e{depth}"
         inner = read_expression(_element(column), element, depth + 1)
@@ -181,7 +181,7 @@ def read_expression(column: ColumnType, sql: str, depth: int = 0) -> str:
 
 
 def as_sent(reader: pa.RecordBatchReader, columns: Sequence[ColumnType]) -> pa.RecordBatchReader:
-    """Give the batches of `read_expression`s in the columns' Arrow types: names inside arrays, decimals, extensions."""
+    """Return batches of `read_expression`s in the columns' Arrow types: names inside arrays, decimals, extensions."""
     schema = pa.schema([column.arrow_field() for column in columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -196,7 +196,7 @@ def as_sent(reader: pa.RecordBatchReader, columns: Sequence[ColumnType]) -> pa.R
 
 
 def load_type(column: ColumnType) -> str:
-    """Give the DuckDB type that a JSON file's values are read as, before `load_expression` makes them stored ones."""
+    """Return the DuckDB type that a JSON file's values are read as, before `load_expression` makes them stored ones."""
     if column.repeated:
         return f"{load_type(_element(column))}[]"
     if column.kind == "RECORD":
@@ -205,7 +205,7 @@ def load_type(column: ColumnType) -> str:
 
 
 def load_expression(column: ColumnType, sql: str, depth: int = 0) -> str:
-    """Give the DuckDB expression for the stored value of what was read as `load_type`.
+    """Return the DuckDB expression for the stored value of what was read as `load_type`.
 
     BYTES are base64 in JSON and CSV files, GEOGRAPHY is WKT, and a missing array is an empty one.
     """
@@ -238,10 +238,10 @@ def _element(column: ColumnType) -> ColumnType:
 
 
 def quoted(name: str) -> str:
-    """Give a name as an identifier in DuckDB's SQL."""
+    """Return a name as an identifier in DuckDB's SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def text(name: str) -> str:
-    """Give a string as a literal in DuckDB's SQL."""
+    """Return a string as a literal in DuckDB's SQL."""
     return "'" + name.replace("'", "''") + "'"

@@ -81,7 +81,7 @@ class TableHistory:
                 self._note(reference, copy)
 
     def find_copy(self, reference: str, asked_us: int) -> str | None:
-        """Give the copy that a table was at a time; "" for the live table, None where nothing is known."""
+        """Return the copy that a table was at a time; "" for the live table, None where nothing is known."""
         query = "SELECT MAX(ended) FROM states WHERE reference = ?"
         (changed,) = self._states.execute(query, (reference,)).fetchone()
         if changed is None or asked_us >= changed:

@@ -30,7 +30,7 @@ class BoundedResults(dict[str, Untyped]):
             held -= self.pop(oldest).nbytes
 
     def job_of(self, dataset: str, table: str) -> str | None:
-        """Give the job whose anonymous table this is; None when it is none, or forgotten."""
+        """Return the job whose anonymous table this is; None when it is none, or forgotten."""
         if dataset != ANONYMOUS_DATASET:
             return None
         return next((job_id for job_id in list(self) if f"anon{job_id.replace('-', '')}" == table), None)
@@ -38,7 +38,7 @@ class BoundedResults(dict[str, Untyped]):
 
 @contextmanager
 def registered(rows: Untyped, connection: Untyped) -> Iterator[str]:
-    """Give a result as a relation of one connection, by its name there."""
+    """Yield a result as a relation of one connection, by its name there."""
     name = f"localcloud_result_{uuid.uuid4().hex}"
     connection.register(f"{name}_rows", rows)
     try:

@@ -32,7 +32,7 @@ def make_table(project: str, dataset: str, table: str, fields: list[dict[str, An
 
 
 def legacy_names(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give a schema's fields with the type names that tables.get answers with, however they were written."""
+    """Return a schema's fields with the type names that tables.get answers with, however they were written."""
     return [
         {**field, "type": _WIRE_NAMES.get(field["type"], field["type"])}
         | ({"fields": legacy_names(field["fields"])} if field.get("fields") else {})

@@ -26,7 +26,7 @@ class _TrustEnvironment(MetaPathFinder, Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Give the module's own spec, with this loader around its own."""
+        """Return the module's own spec, with this loader around its own."""
         if name != _SESSIONS:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)

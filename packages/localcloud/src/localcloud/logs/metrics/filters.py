@@ -49,7 +49,7 @@ class Filter:
         return next(iter(types[0].values))
 
     def passes(self, fields: Mapping[str, str]) -> bool:
-        """Tell whether a series is asked for.
+        """Return whether a series is asked for.
 
         Args:
             fields: `metric.type`, `resource.type`, `metric.labels.…` and `resource.labels.…`.

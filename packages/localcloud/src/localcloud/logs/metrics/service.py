@@ -48,7 +48,7 @@ class MetricService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has n
         self._projects = projects
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        """Give the handler of a method (grpc's interface)."""
+        """Return the handler of a method (grpc's interface)."""
         if handler_call_details.method != _METHOD:
             return None
         return grpc.unary_unary_rpc_method_handler(

@@ -74,7 +74,7 @@ _ARTIFACTS = {
 
 
 def _expected_files(image_uri: str) -> tuple[tuple[str, ...], str] | None:
-    """Give what a serving container expects in its model's folder, and what that is; None when it may be anything."""
+    """Return what a serving container expects in its model's folder, and what that is; None when it may be anything."""
     prebuilt = re.search(r"/prediction/(?P<framework>tf2|sklearn|xgboost)-", image_uri)
     return _ARTIFACTS[prebuilt["framework"]] if prebuilt else None
 

@@ -100,5 +100,5 @@ def _word(word: str, folder: Path) -> str:
 
 
 def _python(environment: dict[str, str], folder: Path) -> Path:
-    """Give an environment's interpreter, not resolved: a virtual environment's is a link whose own place matters."""
+    """Return an environment's interpreter, not resolved: a virtual environment's is a link whose own place matters."""
     return folder / (os.environ.get(environment.get("variable", "")) or environment.get("python") or sys.executable)

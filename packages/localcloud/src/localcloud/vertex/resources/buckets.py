@@ -29,7 +29,7 @@ class Buckets:
         self._clients = clients
 
     def exists(self, bucket: str) -> bool:
-        """Tell whether the bucket exists.
+        """Return whether the bucket exists.
 
         Raises:
             PermissionDenied: Vertex AI's service agent may not.

@@ -44,7 +44,7 @@ class Tables:
                 return None
 
     def has_dataset(self, dataset: str) -> bool:
-        """Tell whether there is such a dataset.
+        """Return whether there is such a dataset.
 
         Raises:
             ApiError: BigQuery does not tell.

@@ -55,7 +55,7 @@ def apply(executor: Untyped) -> None:
 
 
 def rewrite(statement: str) -> str:
-    """Give a statement that bqemulator understands as BigQuery understands the original."""
+    """Return a statement that bqemulator understands as BigQuery understands the original."""
     try:
         trees = sqlglot.parse(statement, read="bigquery")
     except sqlglot.errors.SqlglotError:

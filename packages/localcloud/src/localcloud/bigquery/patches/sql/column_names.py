@@ -20,7 +20,7 @@ def rewrite(tree: exp.Expression) -> bool:
 
 
 def result_of(node: exp.Expression) -> exp.Select | None:
-    """Give the SELECT that names the columns of a statement, or of a table in FROM or WITH."""
+    """Return the SELECT that names the columns of a statement, or of a table in FROM or WITH."""
     if isinstance(node, exp.Create):
         return None  # the service refuses it: see `dialect.nameless_column`
     if isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.From | exp.Join):
@@ -32,7 +32,7 @@ def result_of(node: exp.Expression) -> exp.Select | None:
 
 
 def output_name(column: exp.Expression) -> str:
-    """Give the name that a column of a result has in GoogleSQL; "" when it gets a made-up one."""
+    """Return the name that a column of a result has in GoogleSQL; "" when it gets a made-up one."""
     column = column.unnest()
     if isinstance(column, exp.Alias | exp.Column | exp.Dot | exp.Star | exp.PropertyEQ):
         return str(column.alias_or_name) or "*"

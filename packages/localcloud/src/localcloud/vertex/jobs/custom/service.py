@@ -70,7 +70,7 @@ class CustomJobs(JobFamily):
 
 
 def _is_ours(group: int, folder: Path) -> bool:
-    """Tell whether a group number still means the job it once was: its leader works in the jobs' folder."""
+    """Return whether a group number still means the job it once was: its leader works in the jobs' folder."""
     try:
         return Path(f"/proc/{group}/cwd").resolve().is_relative_to(folder.resolve())
     except OSError:

@@ -76,5 +76,5 @@ class TrialRun:
 
 
 def has_ended(job: CustomJob) -> bool:
-    """Tell whether nothing of it runs any more."""
+    """Return whether nothing of it runs any more."""
     return not is_active(job)

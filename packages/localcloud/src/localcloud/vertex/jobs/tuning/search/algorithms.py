@@ -58,7 +58,7 @@ def suggest(problem: Problem, count: int, designer: Designer) -> list[Assignment
 
 
 def needs_designer(spec: StudySpec) -> bool:
-    """Tell whether a study is searched by Bayesian optimization, the default."""
+    """Return whether a study is searched by Bayesian optimization, the default."""
     return spec.algorithm not in (StudySpec.Algorithm.GRID_SEARCH, StudySpec.Algorithm.RANDOM_SEARCH)
 
 

@@ -84,7 +84,7 @@ def _shape(parameters: Sequence[Mapping[str, Any]]) -> Shape:
 
 
 def _optimizer(space: Shape, converter: Any) -> Any:  # noqa: ANN401 - Vizier publishes no types here
-    """Give the optimizer of spaces of one shape, always the same one.
+    """Return the optimizer of spaces of one shape, always the same one.
 
     Vizier makes another for each suggestion, which is equal but not the same to JAX: it is traced and kept in memory
     each time (2 s and 50 MB a suggestion). Of more shapes than `SHAPES_KEPT` all are forgotten.

@@ -28,7 +28,7 @@ def objective(spec: StudySpec, measurement: Measurement, index: int = 0) -> floa
 
 
 def is_whole(spec: StudySpec, measurement: Measurement) -> bool:
-    """Tell whether it holds every metric of the study."""
+    """Return whether it holds every metric of the study."""
     return all(objective(spec, measurement, index) is not None for index in range(len(spec.metrics)))
 
 

@@ -33,7 +33,7 @@ class Child:
     parameter: Parameter
 
     def applies(self, value: Value) -> bool:
-        """Tell whether the parent's value calls for it."""
+        """Return whether the parent's value calls for it."""
         return any(is_same(value, condition) for condition in self.when)
 
 
@@ -195,7 +195,7 @@ def write_parameters(trial: Trial, values: Assignment) -> None:
 
 
 def is_same(one: object, other: Value) -> bool:
-    """Tell whether two values are the same to the service."""
+    """Return whether two values are the same to the service."""
     if isinstance(one, str) or isinstance(other, str) or not isinstance(one, int | float):
         return one == other
     return abs(one - other) < EPSILON

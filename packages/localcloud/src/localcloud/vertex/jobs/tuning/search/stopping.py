@@ -28,7 +28,7 @@ _NOISE = 0.05  # share of the variance of what is predicted
 
 
 def should_stop(spec: StudySpec, trials: Sequence[Trial], trial: Trial) -> bool:
-    """Tell whether the spec's rule would end this trial now; without a rule, or with no measurement yet, never."""
+    """Return whether the spec's rule would end this trial now; without a rule, or with no measurement yet, never."""
     rule = raw(spec).WhichOneof("automated_stopping_spec")
     if rule is None:
         return False
@@ -79,7 +79,7 @@ def _cannot_climb_to_best(
 
 
 def _cannot_decay_to_best(curve: Curve, known: Sequence[tuple[Curve, float]]) -> bool:
-    """Tell whether a Gaussian process over curves gives the final value almost no chance to pass the best.
+    """Return whether a Gaussian process over curves gives the final value almost no chance to pass the best.
 
     It learns how much completed trials still gained from this place on, with curves of a like shape up to here counting
     most (Golovin et al., Google Vizier, KDD 2017, section 3.1.1).

@@ -15,7 +15,7 @@ from localcloud.vertex.jobs.tuning.search.measurements import ENDED, final_value
 
 
 def is_over(spec: StudySpec, created: datetime.datetime, trials: Sequence[Trial], now: datetime.datetime) -> bool:
-    """Tell whether a study's own conditions end it.
+    """Return whether a study's own conditions end it.
 
     Args:
         created: When the study was, in UTC.
@@ -46,7 +46,7 @@ def _has_passed(constraint: StudyTimeConstraint, created: datetime.datetime, now
 def _makes_no_progress(
     spec: StudySpec, config: StudySpec.StudyStoppingConfig, ended: Sequence[Trial], now: datetime.datetime
 ) -> bool:
-    """Tell whether the best score has stood for too many trials, or for too long."""
+    """Return whether the best score has stood for too many trials, or for too long."""
     by_end = sorted(ended, key=lambda trial: trial.end_time)
     best: float | None = None
     since, standing_trials = None, 0

@@ -43,7 +43,7 @@ class Suggestions:
         self._designer = designer
 
     def suggest_trials(self, request: types.SuggestTrialsRequest) -> operations_pb2.Operation:
-        """Give a client its next trials."""
+        """Return a client's next trials."""
         study = self._store.get(STUDIES, names.check_name(request.parent, "studies", field="parent"))
         if request.suggestion_count < 1:
             raise InvalidArgument(
@@ -73,7 +73,7 @@ class Suggestions:
     def check_trial_early_stopping_state(
         self, request: types.CheckTrialEarlyStoppingStateRequest
     ) -> operations_pb2.Operation:
-        """Tell whether a trial should stop: by the study's rule, or because someone stopped it."""
+        """Return whether a trial should stop: by the study's rule, or because someone stopped it."""
         store = self._store
         name = names.check_name(request.trial_name, "studies", "trials", field="trial_name")
         trial, study_name = store.get(TRIALS, name), name.rsplit("/trials/", 1)[0]
