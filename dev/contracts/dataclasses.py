@@ -177,23 +177,23 @@ class _Package:
             lines.append(f'    kind: ClassVar[str] = "{model.kind_name()}"')
         docstrings = field_docstrings(model)
         for name, annotation in _fields_of(model).items():
-            text = self._render_field(model.model_fields[name], annotation, is_tag=name == "kind")
+            text = self._render_field(name, model.model_fields[name], annotation)
             lines.append(f"    {name}: {text}")
             if name in docstrings:
                 lines.append(textwrap.indent(_quoted(without_links(docstrings[name])), "    "))
         return "\n".join([*lines, ""])
 
-    def _render_field(self, field: FieldInfo, annotation: Annotation, *, is_tag: bool) -> str:
+    def _render_field(self, name: str, field: FieldInfo, annotation: Annotation) -> str:
         """Return a field's type and default; what tells the members of a union apart stands once, in the class."""
         text = self._render(annotation)
-        if field.alias:
+        if field.alias and field.alias != name:
             inner = text.removeprefix("Annotated[").removesuffix("]") if text.startswith("Annotated[") else text
             text = f"Annotated[{inner}, Named({field.alias!r})]"
         if field.default_factory is not None:
             text += f" = field(default_factory={field.default_factory.__name__})"
         elif field.default is not PydanticUndefined:
             text += f" = {field.default!r}"
-        elif is_tag:
+        elif name == "kind":
             text += f" = {typing.get_args(annotation)[0]!r}"
         return text
 

@@ -65,7 +65,7 @@ def render_page_table() -> str:
 
 def _row(kind: Kind, name: Metric, row: MetricSpec) -> str:
     better = "higher" if row.higher_is_better else "lower"
-    what = "; ".join(filter(None, (row.words[kind], "in the label's unit" if row.in_unit else "", row.note)))
+    what = "; ".join(filter(None, (row.description[kind], "in the label's unit" if row.in_unit else "", row.note)))
     shown = ("each epoch" if kind in row.of_epoch else "", "the monitor" if kind in row.watched else "")
     cells = (kind, f"`{name}`", better, what.replace("|", "\\|"), ", ".join(filter(None, shown)))
     return f"| {' | '.join(cells)} |".replace("|  |", "| |")

@@ -87,7 +87,7 @@ def test_stored_rows_decided_again_are_the_same(ask: Ask, cloud: FakeCloud) -> N
     """By their own policies; one that somebody changed is named."""
     assert ask("--check").strip() == "10 rows decided again: 10 the same"
     uri = next(uri for uri in cloud.artifacts.objects if uri.endswith("20131124t030000z-01234567/ledger.json"))
-    forged = d.Ledger.parse(cloud.artifacts.objects[uri]).model_copy(update={"words": "Nothing."})
+    forged = d.Ledger.parse(cloud.artifacts.objects[uri]).model_copy(update={"message": "Nothing."})
     cloud.artifacts.objects[uri] = forged.to_bytes()
     assert "20131124t030000z-01234567: stored 'Nothing.', now 'Retraining: " in ask("--check", code=1)
 

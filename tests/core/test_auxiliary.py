@@ -97,7 +97,7 @@ def test_nulls_are_counted_and_are_a_finding_where_the_spec_says_so() -> None:
     _, told = judge(make_plan_with(DELAY, GATE, checks={"severity": {"auxiliary_nulls": "warn"}}))
     named = [item for item in told.findings if item.check == "auxiliary_nulls"]
     assert len(named) == 6
-    assert named[0].words.startswith("10 examples of train")
+    assert named[0].message.startswith("10 examples of train")
 
 
 def test_wrong_values_and_none_at_all_block() -> None:
@@ -105,7 +105,7 @@ def test_wrong_values_and_none_at_all_block() -> None:
     blocked = [item for item in wrong.findings if item.check == "label_range" and item.feature == "gate"]
     assert blocked[0].severity == "block"
     assert blocked[0].expected == "whole numbers from 0 to 2"
-    assert "auxiliary_labels.classes" in blocked[0].words
+    assert "auxiliary_labels.classes" in blocked[0].message
     _, none = judge(make_plan_with(DELAY, GATE), nulls=60)
     assert [item.feature for item in none.findings if item.check == "auxiliary_all_null"] == ["delay", "gate"]
     assert not none.passed
@@ -115,8 +115,8 @@ def test_a_column_of_another_type_or_none_is_refused_by_name() -> None:
     plan = make_plan_with(DELAY, GATE)
     snapshot = taken(plan, [*SCHEMA[:-1], {"name": "gate", "type": "STRING", "mode": "NULLABLE"}])
     found = statistics.build_statistics(plan, snapshot, counted())
-    (misfit,) = [item for item in dataset.check_data(plan, snapshot, found).findings if item.feature == "gate"]
-    assert misfit.check == "types"
+    (mismatch,) = [item for item in dataset.check_data(plan, snapshot, found).findings if item.feature == "gate"]
+    assert mismatch.check == "types"
     with refuses(DataError, found="'delay'", way_out="auxiliary label"):
         taken(plan, HOURLY_SCHEMA)
 

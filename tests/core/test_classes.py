@@ -126,7 +126,7 @@ def test_the_query_asks_for_them(plan):
 def test_what_is_wrong_with_classes_and_images_is_found(plan, classes, more, check, words):
     _, judged = judge(plan, classes, **more)
     finding = next(finding for finding in judged.findings if finding.check == check)
-    assert words in finding.words
+    assert words in finding.message
     assert judged.passed == (check == "absent_class")
 
 
@@ -208,7 +208,7 @@ SKIPPED = "champion version 3 reads 'ink', which these examples do not have"
 def test_a_champion_that_cannot_be_scored_leaves_the_floor_to_decide(plan):
     decision = decide(plan, evaluation(plan, champion=None, difference=None, champion_skipped=SKIPPED))
     assert decision.verdict == "promote"
-    assert decision.words == (
+    assert decision.message == (
         "Promoted: accuracy 0.960 reaches the floor (at least 0.9) and beats predicting the base rate; "
         f"{SKIPPED}, so it cannot be judged any more and the floor alone decides."
     )
@@ -219,7 +219,7 @@ def test_a_champion_that_cannot_be_scored_leaves_the_floor_to_decide(plan):
 def test_then_a_challenger_below_the_floor_is_rejected(plan):
     weak = {"confusion": None, "slices": [], "metrics": {"accuracy": 0.8, "auc": 0.9, "brier": 1.2, "log_loss": 0.3}}
     judged = evaluation(plan, challenger=weak, champion=None, difference=None, champion_skipped=SKIPPED)
-    assert decide(plan, judged).words.startswith("Rejected: accuracy 0.800")
+    assert decide(plan, judged).message.startswith("Rejected: accuracy 0.800")
 
 
 def test_without_words_a_missing_champion_is_an_error(plan):

@@ -58,8 +58,8 @@ def test_what_the_monitor_shows_it_has_a_way_for() -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_a_row_speaks_of_kinds_that_have_the_metric(name: Metric) -> None:
     row = METRICS[name]
-    assert row.words
-    assert {*row.of_epoch, *row.watched} <= set(row.words)
+    assert row.description
+    assert {*row.of_epoch, *row.watched} <= set(row.description)
 
 
 @pytest.mark.parametrize("name", [name for name in CLASS_METRICS if METRICS[name].constant(QUARTER) is not None])

@@ -117,7 +117,7 @@ def test_columns_are_held_to_their_roles(plan, column, type_, words):
     schema = [{**item, "type": type_} if item["name"] == column else item for item in SCHEMA]
     snapshot = taken(plan, schema)
     judged = dataset.check_data(plan, snapshot, statistics.build_statistics(plan, snapshot, rows()))
-    assert words in next(finding.words for finding in judged.findings if finding.check in ("types", "columns"))
+    assert words in next(finding.message for finding in judged.findings if finding.check in ("types", "columns"))
 
 
 def test_a_baseline_that_the_query_lacks_is_named(plan):
@@ -180,7 +180,7 @@ def test_wrong_numbers_block_and_are_named_with_their_bounds(label, expected):
     _, judged = judge(make_plan(make_hourly(label={**LABEL, **label})), outside=2)
     finding = judged.findings[0]
     assert (finding.check, judged.passed, finding.expected) == ("label_range", False, expected)
-    assert finding.words.startswith("2 labels of train")
+    assert finding.message.startswith("2 labels of train")
     assert finding.found == "2 labels in train"
 
 
@@ -196,7 +196,7 @@ def test_a_constant_label_is_named(constant, metric, words):
     bound = {"min_value": 0.5, "max_value": None} if metric == "r2" else {}
     plan = make_plan(make_hourly(evaluation={**EVALUATION, "metric": metric, **bound}))
     _, judged = judge(plan, constant=constant)
-    assert [finding.words for finding in judged.findings if finding.check == "constant_label"] == (
+    assert [finding.message for finding in judged.findings if finding.check == "constant_label"] == (
         [words] if words else []
     )
     assert judged.passed == (words is None)
@@ -276,7 +276,7 @@ def test_the_judge_is_told_of_baselines(plan):
 def test_a_smaller_error_is_a_gain(plan):
     decision = decide(plan, evaluation(plan))
     assert decision.verdict == "promote"
-    assert decision.words == (
+    assert decision.message == (
         "Promoted: mae 1.500 beats the champion's 1.800 by 0.300 (95 % interval 0.200 to 0.400); "
         "no slice loses more than 1 mae."
     )
@@ -295,15 +295,15 @@ def test_a_slice_that_gets_worse_is_named(plan):
     champion = found.champion.model_dump() if found.champion else {}
     champion["slices"] = [{**slice_, "metrics": {**slice_["metrics"], "mae": 2.0}}]
     judged = evaluation(plan, challenger={**found.challenger.model_dump(), "slices": slices}, champion=champion)
-    assert "origin 'JFK' (6.000 against 2.000)" in decide(plan, judged).words
+    assert "origin 'JFK' (6.000 against 2.000)" in decide(plan, judged).message
 
 
 def test_the_first_champion_must_beat_every_baseline(plan):
     alone = {"champion": None, "difference": None}
     decision = decide(plan, evaluation(plan, **alone), champion=None)
     assert decision.verdict == "promote"
-    assert "(mean, median, same_hour_last_week)" in decision.words
+    assert "(mean, median, same_hour_last_week)" in decision.message
     found = evaluation(plan).model_dump(mode="json")["baselines"]
     found[2]["metrics"]["mae"] = 1.4
     decision = decide(plan, evaluation(plan, **alone, baselines=found), champion=None)
-    assert "same_hour_last_week's (1.4000)" in decision.words
+    assert "same_hour_last_week's (1.4000)" in decision.message

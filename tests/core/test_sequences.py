@@ -130,7 +130,7 @@ def test_a_column_that_is_no_such_array_blocks(plan, found, column, changes, wor
     judged = dataset.check_data(plan, make_snapshot(plan, schema=schema), found)
     (finding,) = (item for item in judged.findings if item.check == "types")
     assert (finding.feature, finding.severity) == (column, "block")
-    assert words in finding.words
+    assert words in finding.message
     assert "REPEATED" in finding.expected
 
 

@@ -67,7 +67,7 @@ def test_the_other_rate_is_as_great_as_it_can_be(rows: tuple[Floats, Floats, Flo
     allowed = [each[best] for each in known if each[wanted] >= least + CLOSE]
     if chosen.threshold is None:
         assert not allowed
-        assert "none reaches it" in chosen.words
+        assert "none reaches it" in chosen.message
         return
     found = rates_at(chosen.threshold, labels, scores, weights)
     assert found[wanted] >= least - CLOSE
@@ -116,7 +116,7 @@ def test_a_rule_that_no_threshold_obeys_says_what_is_best() -> None:
     labels, scores = np.array([1.0, 1.0, 0.0]), np.array([0.2, 0.3, 0.9])
     chosen = choose_threshold(ThresholdRule(rule="precision", at=0.99), labels, scores)
     assert chosen.threshold is None
-    assert chosen.words == (
+    assert chosen.message == (
         "precision>=0.99 on 3 validation examples: none reaches it, precision 0.6667, recall 1, F1 0.8 at 0.2"
     )
 

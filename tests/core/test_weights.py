@@ -16,7 +16,7 @@ from sklearn import metrics
 from retraining.core import documents
 from retraining.core.checks import dataset
 from retraining.core.data import statistics
-from retraining.core.data.column_roles import misfits, missing_columns
+from retraining.core.data.column_roles import mismatches, missing_columns
 from retraining.core.documents.snapshot import Column
 from retraining.core.jobs import requests
 from tests.support.small_model import SCHEMA, fact, make_plan, make_snapshot, make_spec, spec_values, statistics_rows
@@ -50,7 +50,7 @@ def test_a_column_that_is_missing_or_no_number_is_found_before_anything_is_paid(
     missing = next(each for each in missing_columns(spec, columns) if each.column == "importance")
     assert missing.message.startswith("the weight is not among")
     wrong = [*columns, Column(name="importance", type="BOOLEAN", mode="NULLABLE")]
-    found = next(each for each in misfits(spec, wrong) if each.column == "importance")
+    found = next(each for each in mismatches(spec, wrong) if each.column == "importance")
     assert found.message == "importance is BOOLEAN and cannot be a weight: cast it in the query"
 
 
@@ -93,7 +93,7 @@ def test_wrong_weights_block(values: dict[str, Any], words: str) -> None:
     _, checks = judge(**values)
     found = [item for item in checks.findings if item.check == "weights"]
     assert [item.severity for item in found] == ["block"] * 3
-    assert found[0].words == words
+    assert found[0].message == words
     assert not checks.passed
 
 

@@ -202,8 +202,8 @@ def test_a_failed_task_makes_a_failed_run(scheduler, task_id: str) -> None:
     outcome = scheduler.run(failing=(task_id,))
     assert outcome.state == "failed"
     assert [outcome.tasks[end] for end in ENDS] == ["success", "success"]
-    assert f"{task_id} failed" in outcome.words
-    assert f"clear {task_id} and what follows it" in outcome.words
+    assert f"{task_id} failed" in outcome.message
+    assert f"clear {task_id} and what follows it" in outcome.message
     assert scheduler.clear(outcome.run, task_id).state == "success"
 
 
@@ -213,7 +213,7 @@ def test_a_failed_teardown_is_not_hidden(scheduler, task_id: str) -> None:
     outcome = scheduler.run(failing=(task_id,))
     assert outcome.state == "failed"
     assert outcome.tasks["deploy"] == "success"
-    assert f"{task_id} failed" in outcome.words
+    assert f"{task_id} failed" in outcome.message
     assert scheduler.clear(outcome.run, task_id).state == "success"
 
 
@@ -221,7 +221,7 @@ def test_failed_teardowns_hide_no_failure(scheduler) -> None:
     """Both are named."""
     outcome = scheduler.run(failing=("train", *ENDS))
     assert outcome.state == "failed"
-    assert "train, report, cancel_jobs failed" in outcome.words
+    assert "train, report, cancel_jobs failed" in outcome.message
 
 
 @pytest.mark.parametrize("asleep", [True, False], ids=["waiting", "between_two_tries"])
@@ -232,7 +232,7 @@ def test_a_run_that_a_person_marked_as_failed_stays_failed(scheduler, task_id: s
     assert outcome.state == "failed"
     assert outcome.tasks[task_id] == ("failed" if asleep else "skipped")
     assert [outcome.tasks[end] for end in ENDS] == ["success", "success"]  # the run's jobs are ended
-    assert task_id in outcome.words
+    assert task_id in outcome.message
 
 
 def test_a_run_marked_as_success_before_its_end_says_what_did_not_run(scheduler) -> None:
@@ -244,8 +244,8 @@ def test_a_run_marked_as_success_before_its_end_says_what_did_not_run(scheduler)
         assert outcome.state == "success"
         return
     assert outcome.state == "failed"
-    assert "evaluate, decide, register, deploy did not run" in outcome.words
-    assert "as success again" in outcome.words
+    assert "evaluate, decide, register, deploy did not run" in outcome.message
+    assert "as success again" in outcome.message
     assert scheduler.mark(outcome.run, "success").state == "success"
 
 
@@ -265,7 +265,7 @@ def test_what_its_plan_did_not_skip_fails_a_run_all_the_same(scheduler) -> None:
     """A job that nobody waits for any more, of an earlier try."""
     outcome = scheduler.run(failing=("cancel_jobs",), paused="retraining is paused")
     assert outcome.state == "failed"
-    assert "cancel_jobs failed" in outcome.words
+    assert "cancel_jobs failed" in outcome.message
 
 
 OTHERS = {

@@ -55,7 +55,7 @@ def test_the_drift_orders_the_only_retraining_and_not_before(year: Year) -> None
     assert ordered[0] is drifted[1]
     assert ordered[0].cause is not None
     assert ordered[0].cause.partition(":")[0] in ("skew", "performance")
-    assert ordered[0].retrained.promoted, ordered[0].retrained.words
+    assert ordered[0].retrained.promoted, ordered[0].retrained.message
     assert {step.version_id for step in year.steps if step.as_of <= ordered[0].as_of} == {"1"}
     assert year.steps[-1].version_id == ordered[-1].retrained.version_id
 

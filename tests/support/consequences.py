@@ -22,7 +22,7 @@ from retraining.core.checks.dataset import check_data
 from retraining.core.checks.history import History, schema_changes, vanished_categories
 from retraining.core.checks.labels import shifted_days
 from retraining.core.data import frozen_set, image_objects, snapshot, source_files, statistics
-from retraining.core.data.column_roles import misfits
+from retraining.core.data.column_roles import mismatches
 from retraining.core.documents import KINDS
 from retraining.core.errors import RetrainingError
 from retraining.core.jobs import requests
@@ -163,7 +163,7 @@ class Consequences:
         """Return what is found in data with a mistake of each kind, beside an earlier run's."""
         plan = self._plan
         if set(self.spec.feature_names) != SMALL:
-            return [str(each) for each in misfits(plan.spec, self._snapshot.columns)]
+            return [str(each) for each in mismatches(plan.spec, self._snapshot.columns)]
         if self.spec.label.kind == "regression":
             return shifted_days(self.spec, statistics.build_days(plan, number_model.rows(means=(20, 23))))
         rows = statistics_rows(rows={"train": 300, "validation": 40, "test": 150}, rate=0.45, nulls=50)

@@ -42,7 +42,7 @@ def trial(number: int, value: float | None, rate: float = 0.01, phase: Phase = "
         value=value,
         curve=(),
         seconds=10.0,
-        words="",
+        message="",
     )
 
 

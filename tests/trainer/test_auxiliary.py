@@ -157,7 +157,7 @@ def test_the_judge_measures_them_and_compares_by_the_label_alone(trained, alone,
     assert found.challenger.auxiliary["gate"].metrics.accuracy > 0.8
     every = [found.challenger.counted, *(of.counted for of in found.challenger.auxiliary.values())]
     assert [sum(counted.counts) for counted in every] == [found.rows] * 3
-    assert found.lite[0].metrics is not None, found.lite[0].words
+    assert found.lite[0].metrics is not None, found.lite[0].message
     assert abs(found.lite[0].difference) < 0.01
 
 

@@ -162,7 +162,7 @@ def test_other_losses_answer_in_the_labels_unit(label, statistics: str, flights,
 def test_the_tf_lite_file_says_the_same(trained: Report, flights, tmp_path: Path) -> None:
     lite = {"forms": ["float16"], "folder_uri": str(tmp_path / "lite")}
     found = judge(flights, tmp_path, trained.model_uri, lite=lite)
-    assert found.lite[0].metrics is not None, found.lite[0].words
+    assert found.lite[0].metrics is not None, found.lite[0].message
     assert abs(found.lite[0].difference) < 0.05 * numbers(found.challenger.metrics).mae
 
 

@@ -171,9 +171,9 @@ def test_smoke_requests_are_lists_that_the_local_endpoint_answers_alike(trained:
 def test_a_champion_that_reads_a_list_steps_aside_where_there_is_one_value(trained: Report, visits) -> None:
     manifest, label = visits.manifest(), make_label(name="bought", kind="binary")
     model = load_model(trained.model_uri, visits.storage)
-    assert Columns(manifest, label).misfit(model) is None
+    assert Columns(manifest, label).mismatch(model) is None
     scalars = tuple(dataclasses.replace(column, mode="NULLABLE") for column in manifest.columns)
-    found, wanted = Columns(dataclasses.replace(manifest, columns=scalars), label).misfit(model)
+    found, wanted = Columns(dataclasses.replace(manifest, columns=scalars), label).mismatch(model)
     assert found.endswith("as a list, which is one value in these examples")
     assert wanted == "a list"
 
@@ -201,4 +201,4 @@ def test_every_architecture_becomes_a_tf_lite_model(model: str, visits, tmp_path
         for item in found.lite:
             assert item.metrics is not None
             assert abs(item.difference) < 0.02
-        assert " in 8 bits" in found.lite[1].words  # of lstm's weights alone: calibration may end the converter
+        assert " in 8 bits" in found.lite[1].message  # of lstm's weights alone: calibration may end the converter

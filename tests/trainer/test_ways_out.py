@@ -223,7 +223,7 @@ BESIDE = {
     "reading.py, schemas": "Build the image or the source distribution again",
     "disk.py, folder": "Mend it and start again",
     "job.py, golden": ", then clear the run's export task and what follows it",
-    "job.py, misfit": NEW_ATTEMPT,
+    "job.py, mismatch": NEW_ATTEMPT,
     "scoring.py, digest": f"{NEW_ATTEMPT}: it trains in a folder of its own",
     # training/test_job.py: a champion whose files are back
     "scoring.py, champion": "Bring a champion's files back as they were, or go back by the DAG rollback",
@@ -245,7 +245,7 @@ ELSEWHERE = {
     "tfrecords.py, target": "Name another folder, or empty it",
     "tfrecords.py, gone": "Start again",
     "tfrecords.py, record": "Write that file anew, or name the others",
-    "example_columns.py, misfit": "Say in SCHEMA what every example has, as name:TYPE of one value",
+    "example_columns.py, mismatch": "Say in SCHEMA what every example has, as name:TYPE of one value",
     "example_columns.py, said": "Correct it",
     "example_columns.py, nothing": "Name other files",
     "example_columns.py, kinds": "Write them anew",

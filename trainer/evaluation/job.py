@@ -166,16 +166,16 @@ def _judged_models(request: EvaluateRequest, columns: Columns, storage: Storage)
         if side.scores_uri:
             given[name] = read_given_scores(side.scores_uri, side.model_uri, known, storage)
             skipped = given[name].skipped
-            misfit = (skipped, "scores") if skipped else None
+            mismatch = (skipped, "scores") if skipped else None
         else:
             models[name] = load_model(side.model_uri, storage, known)
-            misfit = columns.misfit(models[name])
-        if misfit and name == CHALLENGER:
-            raise DataError(f"{CHALLENGER} model", *misfit, NEW_ATTEMPT)
-        if misfit and champion:
+            mismatch = columns.mismatch(models[name])
+        if mismatch and name == CHALLENGER:
+            raise DataError(f"{CHALLENGER} model", *mismatch, NEW_ATTEMPT)
+        if mismatch and champion:
             models.pop(name, None)
             given.pop(name, None)
-            skipped = f"champion version {champion.version_id} {misfit[0]}"
+            skipped = f"champion version {champion.version_id} {mismatch[0]}"
             LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", skipped)
             return _Judged(models=models, given=given, skipped=skipped)
     return _Judged(models=models, given=given)

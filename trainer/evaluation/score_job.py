@@ -35,8 +35,8 @@ def score_models(
     """
     columns = Columns(manifest, request.label)
     models = {asked.scores_uri: load_model(asked.model_uri, storage, asked.model_digest) for asked in request.models}
-    misfits = {uri: columns.misfit(model) for uri, model in models.items()}
-    readable = {uri: model for uri, model in models.items() if misfits[uri] is None}
+    mismatches = {uri: columns.mismatch(model) for uri, model in models.items()}
+    readable = {uri: model for uri, model in models.items() if mismatches[uri] is None}
     files: dict[str, dict[str, ScoresFile]] = {uri: {} for uri in models}
     for name in request.splits if readable else ():
         scored = score(source.open_split(name), columns, request.label, request.key, readable)
@@ -44,12 +44,12 @@ def score_models(
         for uri, scores in scored.scores.items():
             files[uri][name] = write_scores(file_uri(uri, name), examples, scores, storage)
     for asked in request.models:
-        misfit = misfits[asked.scores_uri]
+        mismatch = mismatches[asked.scores_uri]
         document = scores_document(
-            request, request_digest, models[asked.scores_uri], files[asked.scores_uri], misfit and misfit[0]
+            request, request_digest, models[asked.scores_uri], files[asked.scores_uri], mismatch and mismatch[0]
         )
         storage.replace(asked.scores_uri, serialise(document))
-        LOGGER.info("score: %s: %s", asked.model_uri, misfit[0] if misfit else f"wrote {asked.scores_uri}")
+        LOGGER.info("score: %s: %s", asked.model_uri, mismatch[0] if mismatch else f"wrote {asked.scores_uri}")
 
 
 def scores_document(

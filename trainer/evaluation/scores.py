@@ -125,9 +125,9 @@ def align_scores(where: str, file: ScoresFile | None, examples: Examples, label:
 
 def _require_shards(where: str, file: ScoresFile, examples: Examples) -> None:
     expected = {(shard.uri, shard.sha256) for shard in shards_of(examples.split)}
-    if strange := sorted(expected.symmetric_difference((shard.uri, shard.sha256) for shard in file.shards)):
-        uri, sha256 = strange[0]
-        there = "is not among the files that were scored" if strange[0] in expected else "was scored"
+    if unknown := sorted(expected.symmetric_difference((shard.uri, shard.sha256) for shard in file.shards)):
+        uri, sha256 = unknown[0]
+        there = "is not among the files that were scored" if unknown[0] in expected else "was scored"
         raise DataError(where, f"{uri} with SHA-256 {sha256} {there}", "the files of the run's manifest", _WAY_OUT)
 
 

@@ -117,7 +117,7 @@ class Columns:
         for each in (label, *auxiliary):
             label_type(each, manifest)
 
-    def misfit(self, model: StoredModel) -> tuple[str, str] | None:
+    def mismatch(self, model: StoredModel) -> tuple[str, str] | None:
         """Say what a model reads or answers that does not fit these examples, and what would; None when all fits."""
         for name, dtype in model.inputs.items():
             type_ = self._types.get(name)
@@ -130,7 +130,7 @@ class Columns:
                 return f"reads {name!r} as {forms[0]}, which is {forms[1]} in these examples", forms[0]
         expected = labels_of(self._label).answers
         if model.answers != expected:
-            return f"answers with {model.answers.words}", f"{expected.words}, as the label has"
+            return f"answers with {model.answers.description}", f"{expected.description}, as the label has"
         return None
 
     def require_slices(self, columns: Sequence[str]) -> None:
@@ -330,11 +330,13 @@ def measure_threshold(
     rule = request.threshold
     if rule is None:
         return None
-    given = Choice(threshold=rule.at, words="as the model's file says")
+    given = Choice(threshold=rule.at, message="as the model's file says")
     choice = given if chosen_on is None else choose_threshold(rule, *chosen_on)
-    LOGGER.info("evaluate: threshold %s: %s", choice.threshold, choice.words)
+    LOGGER.info("evaluate: threshold %s: %s", choice.threshold, choice.message)
     measured: dict[str, AtThreshold | None] = {"challenger": None, "champion": None}
     if choice.threshold is not None:
         for name, scores in scored.scores.items():
             measured[name] = measure_at(choice.threshold, scored.labels, scores, resampling)
-    return ThresholdScores(threshold=choice.threshold, words=choice.words, confidence=resampling.confidence, **measured)
+    return ThresholdScores(
+        threshold=choice.threshold, message=choice.message, confidence=resampling.confidence, **measured
+    )

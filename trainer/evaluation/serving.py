@@ -32,7 +32,7 @@ ROWS_TOGETHER = 1000
 UNKNOWN = "\N{SNOWMAN} never seen".encode()
 NOT_ASKED = "a trainer of another framework asks its model itself, and the comparison has its scores alone"
 _LONGEST_S = 10.0
-"""For requests of one row, and again for those with strange values: a slow model is asked fewer of them."""
+"""For requests of one row, and again for those with malformed values: a slow model is asked fewer of them."""
 _WARM_UP = 10
 
 
@@ -133,11 +133,11 @@ class _Asked:
         order = np.arange(self.together) % len(self.keys)
         together = challenger.answer(self._chosen(order))[self.output]
         answers, seconds = self._ask_alone([challenger, champion] if champion else [challenger])
-        strange, unanswered = self._ask_strange(challenger)
+        malformed, unanswered = self._ask_malformed(challenger)
         return Serving(
             single=self._compare(np.concatenate(answers), np.arange(len(answers)), 1),
             together=self._compare(together, order, self.together),
-            inputs=strange,
+            inputs=malformed,
             unanswered=tuple(unanswered),
             latency=_latency(seconds[0]),
             champion_latency=_latency(seconds[1]) if champion else None,
@@ -178,11 +178,11 @@ class _Asked:
                 break
         return answers, seconds
 
-    def _ask_strange(self, model: ServedModel) -> tuple[int, list[str]]:
+    def _ask_malformed(self, model: ServedModel) -> tuple[int, list[str]]:
         """Ask for missing and unknown values; give how many requests that were, and which have no finite answer."""
         count, unanswered = 0, []
         until = time.monotonic() + _LONGEST_S
-        for words, row in _strange_rows(self.features, self._chosen(np.arange(1))):
+        for words, row in _malformed_rows(self.features, self._chosen(np.arange(1))):
             count += 1
             try:
                 found = model.answer(row)
@@ -209,7 +209,7 @@ class _Asked:
         )
 
 
-def _strange_rows(features: Sequence[Feature], row: RequestColumns) -> Iterator[tuple[str, RequestColumns]]:
+def _malformed_rows(features: Sequence[Feature], row: RequestColumns) -> Iterator[tuple[str, RequestColumns]]:
     """Yield requests of one row in which all features, and then each by itself, have a value that no example has.
 
     JSON has no NaN: a missing number is a very small one there, which must be as good.
@@ -250,4 +250,4 @@ def _summary(found: Serving) -> str:
         return found.problem or ", ".join(found.signature)
     asked = [item for item in (found.single, found.together) if item]
     worst = [f"{item.rows} rows by {item.batch}: {item.max_error} off, {item.not_finite} not finite" for item in asked]
-    return "; ".join([*worst, f"{found.inputs} strange requests", *found.unanswered])
+    return "; ".join([*worst, f"{found.inputs} malformed requests", *found.unanswered])

@@ -89,6 +89,4 @@ def _manifest_file(work: Work, file: SpanFile) -> ManifestFile:
 
 def _manifest_span(work: SpanWork) -> ManifestSpan:
     rows = sum(part.rows for part in work.parts)
-    return ManifestSpan(
-        span=work.span, fingerprint=work.fingerprint, rows=rows, action=work.action, because=work.because
-    )
+    return ManifestSpan(span=work.span, fingerprint=work.fingerprint, rows=rows, action=work.action, reason=work.reason)

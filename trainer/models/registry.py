@@ -52,18 +52,18 @@ class Architecture:
             RequestError: There are some that it does not read, or none of those that it needs.
         """
         there = {kind: getattr(shape, kind) for kind in _KINDS if getattr(shape, kind)}
-        strange = [kind for kind in there if kind not in self.reads]
-        if not strange and (not self.reads or there):
+        unread = [kind for kind in there if kind not in self.reads]
+        if not unread and (not self.reads or there):
             return
-        if strange:
-            misfit = f"it does not read {strange[0]}, and {there[strange[0]][0].name!r} is one"
+        if unread:
+            mismatch = f"it does not read {unread[0]}, and {there[unread[0]][0].name!r} is one"
         else:
-            misfit = f"there is no {' and no '.join(kind.removesuffix('s') for kind in self.reads)}"
+            mismatch = f"there is no {' and no '.join(kind.removesuffix('s') for kind in self.reads)}"
         fitting = [other for other, known in sorted(ARCHITECTURES.items()) if known.can_read(list(there))]
         raise RequestError(
             "training.model",
-            f"architecture {name!r}: {misfit}",
-            f"features without {strange[0]}" if strange else f"features with {' or '.join(self.reads)}",
+            f"architecture {name!r}: {mismatch}",
+            f"features without {unread[0]}" if unread else f"features with {' or '.join(self.reads)}",
             f"Set training.model to {' or '.join(fitting)}, or change the features"
             if fitting
             else "Change the features",

@@ -27,7 +27,7 @@ class Answers:
     quantiles: tuple[float, ...] = ()
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Say it in a sentence."""
         if self.output == PREDICTION:
             return "a number"

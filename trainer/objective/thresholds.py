@@ -27,7 +27,7 @@ class Choice:
     """A threshold, or None where none obeys the rule; and a sentence about it."""
 
     threshold: float | None
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class _Curve:
             false_negatives=found[-1] - found,
         )
 
-    def words_at(self, place: int) -> str:
+    def describe(self, place: int) -> str:
         """Say what a threshold reaches."""
         reached = f"precision {self.precision[place]:.4g}, recall {self.recall[place]:.4g}, F1 {self.f1[place]:.4g}"
         return f"{reached} at {self.thresholds[place]:.6g}"
@@ -79,9 +79,11 @@ def choose_threshold(rule: ThresholdRule, labels: Floats, scores: Floats, weight
     where = f"on {len(labels)} validation examples"
     allowed = wanted >= (rule.at or np.nextafter(0, 1))
     if not allowed.any():
-        return Choice(threshold=None, words=f"{name} {where}: none reaches it, {curve.words_at(int(wanted.argmax()))}")
+        return Choice(
+            threshold=None, message=f"{name} {where}: none reaches it, {curve.describe(int(wanted.argmax()))}"
+        )
     place = int(np.argmax(np.where(allowed, best, -np.inf)))
-    return Choice(threshold=float(curve.thresholds[place]), words=f"{name} {where}: {curve.words_at(place)}")
+    return Choice(threshold=float(curve.thresholds[place]), message=f"{name} {where}: {curve.describe(place)}")
 
 
 def _aims(rule: ThresholdRule, curve: _Curve) -> tuple[str, Floats, Floats]:

@@ -75,17 +75,17 @@ class ExampleColumn:
         """
         kind, values = _values(example, self.feature)
         if values and kind != TYPES[self.type]:
-            raise self._misfit(where, f"{kind} of {_counted(values)}")
+            raise self._mismatch(where, f"{kind} of {_counted(values)}")
         if len(values) != self.values and self.values is not None and (values or self.values > 1):
-            raise self._misfit(where, _counted(values))
+            raise self._mismatch(where, _counted(values))
         if self.type == "STRING":
             try:
                 values = [value.decode() for value in values]
             except UnicodeDecodeError as error:
-                raise self._misfit(where, f"bytes that are no UTF-8 text ({error.reason})") from error
+                raise self._mismatch(where, f"bytes that are no UTF-8 text ({error.reason})") from error
         return values if self.values != 1 else values[0] if values else None
 
-    def _misfit(self, where: str, found: str) -> DataError:
+    def _mismatch(self, where: str, found: str) -> DataError:
         return DataError(f"{where}, feature {self.feature!r}", found, self.said, WAY_OUT)
 
 

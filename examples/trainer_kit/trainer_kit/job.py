@@ -307,7 +307,7 @@ def score(framework: Framework, request_uri: str, storage: Storage) -> None:
             storage.download_folder(asked["model_uri"], Path(folder))
             digest = require_digest(asked["model_uri"], Path(folder), asked.get("model_digest"))
             model = StoredModel.load(framework, Path(folder))
-        skipped = misfit(model, request["label"], manifest)
+        skipped = mismatch(model, request["label"], manifest)
         folder_uri = asked["scores_uri"].rpartition("/")[0]
         splits = {
             name: score_split(model, name, f"{folder_uri}/{name}.parquet", request, manifest, storage)
@@ -329,7 +329,7 @@ def score(framework: Framework, request_uri: str, storage: Storage) -> None:
         say("INFO", f"score: {asked['model_uri']}: {skipped or 'wrote ' + asked['scores_uri']}")
 
 
-def misfit(model: StoredModel, label: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | None:
+def mismatch(model: StoredModel, label: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | None:
     """Say why a model cannot answer these examples; None: it can."""
     columns = {column["name"] for column in manifest["schema"] if column["mode"] != "REPEATED"}
     for name in model.encoder.names:

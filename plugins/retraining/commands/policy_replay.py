@@ -79,7 +79,7 @@ def check_ledger(
     rows = [each.row for each in recorded]
     judged = [each for each in recorded if since is None or each.signals.as_of >= since]
     changed = [(each.row, replay.decide_again(each, rows)) for each in judged]
-    other = [f"{was.ledger_id}: stored {was.words!r}, now {now.words!r}" for was, now in changed if was != now]
+    other = [f"{was.ledger_id}: stored {was.message!r}, now {now.message!r}" for was, now in changed if was != now]
     return [f"{len(judged)} rows decided again: {len(judged) - len(other)} the same", *other], not other
 
 

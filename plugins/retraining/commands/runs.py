@@ -97,7 +97,7 @@ def replay_run(shell: Shell, run: str) -> None:
     before = Decision.parse(stored["decision"], storage.document_uri(folder, "decision"))
     if changes := decision_changes(before, replay_decision(stored)):
         print_answer([f"{folder}: another decision", *changes], is_good=False)
-    print_answer([f"{folder}: the same decision, {before.verdict}. {before.words}"])
+    print_answer([f"{folder}: the same decision, {before.verdict}. {before.message}"])
 
 
 def newest_runs(artifacts: ArtifactsPort, bucket: str, model: str) -> Iterator[Run]:

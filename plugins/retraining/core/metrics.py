@@ -130,7 +130,7 @@ class MetricSpec:
         note: What the docs add to the words.
     """
 
-    words: Mapping[Kind, str]
+    description: Mapping[Kind, str]
     higher_is_better: bool
     constant: Callable[[LabelShape], float | None] = field(default=lambda _: None)
     in_unit: bool = False
@@ -145,13 +145,13 @@ class MetricSpec:
     note: str = ""
 
 
-def _among(likeliest: int, words: str) -> MetricSpec:
+def _among(likeliest: int, description: str) -> MetricSpec:
     return MetricSpec(
-        words={"multiclass": f"share of examples whose right class is among the {words} likeliest"},
+        description={"multiclass": f"share of examples whose right class is among the {description} likeliest"},
         higher_is_better=True,
         constant=lambda labels: sum(sorted(labels.shares)[-likeliest:]),
         likeliest=likeliest,
-        note=f"with more than {words} classes",
+        note=f"with more than {description} classes",
     )
 
 
@@ -166,7 +166,7 @@ def _present(labels: LabelShape) -> int:
 
 METRICS: Mapping[Metric, MetricSpec] = {
     "auc": MetricSpec(
-        words={
+        description={
             "binary": "area under the ROC curve",
             "multiclass": "area under the ROC curve, each class against the rest, mean over classes",
         },
@@ -179,7 +179,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         note="not defined where only one class is present",
     ),
     "log_loss": MetricSpec(
-        words={
+        description={
             "binary": "mean negative log likelihood",
             "multiclass": "mean negative log likelihood of the right class",
         },
@@ -190,7 +190,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         vertex_field="logLoss",
     ),
     "accuracy": MetricSpec(
-        words={
+        description={
             "binary": "share of right answers at 0.5",
             "multiclass": "share of examples whose likeliest class is right",
         },
@@ -200,7 +200,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         watched=("binary", "multiclass"),
     ),
     "brier": MetricSpec(
-        words={
+        description={
             "binary": "mean squared error of the probability",
             "multiclass": "squared error of the probabilities, summed over classes",
         },
@@ -211,7 +211,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         note="at most 1; of several classes at most 2 (Brier 1950)",
     ),
     "pr_auc": MetricSpec(
-        words={"binary": "area under the precision-recall curve"},
+        description={"binary": "area under the precision-recall curve"},
         higher_is_better=True,
         constant=lambda labels: labels.shares[-1],
         watched=("binary",),
@@ -219,21 +219,21 @@ METRICS: Mapping[Metric, MetricSpec] = {
         note="average precision: of equal scores one threshold; not defined without positives",
     ),
     "calibration_error": MetricSpec(
-        words={"binary": "expected difference of probability and share of positives, over 15 bins"},
+        description={"binary": "expected difference of probability and share of positives, over 15 bins"},
         higher_is_better=False,
         constant=lambda _: 0.0,
         decides=False,
         note="shown, and cannot decide: predicting the base rate has none",
     ),
     "balanced_accuracy": MetricSpec(
-        words={"multiclass": "recall of each class, mean over classes"},
+        description={"multiclass": "recall of each class, mean over classes"},
         higher_is_better=True,
         constant=lambda labels: 1 / _present(labels),
         watched=("multiclass",),
         note="classes without an example are left out",
     ),
     "macro_f1": MetricSpec(
-        words={"multiclass": "harmonic mean of precision and recall of each class, mean over classes"},
+        description={"multiclass": "harmonic mean of precision and recall of each class, mean over classes"},
         higher_is_better=True,
         constant=_constant_macro_f1,
         watched=("multiclass",),
@@ -244,7 +244,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
     "top5_accuracy": _among(5, "five"),
     "top10_accuracy": _among(10, "ten"),
     "mae": MetricSpec(
-        words={"regression": "mean absolute error"},
+        description={"regression": "mean absolute error"},
         higher_is_better=False,
         in_unit=True,
         of_epoch=("regression",),
@@ -252,7 +252,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         vertex_field="meanAbsoluteError",
     ),
     "rmse": MetricSpec(
-        words={"regression": "root of the mean squared error"},
+        description={"regression": "root of the mean squared error"},
         higher_is_better=False,
         constant=lambda labels: labels.stddev,
         in_unit=True,
@@ -261,7 +261,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         vertex_field="rootMeanSquaredError",
     ),
     "r2": MetricSpec(
-        words={"regression": "share of the label's variance that is explained"},
+        description={"regression": "share of the label's variance that is explained"},
         higher_is_better=True,
         constant=lambda _: 0.0,  # the mean of the labels explains nothing of their variance
         of_epoch=("regression",),
@@ -270,15 +270,15 @@ METRICS: Mapping[Metric, MetricSpec] = {
         vertex_field="rSquared",
         note="not defined where all labels are equal",
     ),
-    "medae": MetricSpec(words={"regression": "median absolute error"}, higher_is_better=False, in_unit=True),
+    "medae": MetricSpec(description={"regression": "median absolute error"}, higher_is_better=False, in_unit=True),
     "smape": MetricSpec(
-        words={"regression": "mean of 2 |answer - label| / (|answer| + |label|)"},
+        description={"regression": "mean of 2 |answer - label| / (|answer| + |label|)"},
         higher_is_better=False,
         watched=("regression",),
         note="between 0 and 2; 0 where both are 0",
     ),
     "pinball": MetricSpec(
-        words={"regression": "pinball loss, mean over the quantiles"},
+        description={"regression": "pinball loss, mean over the quantiles"},
         higher_is_better=False,
         in_unit=True,
         of_quantiles=True,
@@ -293,7 +293,7 @@ IN_UNIT: frozenset[str] = frozenset(name for name, row in METRICS.items() if row
 
 def metrics_of(kind: Kind) -> tuple[Metric, ...]:
     """Return the metrics of a kind of label, of any number of classes and with quantiles."""
-    return tuple(name for name, row in METRICS.items() if kind in row.words)
+    return tuple(name for name, row in METRICS.items() if kind in row.description)
 
 
 def of_epoch(kind: Kind) -> tuple[Metric, ...]:

@@ -10,6 +10,9 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 Amount = Annotated[float, Field(allow_inf_nan=False, ge=0)]
 Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1)]
 
+STORED_NAMES = {"message": "words", "reason": "because"}
+"""Names in JSON of fields that have another one in Python: what releases have stored stays readable."""
+
 
 class Value(BaseModel):
     """A frozen part of a document. Unknown keys are refused, and nothing is converted on the way in."""
@@ -19,4 +22,7 @@ class Value(BaseModel):
         extra="forbid",
         strict=True,
         protected_namespaces=(),
+        alias_generator=lambda name: STORED_NAMES.get(name, name),
+        populate_by_name=True,
+        serialize_by_alias=True,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from retraining.core.data.column_roles import misfits, missing_columns
+from retraining.core.data.column_roles import mismatches, missing_columns
 from retraining.core.data.columns import own_columns
 from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Query
@@ -60,7 +60,8 @@ def _columns_of(where: str, query: Query, warehouse: Warehouse) -> tuple[Column,
 def _require_columns(spec: ModelSpec, where: str, columns: Sequence[Column]) -> None:
     missing = [(where, item.found, item.expected, item.message) for item in missing_columns(spec, columns)]
     wrong = [
-        (where, f"column {item.column!r}: {item.found}", item.expected, item.message) for item in misfits(spec, columns)
+        (where, f"column {item.column!r}: {item.found}", item.expected, item.message)
+        for item in mismatches(spec, columns)
     ]
     raise_findings(where, [*missing, *wrong])
 

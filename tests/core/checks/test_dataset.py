@@ -10,7 +10,7 @@ from retraining.core import documents
 from retraining.core.checks.dataset import check_data, require_passed
 from retraining.core.data import columns as columns_of
 from retraining.core.data import statistics
-from retraining.core.data.column_roles import misfits
+from retraining.core.data.column_roles import mismatches
 from retraining.core.errors import DataError
 from tests.support.refusals import refuses
 from tests.support.small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
@@ -42,7 +42,7 @@ def test_a_window_behind_the_end_of_the_data_says_when_to_look(small_plan):
     """The way out is a time, where the spec knows it."""
     data = small_plan.spec.data.model_copy(update={"days": (date(2001, 1, 1), date(2001, 2, 3))})
     ended = small_plan.model_copy(update={"spec": small_plan.spec.model_copy(update={"data": data})})
-    words = found(ended, make_statistics(ended, rows={})).findings[0].words
+    words = found(ended, make_statistics(ended, rows={})).findings[0].message
     assert words.endswith("as_of to 2001-02-05T00:00:00Z")
 
 
@@ -62,7 +62,7 @@ def test_bad_data_blocks(small_plan, changes, check, words):
     checks = found(small_plan, make_statistics(small_plan, **changes))
     assert not checks.passed
     assert check in names(checks)
-    assert words in " ".join(finding.words for finding in checks.findings)
+    assert words in " ".join(finding.message for finding in checks.findings)
     with refuses(DataError, where="checks.json", found="block", way_out="force"):
         require_passed(checks, "checks.json")
 
@@ -121,7 +121,7 @@ def test_a_new_category_in_the_test_days_is_as_severe_as_the_spec_says(severity,
     checks = from_rows(the_plan, rows)
     assert checks.passed is passed
     assert len(checks.findings) == count
-    assert all("'ZZ'" in finding.words for finding in checks.findings)
+    assert all("'ZZ'" in finding.message for finding in checks.findings)
 
 
 def test_examples_without_a_time_are_tested_on_rows(small_plan):
@@ -130,7 +130,7 @@ def test_examples_without_a_time_are_tested_on_rows(small_plan):
     rows.append({**rows[-1], "value": "ZZ", "row_count": 1})
     by_hash = make_plan(make_spec(data={"query": "late/examples.sql", "key": "id", "split": "hash"}), sql="SELECT 1")
     (of_hash,), (of_days,) = (
-        [finding.words for finding in from_rows(plan, rows).findings if finding.check == "new_category"]
+        [finding.message for finding in from_rows(plan, rows).findings if finding.check == "new_category"]
         for plan in (by_hash, small_plan)
     )
     assert "in the test rows" in of_hash
@@ -142,8 +142,8 @@ def test_missing_columns_are_named_with_a_suggestion(small_plan):
     checks = found(small_plan, the_snapshot=make_snapshot(small_plan).model_copy(update={"columns": columns}))
     (finding,) = (item for item in checks.findings if item.check == "columns")
     assert finding.severity == "block"
-    assert "label" in finding.words
-    assert "'laet'" in finding.words
+    assert "label" in finding.message
+    assert "'laet'" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_type_that_does_not_fit_the_kind_blocks(small_plan, name, kind, mode, 
     schema = [{**column, "type": kind, "mode": mode} if column["name"] == name else column for column in SCHEMA]
     checks = found(small_plan, the_snapshot=make_snapshot(small_plan, schema=schema))
     assert names(checks) == ["types"]
-    assert words in checks.findings[0].words
+    assert words in checks.findings[0].message
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_what_only_this_spec_cannot_read_blocks(changes, column, type_, words):
     columns = columns_of.own_columns(
         [*(item for item in SCHEMA if item["name"] != column), {"name": column, "type": type_}]
     )
-    assert not list(misfits(make_spec(), columns))
-    (found_one,) = misfits(make_spec(**changes), columns)
+    assert not list(mismatches(make_spec(), columns))
+    (found_one,) = mismatches(make_spec(**changes), columns)
     assert words in found_one.message
 
 
@@ -233,5 +233,5 @@ def test_a_feature_that_gives_the_label_away_is_named(small_plan, rows, words):
     assert checks.passed
     assert names(checks) == (["label_leak"] if words else [])
     if words:
-        assert checks.findings[0].words.startswith(words)
-        assert "out of the query" in checks.findings[0].words
+        assert checks.findings[0].message.startswith(words)
+        assert "out of the query" in checks.findings[0].message

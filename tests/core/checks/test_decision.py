@@ -20,7 +20,7 @@ def words(spec: ModelSpec, **changes: object) -> dict[str, str]:
     """Findings by check; all only warn."""
     found = list(decision_findings(spec, make_statistics(make_plan(spec), **changes)))
     assert all(item.severity == "warn" for item in found)
-    return {item.check: item.words for item in found}
+    return {item.check: item.message for item in found}
 
 
 @pytest.mark.parametrize("least", [30, 31])

@@ -89,7 +89,7 @@ def test_rows_per_day_may_differ_so_much_from_the_median(before, limit, found):
     assert len(findings) == bool(found)
     for finding in findings:
         assert finding.severity == "block"
-        assert all(words in finding.found + finding.words for words in found)
+        assert all(words in finding.found + finding.message for words in found)
         assert finding.compared_with == tuple(
             f"{RUNS_URI}/201311{19 - index}t030000z-0123456789ab/checks.json" for index in range(len(before))
         )
@@ -139,8 +139,8 @@ def test_other_columns_block_and_say_the_way_out():
     assert finding.found.startswith("removed extra (DATE)")
     assert "gone (BYTES)" in finding.found
     assert "from STRING to INTEGER" in finding.found
-    assert "data.schema_version to 2" in finding.words
-    assert "late/examples.sql" in finding.words
+    assert "data.schema_version to 2" in finding.message
+    assert "late/examples.sql" in finding.message
     assert finding.compared_with == (f"{RUNS_URI}/20131119t030000z-0123456789ab/snapshot.json",)
 
 
@@ -178,7 +178,7 @@ def test_a_category_with_a_share_before_and_none_in_the_test_days_has_vanished(b
     assert len(findings) == len(found)
     for finding in findings:
         assert finding.severity == "warn"
-        assert found[0] in finding.words
+        assert found[0] in finding.message
         assert finding.compared_with == (f"{RUNS_URI}/20131119t030000z-0123456789ab/statistics.json",)
 
 

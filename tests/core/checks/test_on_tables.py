@@ -138,7 +138,7 @@ def test_many_bad_rows_are_found_by_their_checks_at_once(table):
         " CASE row_hash WHEN 80 THEN TIMESTAMP '2013-11-17 00:00:00+00' ELSE at END AS at"
     )
     found = table.judge(max_null_fraction={"distance": 0.1}, ranges={"distance": [0, 239]}, max_age_hours=0.5)
-    assert [(item.check, item.words.split(":")[0]) for item in found.findings] == [
+    assert [(item.check, item.message.split(":")[0]) for item in found.findings] == [
         ("day_overlap", "events of train are outside its days"),
         ("null_keys", "1 examples have no key, so no split for life"),
         (
@@ -206,7 +206,7 @@ def test_a_bad_row_is_found_by_its_check(table, change, column, checks, check, w
     table.make(f"IF({change}) AS {column}")
     found = [finding for finding in table.judge(**checks).findings if finding.check == check]
     assert found
-    assert words in found[0].words
+    assert words in found[0].message
 
 
 def test_a_key_in_train_and_validation_is_found(table):
@@ -236,7 +236,7 @@ def test_days_of_splits_are_proven_by_the_events_own_times(table, change, split)
     table.make(change)
     (finding,) = table.judge().findings
     assert (finding.check, finding.severity) == ("day_overlap", "block")
-    assert f"events of {split} are outside its days" in finding.words
+    assert f"events of {split} are outside its days" in finding.message
 
 
 @pytest.mark.long
@@ -339,7 +339,7 @@ def test_a_quarantine_that_leaves_nothing_blocks(table, where, words):
     assert not judged.passed
     assert judged.quarantined == ()
     (finding,) = [item for item in judged.findings if item.check == "quarantine"]
-    assert words in finding.words
+    assert words in finding.message
 
 
 @pytest.mark.long
@@ -359,7 +359,7 @@ def test_a_days_volume_is_looked_at_when_asked_for(table):
     assert table.judge().findings == ()
     judged = table.judge(severity={"day_volume": "quarantine"})
     assert judged.quarantined == (date(2013, 11, 11),)
-    assert "5 examples" in judged.findings[0].words
+    assert "5 examples" in judged.findings[0].message
     assert table.judge(severity={"day_volume": "warn"}, max_volume_change=0.8).findings == ()
 
 
@@ -381,7 +381,7 @@ def test_a_wrong_type_is_a_finding_not_an_error_of_the_query(table, change, word
     table.make(change)
     judged = table.judge(ranges={"distance": [0, 239]}, max_null_fraction={"distance": 0, "carrier": 0})
     assert names(judged) == ["types"]
-    assert words in judged.findings[0].words
+    assert words in judged.findings[0].message
 
 
 def test_truth_values_are_numbers(table):

@@ -155,5 +155,5 @@ def test_what_the_listing_found_is_a_finding(value: str, words: str, severity: s
     found = {**counted, "section": "object", "split": "train", "feature": "photo_0", "row_count": 3, "value": value}
     judged = dataset.check_data(plan, taken, statistics.build_statistics(plan, taken, [counted, found]))
     (finding,) = [item for item in judged.findings if item.check == "objects"]
-    assert words in finding.words
+    assert words in finding.message
     assert (finding.severity, finding.feature) == (severity, "photo_0")

@@ -49,7 +49,7 @@ def test_the_second_night_exports_exactly_one_of_60_spans():
     first = make_snapshot(night(0), fingerprint_rows=source_rows(night(0)))
     assert [span.action for span in first.spans] == ["export"] * WINDOW_DAYS
     second = make_snapshot(night(1), fingerprint_rows=source_rows(night(1)), stored=store_after(first))
-    exported = [(span.span, span.because) for span in second.spans if span.action == "export"]
+    exported = [(span.span, span.reason) for span in second.spans if span.action == "export"]
     assert len(second.spans) == WINDOW_DAYS
     assert exported == [(night(1).window.end - timedelta(days=1), "new span")]
 
@@ -58,7 +58,7 @@ def test_a_late_row_of_an_old_day_exports_that_day_again_and_no_other():
     first = make_snapshot(night(0), fingerprint_rows=source_rows(night(0)))
     late = {night(0).window.start + timedelta(days=30): 1}
     again = make_snapshot(night(0), fingerprint_rows=source_rows(night(0), late), stored=store_after(first))
-    changed = {span.span: span.because for span in again.spans if span.action == "export"}
+    changed = {span.span: span.reason for span in again.spans if span.action == "export"}
     assert list(changed) == list(late)
     assert "other content" in next(iter(changed.values()))
 

@@ -53,11 +53,11 @@ def test_the_dry_run_is_of_the_query_alone(small_plan):
 
 def test_new_spans_are_exported_and_stored_ones_reused(small_plan):
     first = make_snapshot(small_plan)
-    assert [(span.action, span.because) for span in first.spans] == [("export", "new span")] * 3
+    assert [(span.action, span.reason) for span in first.spans] == [("export", "new span")] * 3
     stored = {str(span.span): {span.fingerprint: None} for span in first.spans[:2]}
     second = make_snapshot(small_plan, stored=stored)
     assert [span.action for span in second.spans] == ["reuse", "reuse", "export"]
-    assert second.spans[0].because == "same fingerprint as stored"
+    assert second.spans[0].reason == "same fingerprint as stored"
 
 
 def test_a_changed_old_span_is_exported_again_and_named(small_plan):
@@ -69,7 +69,7 @@ def test_a_changed_old_span_is_exported_again_and_named(small_plan):
     assert [span.action for span in found.spans] == ["export", "reuse", "reuse"]
     assert snapshot.changed_spans(changed, stored) == ["2013-11-10"]
     was = f"other content than stored: {old.spans[0].fingerprint[:8]} (99 rows)"
-    assert found.spans[0].because == f"changed: {was}"
+    assert found.spans[0].reason == f"changed: {was}"
     assert found.explain[0] == f"2013-11-10: changed, 100 rows, because {was}"
     assert found.explain[1].startswith("2013-11-16: reused, 100 rows")
 

@@ -40,7 +40,7 @@ def judge(*rows: dict[str, Any], spec: Any = None, answers: tuple[AnswerBaseline
 
 def states(signals: list[Signal]) -> dict[tuple[str, str], str]:
     """State, or its name, by kind and subject."""
-    return {(item.kind, item.subject): item.because or item.state for item in signals}
+    return {(item.kind, item.subject): item.reason or item.state for item in signals}
 
 
 def find(signals: list[Signal], kind: str, subject: str) -> Signal:
@@ -62,7 +62,7 @@ def test_a_category_that_training_had_not_counts_with_its_whole_share() -> None:
     found = find(judge(*counted({"carrier": {"UA": 135, "AA": 45, UNSEEN: 120}, "distance": SAME})), "skew", "carrier")
     assert (found.state, found.measure) == ("exceeded", "l_infinity")
     assert found.value == pytest.approx(0.4)
-    assert found.words == "carrier is 0.400 from the training data (limit 0.3), most of it values that are new."
+    assert found.message == "carrier is 0.400 from the training data (limit 0.3), most of it values that are new."
     assert found.low is not None
     assert found.low < 0.4
 
@@ -70,7 +70,7 @@ def test_a_category_that_training_had_not_counts_with_its_whole_share() -> None:
 def test_missing_categories_count_as_a_value() -> None:
     found = find(judge(*counted({"carrier": {"UA": 135, "AA": 45, None: 120}, "distance": SAME})), "skew", "carrier")
     assert found.value == pytest.approx(0.4)
-    assert "missing values" in found.words
+    assert "missing values" in found.message
 
 
 def test_numbers_that_moved_out_of_every_bin_are_as_far_as_can_be() -> None:
@@ -132,7 +132,7 @@ def test_what_cannot_be_judged_says_why(rows: Any, because: str, words: str) -> 
     """One signal of each kind, none exceeded."""
     found = judge(*rows)
     assert states(found) == {(kind, ""): because for kind in ("skew", "drift", "prediction_drift")}
-    assert all(words in item.words and item.state == "not_judged" for item in found)
+    assert all(words in item.message and item.state == "not_judged" for item in found)
 
 
 def test_a_giant_batch_is_left_out_where_the_rest_is_enough() -> None:
@@ -141,7 +141,7 @@ def test_a_giant_batch_is_left_out_where_the_rest_is_enough() -> None:
     assert find(judge(*giant, *counted(LIKE_TRAINING)), "skew", "carrier").state == "ok"
     log = read_requests([*giant, *counted(LIKE_TRAINING)], [])
     _, warning = judge_log(make_spec(), log, None)
-    assert (warning.because, warning.state) == ("giant_batch", "exceeded")
+    assert (warning.reason, warning.state) == ("giant_batch", "exceeded")
     assert warning.value == pytest.approx(5000 / 5300)
     many = counted({"carrier": {UNSEEN: 12_800}}, is_large=True, largest=128)
     assert find(judge(*many), "skew", "carrier").state == "exceeded"
@@ -152,7 +152,7 @@ def test_a_feature_that_is_gone_is_named_and_never_exceeded() -> None:
     gone = {"carrier": {"UA": 225, "AA": 75}, "distance": {None: 300}}
     found = judge(*counted(gone), *counted(LIKE_TRAINING, asked_in="earlier"))
     assert states(found)["skew", "distance"] == states(found)["drift", "distance"] == "feature_gone"
-    assert find(found, "skew", "distance").words.startswith("distance is missing")
+    assert find(found, "skew", "distance").message.startswith("distance is missing")
     back = judge(*counted(LIKE_TRAINING), *counted(gone, asked_in="earlier"))
     assert states(back)["drift", "distance"] == "no_reference"
     almost = judge(*counted({**gone, "distance": {None: 299, "1": 1}}))
@@ -170,20 +170,20 @@ def test_without_enough_earlier_requests_there_is_no_drift(earlier: int) -> None
 def test_garbage_is_said_when_it_is_more_than_one_in_a_hundred() -> None:
     for garbage, said in ((3, 0), (4, 1)):
         log = read_requests(counted(LIKE_TRAINING, garbage=garbage), [])
-        assert [item.because for item in judge_log(make_spec(), log, None)[1:]] == ["garbage"] * said
+        assert [item.reason for item in judge_log(make_spec(), log, None)[1:]] == ["garbage"] * said
 
 
 def test_a_log_without_what_cloud_monitoring_counted_has_wrong_times() -> None:
     """Or logging is off; fewer than could be judged may be left out by sampling."""
     for requests, because in ((None, "no_traffic"), (199, "no_traffic"), (200, "clock_skew")):
         (found,) = judge_log(make_spec(), read_requests([], []), requests)
-        assert (found.because, found.state) == (because, "not_judged")
+        assert (found.reason, found.state) == (because, "not_judged")
 
 
 def test_requests_of_the_future_are_said() -> None:
     log = read_requests([*counted(LIKE_TRAINING), *counted({"carrier": {"UA": 7}}, asked_in="astray")], [])
     found = judge_log(make_spec(), log, None)[1]
-    assert (found.because, found.value, found.words) == (
+    assert (found.reason, found.value, found.message) == (
         "clock_skew",
         7,
         "7 requests were logged in the future: the clock of what logs them is wrong.",

@@ -37,7 +37,7 @@ def run(as_of_day: int, rows: int | None) -> NewestRun:
             fingerprint="0" * 32,
             parts=(PartWork(part="train", rows=count, shards=1),),
             action="export",
-            because="new",
+            reason="new",
         )
         for day, count in {**USUAL, DAY: rows}.items()
         if count
@@ -49,7 +49,7 @@ def test_a_complete_day_is_announced_with_its_table():
     found = decide({**USUAL, DAY: 90}, {**USUAL, DAY: 50})
     assert (found.outcome, found.day, found.cause) == ("announced", DAY, "new_data:shop.parcels")
     assert found.retrain_as_of == AS_OF
-    assert found.words == (
+    assert found.message == (
         "Retraining: 2013-11-18 is complete: shop.parcels has 90 rows of it, usually 100; shop.routes has 50 rows of "
         "it, usually 100."
     )
@@ -62,7 +62,7 @@ def test_a_day_that_is_not_there_yet_starts_nothing(parcels, routes):
     """The day before is complete, and the newest run has it."""
     found = decide({**USUAL, DAY: parcels}, {**USUAL, DAY: routes}, newest=run(19, 0))
     assert (found.outcome, found.cause, found.day) == ("incomplete", None, DAY - timedelta(days=1))
-    assert "2013-11-18 is not complete" in found.words
+    assert "2013-11-18 is not complete" in found.message
 
 
 def test_the_first_days_of_a_table_have_nothing_to_be_compared_with():
@@ -82,7 +82,7 @@ def test_one_day_is_announced_once_and_again_only_when_no_run_has_come_of_it():
         found = decide({**USUAL, DAY: 90}, {**USUAL, DAY: 90}, earlier=[first], as_of=later)
         assert found.outcome == outcome
         assert (found.cause is None) == (outcome == "known")
-    assert "paused in Airflow?" in found.words
+    assert "paused in Airflow?" in found.message
     known = new_day.known_without_counting(SPEC, AS_OF + timedelta(hours=1), DAY, [first], None)
     assert known is not None
     assert known.outcome == "known"

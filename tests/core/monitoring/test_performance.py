@@ -73,7 +73,7 @@ def test_a_champion_that_is_as_good_as_it_was_is_ok() -> None:
     main = found[0]
     assert (main.state, main.measure, main.subject, main.threshold) == ("ok", "auc", "", pytest.approx(0.8))
     assert main.low < 5 / 6 < main.high
-    assert "became champion" in main.words
+    assert "became champion" in main.message
     shown = {(each.subject, each.measure): each for each in found[1:]}
     assert shown["", "coverage"].value == 1
     assert shown["carrier=UA", "auc"].examples == 3000
@@ -103,13 +103,13 @@ def test_only_a_loss_that_is_sure_and_too_large_is_exceeded() -> None:
 def test_what_cannot_be_judged_is_named(rows, because, words) -> None:
     """Never exceeded."""
     main = judged(rows)[0]
-    assert (main.state, main.because, main.kind) == ("not_judged", because, "performance")
-    assert words in main.words
+    assert (main.state, main.reason, main.kind) == ("not_judged", because, "performance")
+    assert words in main.message
 
 
 def test_without_a_reference_the_metric_is_told_and_not_judged() -> None:
     found = judge_performance(spec(), read_labelled_answers(answers(500)), VERSIONS, MINE, Reference(metrics=None))
-    assert (found[0].state, found[0].because) == ("not_judged", "no_reference")
+    assert (found[0].state, found[0].reason) == ("not_judged", "no_reference")
     assert found[0].value == pytest.approx(5 / 6, abs=0.05)
 
 
@@ -170,7 +170,7 @@ def test_an_answer_is_moved_by_the_calibrations_error() -> None:
 )
 def test_what_cannot_be_estimated_is_named(own, given, because) -> None:
     (found,) = judge_estimate(spec(), own, evaluation() if given else None)
-    assert (found.state, found.because, found.kind) == ("not_judged", because, "estimate")
+    assert (found.state, found.reason, found.kind) == ("not_judged", because, "estimate")
 
 
 def test_an_error_of_numbers_is_that_of_the_evaluation_for_such_answers() -> None:

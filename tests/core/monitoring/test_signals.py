@@ -26,7 +26,7 @@ def judge(now: Answered, earlier: Answered | None = CALM) -> dict[tuple[str, str
 def test_calm_traffic_is_ok_and_says_its_trend() -> None:
     found = judge(CALM)
     assert {item.state for item in found.values()} == {"ok"}
-    assert found["all", "requests"].words == "1000 requests in 24 hours; 1000 in the earlier window."
+    assert found["all", "requests"].message == "1000 requests in 24 hours; 1000 in the earlier window."
     assert found["latency", "p99_ratio"].value == 1
 
 
@@ -58,13 +58,13 @@ def test_slow_answers_are_said_by_limit_and_by_trend() -> None:
 
 def test_few_requests_are_not_judged() -> None:
     found = judge(Answered(requests=199, errors=199, p99_ms=900.0))
-    assert {found[key].because for key in (("errors", "error_rate"), ("latency", "p99_ms"))} == {"too_few"}
+    assert {found[key].reason for key in (("errors", "error_rate"), ("latency", "p99_ms"))} == {"too_few"}
     assert found["all", "requests"].value == 199
 
 
 def test_no_requests_are_named() -> None:
     (found,) = judge_serving(SPEC, ServedWindows(now={}, earlier={}, names={}))
-    assert (found.because, found.state) == ("no_traffic", "not_judged")
+    assert (found.reason, found.state) == ("no_traffic", "not_judged")
 
 
 def test_a_model_that_was_undeployed_since_is_named_by_its_id() -> None:
@@ -78,8 +78,8 @@ def test_a_latency_that_is_no_number_is_named(value: float) -> None:
     found = judge(Answered(requests=1000, errors=0, p50_ms=10.0, p95_ms=value, p99_ms=value))
     for measure in ("p95_ms", "p99_ms"):
         signal = found["latency", measure]
-        assert (signal.state, signal.because) == ("not_judged", "no_metrics")
-        assert "no number" in signal.words
+        assert (signal.state, signal.reason) == ("not_judged", "no_metrics")
+        assert "no number" in signal.message
     assert found["latency", "p50_ms"].state == "ok"
     assert ("latency", "p99_ratio") not in found
     assert ("latency", "p99_ratio") not in judge(CALM, Answered(requests=1000, errors=0, p99_ms=value))
@@ -99,7 +99,7 @@ def test_without_a_limit_the_age_is_only_said() -> None:
     """And without a champion there is none."""
     assert judge_age(make_spec(), AS_OF - timedelta(days=900), AS_OF).state == "ok"
     found = judge_age(make_spec(), None, AS_OF)
-    assert (found.state, found.because, found.value) == ("not_judged", "no_champion", None)
+    assert (found.state, found.reason, found.value) == ("not_judged", "no_champion", None)
 
 
 def test_a_source_that_stopped_is_named_and_a_static_one_is_not() -> None:
@@ -112,7 +112,7 @@ def test_a_source_that_stopped_is_named_and_a_static_one_is_not() -> None:
     }
     limits = {"max_source_age_hours": 36, "static_sources": ["shop.depots"]}
     found = judge_sources(make_spec(monitoring=limits), tables, AS_OF, "p")
-    assert {item.subject.rpartition(".")[2]: (item.state, item.because) for item in found} == {
+    assert {item.subject.rpartition(".")[2]: (item.state, item.reason) for item in found} == {
         "depots": ("ok", None),
         "gone": ("not_judged", "source_stopped"),
         "late": ("exceeded", "source_stopped"),

@@ -42,7 +42,7 @@ def test_a_person_is_asked_when_the_spec_wants_one(approval, champion, warned, r
 
 
 def test_warnings_are_of_the_data_and_of_the_comparison():
-    found = Finding(check="rows", severity="warn", feature=None, found="9", expected="10", words="few rows")
+    found = Finding(check="rows", severity="warn", feature=None, found="9", expected="10", message="few rows")
     small = make_plan()
     checks = Checks(model=small.model, run_key=small.run_key, passed=True, findings=(found,))
     proven = decide(small, scores(0.8), scores(0.7))
@@ -60,7 +60,7 @@ def test_warnings_are_of_the_data_and_of_the_comparison():
     assert "read the run table itself" in seen
     assert "it has scores alone" in served
     question = approvals.question(small, unproven, None, ["few rows"], "https://example.com/report.html").split("\n\n")
-    assert (question[0], question[2]) == (unproven.words, "Warning: few rows")
+    assert (question[0], question[2]) == (unproven.message, "Warning: few rows")
     assert question[-1].startswith("[The run's page](https://example.com/report.html)")
 
 

@@ -51,12 +51,12 @@ def test_why_nothing_is_deployed(plan, decision, champion, reason):
 
 def test_the_outcome_says_who_served_before():
     done = deployments.deployed(PLAN, rollout("done"), "projects/p/locations/r/endpoints/late")
-    assert done.words.startswith("Version 4 serves")
-    assert "after version 3" in done.words
+    assert done.message.startswith("Version 4 serves")
+    assert "after version 3" in done.message
     assert done.traffic == {MINE: 100}
     assert done.previous_version_name == f"{MODEL}@3"
     nothing = deployments.nothing_deployed(PLAN, "Nothing deployed: so.")
-    assert (nothing.deployed, nothing.words, nothing.traffic) == (False, "Nothing deployed: so.", {})
+    assert (nothing.deployed, nothing.message, nothing.traffic) == (False, "Nothing deployed: so.", {})
 
 
 def _request(champion=CHAMPION):

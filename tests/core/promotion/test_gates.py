@@ -19,7 +19,7 @@ from tests.support.small_model import AS_OF, make_plan, make_spec
 def test_a_better_challenger_is_promoted_and_says_by_how_much(small_plan):
     decision = decide(small_plan, scores(0.684), scores(0.671))
     assert decision.verdict == "promote"
-    assert decision.words == (
+    assert decision.message == (
         "Promoted: auc 0.684 beats the champion's 0.671 by 0.013 (95 % interval 0.006 to 0.020); "
         "no slice is large enough to compare."
     )
@@ -39,7 +39,7 @@ def test_a_replay_gives_the_same_bytes(small_plan):
 def test_the_first_model_needs_the_floor_and_the_base_rate_only(small_plan):
     decision = decide(small_plan, scores(0.684))
     assert decision.verdict == "promote"
-    assert decision.words.startswith("Promoted: the first champion of late; auc 0.684 reaches the floor")
+    assert decision.message.startswith("Promoted: the first champion of late; auc 0.684 reaches the floor")
     assert decision.champion is None
 
 
@@ -56,7 +56,7 @@ def test_a_model_below_the_floor_is_rejected(small_plan, ours, words):
     decision = decide(small_plan, ours)
     assert decision.verdict == "reject"
     assert failed(decision) == ["floor"]
-    assert words in decision.words
+    assert words in decision.message
 
 
 def test_with_a_champion_the_duel_stands_in_for_the_base_rate(small_plan):
@@ -78,7 +78,7 @@ def test_the_whole_interval_must_lie_above_the_least_gain(small_plan, gain, prom
     assert (decision.verdict == "promote") is promoted
     if not promoted:
         assert failed(decision) == ["gain"]
-        assert "not surely" in decision.words
+        assert "not surely" in decision.message
 
 
 def test_a_negative_least_gain_tolerates_a_loss():
@@ -86,9 +86,9 @@ def test_a_negative_least_gain_tolerates_a_loss():
     the_plan = make_plan(make_spec(evaluation=evaluation_section))
     decision = decide(the_plan, scores(0.688), scores(0.69), gain=(-0.002, -0.008, 0.004))
     assert decision.verdict == "promote"
-    assert "a loss of" in decision.words
-    assert "is tolerated" in decision.words
-    assert " beats " not in decision.words
+    assert "a loss of" in decision.message
+    assert "is tolerated" in decision.message
+    assert " beats " not in decision.message
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_a_tie_beats_nobody(gain, words):
     section = {"metric": "auc", "min_value": 0.6, "promote": {"min_gain": -0.05}}
     decision = decide(make_plan(make_spec(evaluation=section)), scores(0.7), scores(0.7), gain=gain)
     assert decision.verdict == "promote"
-    assert words in decision.words
-    assert "by 0.000 " not in decision.words
+    assert words in decision.message
+    assert "by 0.000 " not in decision.message
 
 
 def test_where_lower_is_better_the_signs_turn():
@@ -114,8 +114,8 @@ def test_where_lower_is_better_the_signs_turn():
     ours, theirs = scores(0.7, log_loss=0.38), scores(0.7, log_loss=0.41)
     better = decide(the_plan, ours, theirs, gain=(-0.03, -0.04, -0.02), metric="log_loss")
     assert better.verdict == "promote"
-    assert "log_loss 0.380 beats" in better.words
-    assert "0.030 (95 % interval 0.020 to 0.040)" in better.words
+    assert "log_loss 0.380 beats" in better.message
+    assert "0.030 (95 % interval 0.020 to 0.040)" in better.message
     worse = decide(the_plan, theirs, ours, gain=(0.03, 0.02, 0.04), metric="log_loss")
     assert failed(worse) == ["gain"]
     assert failed(decide(the_plan, scores(0.7, log_loss=0.46))) == ["floor"]
@@ -129,7 +129,7 @@ def test_where_lower_is_better_the_signs_turn():
 def test_a_metric_that_is_not_defined_keeps_the_champion(small_plan, ours, theirs, gates_failed):
     decision = decide(small_plan, scores(ours), scores(theirs))
     assert (decision.verdict, failed(decision)) == ("reject", gates_failed)
-    assert "auc of the two could not be compared" in decision.words
+    assert "auc of the two could not be compared" in decision.message
 
 
 def test_a_metric_that_is_nan_is_no_evaluation(small_plan):
@@ -142,14 +142,14 @@ def test_a_metric_that_is_nan_is_no_evaluation(small_plan):
 def test_a_slice_that_one_of_them_has_no_metric_for_stops_nothing(small_plan, theirs):
     decision = decide(small_plan, scores(0.7, UA=(500, 0.2)), scores(0.69, **theirs))
     assert (decision.verdict, failed(decision)) == ("promote", [])
-    assert "no slice" in decision.words
+    assert "no slice" in decision.message
 
 
 def test_a_large_slice_that_loses_too_much_stops_promotion(small_plan):
     ours, theirs = scores(0.7, UA=(500, 0.60), AA=(500, 0.7)), scores(0.69, UA=(500, 0.65), AA=(500, 0.7))
     decision = decide(small_plan, ours, theirs)
     assert failed(decision) == ["slices"]
-    assert "carrier 'UA' (0.600 against 0.650)" in decision.words
+    assert "carrier 'UA' (0.600 against 0.650)" in decision.message
 
 
 @pytest.mark.parametrize("rows", [199, 200])
@@ -168,17 +168,17 @@ def test_an_older_run_never_replaces_a_newer_champion(small_plan):
     decision = decide(small_plan, scores(0.99), champion=newer)
     assert decision.verdict == "reject"
     assert failed(decision) == ["newer_champion", "gain"]
-    assert "champion version 3" in decision.words
+    assert "champion version 3" in decision.message
 
 
 def test_a_backfill_only_records():
     decision = decide(make_plan(mode="backfill"), scores(0.7))
     assert decision.verdict == "record"
-    assert decision.words.startswith("Recorded as of 2013-11-20 (a backfill deploys nothing): auc 0.700 reaches")
+    assert decision.message.startswith("Recorded as of 2013-11-20 (a backfill deploys nothing): auc 0.700 reaches")
     assert failed(decision) == ["mode"]
     worse = decide(make_plan(mode="backfill"), scores(0.5))
     assert worse.verdict == "record"
-    assert "auc 0.500 misses the floor" in worse.words
+    assert "auc 0.500 misses the floor" in worse.message
 
 
 def test_documents_of_different_runs_are_refused(small_plan):
@@ -212,8 +212,8 @@ def test_a_champion_without_a_record_of_its_training_blocks_and_says_the_way_out
     decision = decide(small_plan, scores(0.684), scores(0.671), proof=gone)
     assert decision.verdict == "reject"
     assert failed(decision) == ["unseen"]
-    assert gone.missing in decision.words
-    assert "alias champion off version 3" in decision.words
+    assert gone.missing in decision.message
+    assert "alias champion off version 3" in decision.message
     without = decide(small_plan, scores(0.684), None, champion=None)  # the way out, followed
     assert without.verdict == "promote"
 
@@ -224,4 +224,4 @@ def test_rows_that_no_file_holds_are_said_and_do_not_block(small_plan):
     decision = decide(small_plan, scores(0.684), scores(0.671), proof=partly)
     assert decision.verdict == "promote"
     (gate,) = [gate for gate in decision.gates if gate.gate == "unseen"]
-    assert f"not proven: {partly.missing}" in gate.words
+    assert f"not proven: {partly.missing}" in gate.message

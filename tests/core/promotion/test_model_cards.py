@@ -54,7 +54,7 @@ def test_it_says_what_the_documents_say(documents):
 
 def test_what_to_mind_is_the_limits_of_the_data_and_what_was_let_pass(documents):
     decision = documents["decision"]
-    floor = decision.gates[0].model_copy(update={"passed": False, "words": "it is too weak"})
+    floor = decision.gates[0].model_copy(update={"passed": False, "message": "it is too weak"})
     card = card_of(
         documents,
         manifest={"quarantined": (date(2013, 11, 12),)},

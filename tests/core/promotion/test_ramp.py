@@ -76,7 +76,7 @@ def test_a_latency_that_is_missing_is_named_as_such(new: float | None, old: floa
     gates = ramp.judge(Canary(), (NOON, NOON + timedelta(minutes=15)), asked, before, 0.02)
     (latency,) = [gate for gate in gates if gate.name == "latency"]
     whose = "the version before" if new else "the new version"
-    assert (latency.passed, latency.words) == (
+    assert (latency.passed, latency.message) == (
         None,
         f"not judged: Cloud Monitoring has requests of {whose}, and no latency",
     )

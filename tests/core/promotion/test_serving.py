@@ -22,7 +22,7 @@ def test_a_model_that_answers_as_it_was_judged_passes(small_plan):
     assert decision.verdict == "promote"
     gate = decision.gates[-1]
     assert (gate.gate, gate.found) == ("serving", "largest error 1e-07")
-    assert "and 13 strange requests" in gate.words
+    assert "and 13 strange requests" in gate.message
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_each_fault_stops_promotion_and_is_named(small_plan, changes, words):
     decision = decide(small_plan, scores(0.684), scores(0.671), serving=GOOD.model_copy(update=changes))
     assert decision.verdict == "reject"
     assert failed(decision) == ["serving"]
-    assert decision.words.startswith("Rejected: as serving")
-    assert words in decision.words
+    assert decision.message.startswith("Rejected: as serving")
+    assert words in decision.message
 
 
 def test_all_faults_are_named_at_once(small_plan):
     gate = serving_gate(small_plan, Serving(single=answers(max_error=0.3), unanswered=("x missing: nan",)))
-    assert gate.words.count(";") == 1
+    assert gate.message.count(";") == 1
 
 
 def test_half_precision_is_given_its_rounding(small_plan):
@@ -64,7 +64,7 @@ def test_half_precision_is_given_its_rounding(small_plan):
 def test_a_model_of_another_framework_is_named_as_not_checked(small_plan):
     decision = decide(small_plan, scores(0.684), scores(0.671), serving=Serving(skipped="it has scores alone"))
     assert decision.verdict == "promote"
-    assert decision.gates[-1].words.endswith(": it has scores alone")
+    assert decision.gates[-1].message.endswith(": it has scores alone")
 
 
 def test_an_evaluation_of_an_earlier_release_has_no_such_gate(small_plan):

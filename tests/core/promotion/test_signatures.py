@@ -51,13 +51,13 @@ def judged(after, *, before=SERVED, accept=None):
 def test_a_changed_signature_is_rejected_with_its_changes_until_the_spec_accepts_them(after, expected):
     decision = judged(after)
     assert failed(decision) == ["signature"]
-    assert f"the signature changes: {expected}; applications" in decision.words
-    digest = re.search(r'deployment\.accept_signature: "([0-9a-f]{16})"', decision.words)
+    assert f"the signature changes: {expected}; applications" in decision.message
+    digest = re.search(r'deployment\.accept_signature: "([0-9a-f]{16})"', decision.message)
     assert digest
     accepted = judged(after, accept=digest[1])
     assert accepted.verdict == "promote"
     (gate,) = [gate for gate in accepted.gates if gate.gate == "signature"]
-    assert gate.words == f"the signature changes, and deployment.accept_signature accepts it: {expected}"
+    assert gate.message == f"the signature changes, and deployment.accept_signature accepts it: {expected}"
     another = after.model_copy(update={"outputs": {**after.outputs, "more": "float32"}})
     assert failed(judged(another, accept=digest[1])) == ["signature"]
 
@@ -73,7 +73,7 @@ def test_a_champion_whose_signature_no_report_tells_stops_nothing_and_is_named()
     assert decision.verdict == "promote"
     (gate,) = [gate for gate in decision.gates if gate.gate == "signature"]
     assert gate.found == "not known"
-    assert "no training report" in gate.words
+    assert "no training report" in gate.message
 
 
 def test_a_decision_of_an_earlier_release_is_replayed_without_the_gate():

@@ -58,7 +58,7 @@ def test_only_a_sure_loss_stops_promotion(small_plan, deviation, verdict) -> Non
     ours, theirs = scores(0.7, UA=(500, 0.60), AA=(500, 0.7)), scores(0.69, UA=(500, 0.65), AA=(500, 0.7))
     decision = decide(small_plan, ours, theirs, deviation=deviation)
     assert decision.verdict == verdict
-    words = next(gate.words for gate in decision.gates if gate.gate == "slices")
+    words = next(gate.message for gate in decision.gates if gate.gate == "slices")
     fall = "auc falls by 0.050 for carrier 'UA' (0.600 against 0.650)"
     if verdict == "reject":
         assert failed(decision) == ["slices"]

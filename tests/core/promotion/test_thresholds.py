@@ -22,6 +22,6 @@ def test_a_decision_says_what_the_threshold_reaches() -> None:
 
 def test_a_rule_that_is_not_met_is_named_and_changes_nothing_else() -> None:
     words = "precision>=0.99 on 3 validation examples: none reaches it, precision 0.6667, recall 1, F1 0.8 at 0.2"
-    unmet = ThresholdScores(threshold=None, words=words, confidence=0.95, challenger=None, champion=None)
+    unmet = ThresholdScores(threshold=None, message=words, confidence=0.95, challenger=None, champion=None)
     assert threshold_sentence(unmet) == f" No threshold: {words}."
     assert threshold_sentence(None) == ""

@@ -52,13 +52,13 @@ def test_bins_with_more_rows_have_larger_dots(run):
     bins[0]["rows"], bins[1]["rows"], bins[2]["rows"] = 400, 100, 1
     dots = charts_of(run["evaluation"])[2].curves[1].dots
     assert [dot.radius for dot in dots] == [6.0, 3.0, 1.5]
-    assert dots[0].words == "400 rows: mean score 0.120, share 0.125"
+    assert dots[0].message == "400 rows: mean score 0.120, share 0.125"
 
 
 def test_several_classes_have_the_likeliest_ones_calibration():
     """And a champion that an earlier release judged has none."""
     (only,) = charts_of(json.loads((EXAMPLES / "evaluation__classes.json").read_text()))
-    assert "share that is right (up) by mean probability of the likeliest class" in only.words
+    assert "share that is right (up) by mean probability of the likeliest class" in only.message
     assert [curve.role for curve in only.curves] == ["ours"]
 
 

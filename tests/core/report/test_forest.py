@@ -59,7 +59,7 @@ def test_all_rows_stand_above_the_slices():
         ("carrier = AA", ""),
         ("carrier = DL", "good"),
     ]
-    assert found.rows[1].words == "carrier = UA, 300 rows: -0.0300, from -0.0500 to -0.0100"
+    assert found.rows[1].message == "carrier = UA, 300 rows: -0.0300, from -0.0500 to -0.0100"
     assert (found.slices, found.better, found.worse, found.left_out) == (3, 1, 1, 0)
     assert [row.y for row in found.rows] == sorted(row.y for row in found.rows)
 
@@ -83,7 +83,7 @@ def test_a_long_name_is_cut_and_its_words_are_not():
         sliced("an airline with a long name", -0.01, 0.0, 0.01),
     ).rows[1:]
     assert (crossed.name, long.name) == ("carrier & … = UA & JFK", "car… = an airline wit…")
-    assert long.words.startswith("carrier = an airline")
+    assert long.message.startswith("carrier = an airline")
 
 
 @pytest.mark.parametrize(("loss", "shown"), [(0.03, True), (10.0, False)])

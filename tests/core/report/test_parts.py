@@ -135,7 +135,7 @@ class TestQuality:
         judged = documents.Evaluation.parse(json.dumps(example("evaluation__classes")))
         wanted = sum(share * (1 - share) for share in (0.4, 0.36, 0.24))
         assert base_rate_value("brier", judged) == pytest.approx(wanted)
-        assert "likeliest class" in {row.metric: row.words for row in metric_rows(run_of(), judged)}["accuracy"]
+        assert "likeliest class" in {row.metric: row.message for row in metric_rows(run_of(), judged)}["accuracy"]
 
     def test_an_interval_is_turned_where_lower_is_better(self):
         """Right is better on the page, whatever the metric."""
@@ -197,7 +197,7 @@ class TestData:
         run = run_of(plan=plan, snapshot=make_snapshot(plan), checks=verdict)
         (out,) = [day for day in days(run) if day.state == "out"]
         assert (out.day.isoformat(), out.rows) == ("2013-11-16", 100)
-        assert out.because == "left out: 3 values of distance on 2013-11-16 are outside 0 to 5000"
+        assert out.reason == "left out: 3 values of distance on 2013-11-16 are outside 0 to 5000"
         assert out in noteworthy(days(run))
         page = render({kind: document.to_json() for kind, document in run_documents(plan, verdict).items()})
         assert "Left out of this run, of its training, its test and its statistics: 2013-11-16." in page

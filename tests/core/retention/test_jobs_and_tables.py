@@ -52,14 +52,14 @@ def test_a_job_that_is_waited_for_stays() -> None:
     """However long it runs."""
     verdict = judge(job(silent_hours=0.01, age_hours=160), plan_of(job(silent_hours=30), 24))
     assert not verdict.cancel
-    assert "gave a sign" in verdict.words
+    assert "gave a sign" in verdict.message
 
 
 def test_silence_alone_is_not_enough() -> None:
     """After an outage of Airflow every job is silent, and every task will look for its own."""
     verdict = judge(job(silent_hours=72))
     assert not verdict.cancel
-    assert "next cleaning cancels" in verdict.words
+    assert "next cleaning cancels" in verdict.message
 
 
 def test_silence_that_an_earlier_cleaning_saw_too_ends_it() -> None:
@@ -105,4 +105,4 @@ def test_long_sleeps_are_no_silence() -> None:
 def test_run_tables_are_only_reported(name, expires, words) -> None:
     """And only those that will not go by themselves."""
     found = list(judge_tables([Table(name=f"p.d.{name}", expires=expires and AS_OF + expires)], LIMITS))
-    assert [words in table.words for table in found] == ([] if words is None else [True])
+    assert [words in table.message for table in found] == ([] if words is None else [True])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from retraining.core.data.span_store import StoredObject
-from retraining.core.documents import DoomedSpan
+from retraining.core.documents import SpanToDelete
 from retraining.core.documents.retention import FoundJob
 from retraining.core.naming import vertex
 from retraining.core.retention import jobs_and_tables, spans
@@ -23,8 +23,8 @@ def stored(name: str, days: float = 0, generation: int = 1, size: int = 10) -> S
     return StoredObject(uri=f"{FOLDER}/{name}", bytes=size, generation=generation, created=THEN + timedelta(days=days))
 
 
-DOOMED = DoomedSpan(
-    uri=FOLDER, span="2013-11-10", objects=2, bytes=20, newest=THEN, marker=1, words="no kept run refers to it"
+DOOMED = SpanToDelete(
+    uri=FOLDER, span="2013-11-10", objects=2, bytes=20, newest=THEN, marker=1, message="no kept run refers to it"
 )
 
 
@@ -88,7 +88,7 @@ FOUND = FoundJob(
     created=THEN,
     silent_since=THEN,
     cancel=True,
-    words="nobody waits",
+    message="nobody waits",
 )
 
 

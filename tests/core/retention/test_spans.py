@@ -36,7 +36,7 @@ NO_DOCUMENTS = (None, None, None, None, None)
 
 def run(key: str = KEYS[0], because: str = "recent") -> KeptRun:
     """A kept run."""
-    return KeptRun(run_key=key, because=because, words="it is kept")
+    return KeptRun(run_key=key, reason=because, message="it is kept")
 
 
 def manifest(schema: str, spans: dict[str, str], golden: str | None = None, key: str = KEYS[0]) -> documents.Manifest:
@@ -72,7 +72,7 @@ def manifest(schema: str, spans: dict[str, str], golden: str | None = None, key:
         table="p.d.t",
         splits=splits,
         spans=tuple(
-            ManifestSpan(span=date.fromisoformat(span), fingerprint=fingerprint, rows=1, action="export", because="new")
+            ManifestSpan(span=date.fromisoformat(span), fingerprint=fingerprint, rows=1, action="export", reason="new")
             for span, fingerprint in spans.items()
         ),
         exported_rows=1,
@@ -84,7 +84,7 @@ def manifest(schema: str, spans: dict[str, str], golden: str | None = None, key:
 def snapshot(schema: str, spans: dict[str, str], golden: str | None = None, key: str = KEYS[0]) -> documents.Snapshot:
     """A snapshot that reuses days, and a frozen set."""
     work = (
-        GoldenWork(table="p.d.g", fingerprint=golden, rows=1, shards=1, action="reuse", because="same")
+        GoldenWork(table="p.d.g", fingerprint=golden, rows=1, shards=1, action="reuse", reason="same")
         if golden
         else None
     )
@@ -97,9 +97,7 @@ def snapshot(schema: str, spans: dict[str, str], golden: str | None = None, key:
         schema_hash=schema,
         spans_uri=f"{ROOT}/{schema}",
         spans=tuple(
-            SpanWork(
-                span=date.fromisoformat(span), fingerprint=fingerprint, parts=PARTS, action="reuse", because="same"
-            )
+            SpanWork(span=date.fromisoformat(span), fingerprint=fingerprint, parts=PARTS, action="reuse", reason="same")
             for span, fingerprint in spans.items()
         ),
         golden=work,
@@ -142,7 +140,7 @@ class TestKeptRuns:
         """Why a run of some age is kept."""
         found = RunFolder(run_key=KEYS[0], newest=AS_OF - timedelta(days=age_days), ended=ended)
         kept = kept_runs([found], claims or Claims(), LIMITS)
-        return kept[0].because if kept else None
+        return kept[0].reason if kept else None
 
     @pytest.mark.parametrize(
         ("age_days", "ended", "because"),

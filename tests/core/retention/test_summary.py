@@ -45,8 +45,8 @@ def test_a_refusal_stands_where_the_reason_stands(plan) -> None:
     (found,) = plan.models
     refused = untouched(found, "nothing of late is deleted: x.json: not JSON.")
     done = conclude(plan, plan.digest(), [refused], [], [])
-    assert done.words.startswith("0 spans and 0")
-    assert "Nothing of late" in done.words
+    assert done.message.startswith("0 spans and 0")
+    assert "Nothing of late" in done.message
     assert result_lines(done)[1].endswith("nothing of late is deleted: x.json: not JSON.")
 
 
@@ -58,9 +58,9 @@ def test_the_result_counts_what_is_gone_not_what_was_meant(plan) -> None:
     assert lines[1].endswith("1 spared after all")
     spared = [span for span in done.models[0].spans if span.outcome == "spared"]
     assert [line for line in lines if line.startswith("spared")] == [
-        f"spared: {span.uri}: {span.words}" for span in spared
+        f"spared: {span.uri}: {span.message}" for span in spared
     ]
-    assert lines[-1] == done.words
+    assert lines[-1] == done.message
     assert isinstance(spared[0], CleanedSpan)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retraining.core.promotion.versions import Version
-from retraining.core.retention.versions import doomed_versions, reason_to_keep
+from retraining.core.retention.versions import reason_to_keep, versions_to_delete
 from tests.support import small_rollout
 
 
@@ -21,7 +21,7 @@ def version(number: int, *aliases: str, deployed: bool = False) -> Version:
 
 
 def doomed(versions, keep=2, at_work=(), rollout=None):
-    found = doomed_versions("late", versions, keep, at_work, rollout)
+    found = versions_to_delete("late", versions, keep, at_work, rollout)
     return [item.version_name.rpartition("@")[2] for item in found]
 
 

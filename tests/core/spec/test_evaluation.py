@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retraining.core.data.column_roles import misfits, missing_columns
+from retraining.core.data.column_roles import mismatches, missing_columns
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import RetrainingError
 from retraining.core.jobs import requests
@@ -65,7 +65,7 @@ def test_a_group_that_the_query_does_not_give_is_found_before_anything_is_paid()
     missing = next(each for each in missing_columns(spec, columns) if each.column == "tailnum")
     assert missing.message.startswith("the group is not")
     planes = [*columns, Column(name="tailnum", type="FLOAT", mode="NULLABLE")]
-    wrong = next(each for each in misfits(spec, planes) if each.column == "tailnum")
+    wrong = next(each for each in mismatches(spec, planes) if each.column == "tailnum")
     assert wrong.message.startswith("tailnum is FLOAT")
     assert "(evaluation.group)" in wrong.message
 
@@ -130,4 +130,4 @@ def test_a_key_that_cannot_be_read_from_the_table_is_found_before_anything_is_pa
     columns = [Column(name="id", type="DATE", mode="NULLABLE")]
     for threshold, found in (("max_f1", ["id"]), (0.5, [])):
         spec = make_spec(training=direct, evaluation={**SECTION, "threshold": threshold})
-        assert [each.column for each in misfits(spec, columns)] == found
+        assert [each.column for each in mismatches(spec, columns)] == found

@@ -91,7 +91,7 @@ def test_trials_are_read_back():
     first, second = tuning_requests.read_trials(plan, "recall", request, reported)
     assert first.hyperparameters == {"hidden_units": "small", "learning_rate": 0.002}
     assert (first.value, first.curve[0].step, first.seconds) == (0.75, 1, 3.5)
-    assert (second.value, second.words) == (None, "the loss is not a number")
+    assert (second.value, second.message) == (None, "the loss is not a number")
     settled = decision.conclude(plan, request, (first, second))
     assert (settled.source, settled.best) == ("study", "recall-1")
     assert settled.hyperparameters == {"hidden_units": "small", "learning_rate": 0.002, "dropout": 0.1}

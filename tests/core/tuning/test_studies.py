@@ -33,14 +33,14 @@ from tests.support.small_study import CHAMPION, HYPERPARAMETERS, plan_with, stud
 def test_by_wish_and_age(search, studies, champion, expected):
     made = [study(days, trial(1, 0.7)) for days in studies]
     request = decision.decide(plan_with(search=search), made, champion)
-    assert (request.search, request.because) == expected
+    assert (request.search, request.reason) == expected
 
 
 def test_a_champion_that_lost_quality_is_a_reason():
     worse = dataclasses.replace(CHAMPION, now=0.66)
     request = decision.decide(plan_with(), [study(1, trial(1, 0.7))], worse)
-    assert (request.search, request.because) == (True, "quality")
-    assert "0.0400" in request.words
+    assert (request.search, request.reason) == (True, "quality")
+    assert "0.0400" in request.message
     plan = plan_with()
     evaluation = plan.spec.evaluation.model_copy(update={"metric": "log_loss"})
     plan = plan.model_copy(update={"spec": plan.spec.model_copy(update={"evaluation": evaluation})})
@@ -65,10 +65,10 @@ def test_studies_that_found_nothing_better_double_the_wait_for_another(made, stu
     champion = dataclasses.replace(CHAMPION, run_key=str(RunKey.of(AS_OF - timedelta(days=made), "c")), now=0.6)
     plan = make_plan(plan_with().spec.model_copy(update={"monitoring": Monitoring(cooldown_hours=hours)}))
     request = decision.decide(plan, [study(days, trial(1, 0.7)) for days in studies], champion)
-    assert request.because == expected
+    assert request.reason == expected
     if expected == "recent":
-        assert "lost 0.1000 of its metric" in request.words
-        assert f"{48 * len(studies)} hours after" in request.words
+        assert "lost 0.1000 of its metric" in request.message
+        assert f"{48 * len(studies)} hours after" in request.message
 
 
 def test_a_night_that_starts_a_little_early_still_counts():
@@ -88,8 +88,8 @@ def test_what_a_person_asked_for_stands_and_is_not_searched_over(override):
     value = {"learning_rate": 0.05} if override.endswith("hyperparameters") else 0.05
     plan = plan_with(overrides={override: value})
     request = decision.decide(plan, [], CHAMPION)
-    assert (request.search, request.because) == (False, "unwanted")
-    assert "set learning_rate" in request.words
+    assert (request.search, request.reason) == (False, "unwanted")
+    assert "set learning_rate" in request.message
     settled = decision.conclude(plan, request, ())
     assert settled.hyperparameters["learning_rate"] == 0.05
     assert settled.hyperparameters["hidden_units"] == "large"
@@ -216,7 +216,7 @@ def test_a_study_without_any_score_leaves_the_values_as_they_were():
     request = decision.decide(plan, [], CHAMPION)
     settled = decision.conclude(plan, request, (trial(1, None),))
     assert settled.hyperparameters["learning_rate"] == 0.003
-    assert "none of 1 trials" in settled.words
+    assert "none of 1 trials" in settled.message
 
 
 def test_only_earlier_runs_are_known():

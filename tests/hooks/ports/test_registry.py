@@ -8,7 +8,7 @@ from google.api_core.exceptions import InvalidArgument
 from retraining.core.documents import Evaluation
 from retraining.core.errors import ConflictError
 from retraining.core.promotion.model_evaluations import model_evaluation, slice_batches
-from retraining.operators.deployment.version_upload import drop_twins
+from retraining.operators.deployment.version_upload import drop_duplicates
 from tests.support.contracts import EXAMPLES
 from tests.support.scenes.port_stage import make_upload, until
 
@@ -57,7 +57,7 @@ def test_two_equal_uploads_make_two_versions(cloud, upload, folder, unique) -> N
     assert cloud.registry.running_operations(unique) == []
     assert [version.version_id for version in cloud.registry.versions_of_run(unique, KEYS[0])] == ["1", "2"]
     assert cloud.registry.find_by_run(unique, KEYS[0]).version_id == "1"
-    assert drop_twins(cloud, unique, KEYS[0]).version_id == "1"
+    assert drop_duplicates(cloud, unique, KEYS[0]).version_id == "1"
     until(cloud, lambda: len(cloud.registry.list_versions(unique)) == 1)
 
 

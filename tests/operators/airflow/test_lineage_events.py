@@ -20,7 +20,7 @@ OURS = ["snapshot", "export", "train", "evaluate", "decide", "register", "deploy
 Names = list[tuple[str, str]]
 
 
-class Told:
+class Reported:
     """The state of each task, and the events that were written, by task and type.
 
     Args:
@@ -61,13 +61,13 @@ def run_dag(home: Any, **configuration: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory) -> Told:
+def told(tmp_path_factory) -> Reported:
     """A run with a transport that writes to a file."""
     home = tmp_path_factory.mktemp("airflow")
     path = home / "events.jsonl"
     transport = json.dumps({"type": "file", "log_file_path": str(path), "append": True})
     states = run_dag(home, AIRFLOW__OPENLINEAGE__TRANSPORT=transport)
-    return Told(states, path.read_text(encoding="utf-8").splitlines())
+    return Reported(states, path.read_text(encoding="utf-8").splitlines())
 
 
 def test_the_graph_goes_from_the_source_to_the_endpoint(told) -> None:

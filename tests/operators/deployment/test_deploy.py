@@ -178,7 +178,7 @@ def test_nothing_is_deployed_and_the_document_says_why(scene, make_run, changes,
     result = deploy(scene, make_run())
     assert not result["deployed"]
     assert words in result["words"]
-    assert words in Deployment.parse(scene.cloud.artifacts.objects[f"{FOLDER}/deployment.json"]).words
+    assert words in Deployment.parse(scene.cloud.artifacts.objects[f"{FOLDER}/deployment.json"]).message
     assert scene.cloud.endpoints.endpoint is None
 
 

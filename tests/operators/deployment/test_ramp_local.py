@@ -136,7 +136,7 @@ def test_a_version_that_breaks_when_it_serves_goes_back_by_a_gate(second_night, 
     with Customers(second_night.cloud, second_night.model) as customers:
         document = ramp_up(second_night, lambda: add_fault(broken, "skew", count=0, by=WRONG_BY))
     assert not document.deployed, customers.answers
-    assert f"at {SHARE} % of the traffic" in document.words
+    assert f"at {SHARE} % of the traffic" in document.message
     assert {gate.name: gate.passed for gate in document.steps[0].gates}["answers"] is False
     wrong, asked = customers.answers[SCORE + WRONG_BY], customers.answers.total()
     print(f"ramp: {wrong} of {asked} answers were wrong ({wrong / asked:.1%}), at a share of {SHARE} %")

@@ -9,7 +9,7 @@ import pytest
 
 from retraining.core.errors import ConflictError, JobError
 from retraining.operators.deployment.registration import RegisterModelOperator
-from retraining.operators.deployment.version_upload import drop_twins
+from retraining.operators.deployment.version_upload import drop_duplicates
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import Death, DyingCloud
 from tests.support.scenes.deployment import Scene
@@ -91,7 +91,7 @@ def test_two_workers_at_once_make_one_version(make_run) -> None:
         assert register(run, scene, scene.cloud)["version_name"].endswith("@1")
         held_up = len(cloud.calls) >= at and cloud.calls[at - 1] == "start_upload"
         assert len(scene.cloud.registry.uploads) == (2 if held_up else 1), at
-        assert drop_twins(scene.cloud, "flight_delays", scene.run_key).version_id == "1"
+        assert drop_duplicates(scene.cloud, "flight_delays", scene.run_key).version_id == "1"
         assert list(scene.cloud.registry.versions) == ["1"]
         if len(cloud.calls) < at:
             return

@@ -411,7 +411,7 @@ def returning(it: Nights, **before: Any) -> None:
     """A rollout that would bring the champion back, as somebody wrote or copied it."""
     last = it.rollout()
     forged = last.model_copy(
-        update={"state": "returning", "because": "x", "before": last.before.model_copy(update=before)}
+        update={"state": "returning", "reason": "x", "before": last.before.model_copy(update=before)}
     )
     it.cloud.artifacts.objects[storage.rollout_uri(SETTINGS_BUCKET, "flight_delays")] = forged.to_bytes()
 
@@ -432,8 +432,8 @@ def test_a_forged_rollout_makes_no_champion_that_no_decision_promoted(nights, ve
     (found,) = [item for item in find_deployments(it.cloud, "flight_delays", now) if item.what == "rollout"]
     done = end_deployment(it.cloud, found, now)
     assert done.outcome == "left"
-    assert "rollout.json: version 3" in done.words
-    assert "verdict promote" in done.words
+    assert "rollout.json: version 3" in done.message
+    assert "verdict promote" in done.message
     assert scene.endpoint.traffic == traffic
     assert {key: one.aliases for key, one in it.cloud.registry.versions.items()} == aliases
 

@@ -73,7 +73,7 @@ def test_a_version_that_is_wrong_there_never_meets_a_customer(second_night: Nigh
     second_night.deploy()
     ended = document(second_night)
     assert not ended.deployed
-    assert "-staging gives answers that differ" in ended.words
+    assert "-staging gives answers that differ" in ended.message
     assert second_night.cloud.endpoints.get(second_night.model) == before
     staging = second_night.cloud.endpoints.get(staging_of(second_night.model))
     assert (staging.deployed, staging.traffic) == ({}, {})

@@ -58,7 +58,7 @@ class World(FakeCloud):
         identity = JobIdentity(
             key=f"key-{generation}", owner="o", dag_run="run", generation=generation, retries=2, try_number=1
         )
-        return Reconciler(Told(self), self.request, identity, lambda _: None).poll_job()
+        return Reconciler(Reported(self), self.request, identity, lambda _: None).poll_job()
 
     def announce(self) -> None:
         """Before a call."""
@@ -66,7 +66,7 @@ class World(FakeCloud):
         self.calls += 1
 
 
-class Told:
+class Reported:
     """The hooks of a wake, each call of which is announced."""
 
     def __init__(self, world: World) -> None:

@@ -225,15 +225,15 @@ def test_it_is_a_named_state_and_no_retraining(
     spoil(cloud)
     for at in LOOKS:
         look = watch(at)
-        named = [item for item in look.signals.signals if item.because == because and item.kind == kind]
-        assert [item for item in named if words in item.words], [item.words for item in look.signals.signals]
-        assert not [item for item in look.signals.signals if item.state == "exceeded" and item.because is None]
+        named = [item for item in look.signals.signals if item.reason == because and item.kind == kind]
+        assert [item for item in named if words in item.message], [item.message for item in look.signals.signals]
+        assert not [item for item in look.signals.signals if item.state == "exceeded" and item.reason is None]
         assert {look.ledger.named_states[f"{kind}:{item.subject}"] for item in named} == {because}
         assert (look.ledger.as_of, look.ledger.retrain_as_of, look.ordered) == (at, None, False)
-        assert look.ledger.words
+        assert look.ledger.message
         newest, shown = look.page.watches[0], look.page.summary.watch
         assert (newest.as_of, newest.outcome) == (at, look.ledger.outcome)
-        assert because in {item.because for item in newest.signals if item.kind == kind}
+        assert because in {item.reason for item in newest.signals if item.kind == kind}
         assert shown is not None
         assert because in shown.named
 
@@ -282,7 +282,7 @@ def test_what_is_too_expensive_is_not_read(cloud: FakeCloud, watch: Any) -> None
     too_expensive(cloud)
     signals = watch().signals
     assert signals.bytes_read == 0
-    assert {item.kind for item in signals.signals if item.because == "too_expensive"} == {
+    assert {item.kind for item in signals.signals if item.reason == "too_expensive"} == {
         "skew",
         "drift",
         "prediction_drift",

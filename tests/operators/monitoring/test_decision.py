@@ -43,13 +43,13 @@ def with_policy(monkeypatch: pytest.MonkeyPatch, **values: Any) -> None:
 def run_plan(row: d.Ledger, kind: str = "asset", **values: Any) -> d.Plan:
     """The plan of the run that a row started, or of another kind."""
     uri = storage.ledger_uri("bucket", MODEL, str(row.ledger_id))
-    event = {"cause": row.cause, "reason": row.words, "at": "2013-11-21T05:00:10Z", "ledger_uri": uri}
+    event = {"cause": row.cause, "reason": row.message, "at": "2013-11-21T05:00:10Z", "ledger_uri": uri}
     key = f"{row.as_of:%Y%m%dt%H%M%Sz}-0123456789ab"
     told = {
         "run_key": key,
         "as_of": f"{row.as_of:%Y-%m-%dT%H:%M:%SZ}",
         "run_uri": f"gs://bucket/{MODEL}/runs/{key}",
-        "trigger": {"kind": kind, "reason": row.words, "events": [event] if kind == "asset" else []},
+        "trigger": {"kind": kind, "reason": row.message, "events": [event] if kind == "asset" else []},
         "dag_run_id": "asset_triggered__1",
     }
     plan: d.Plan = example("plan", "scheduled", **(told | values))
@@ -97,7 +97,7 @@ def test_a_death_anywhere_orders_no_second_retraining(make_run: Any, after: bool
                 row = monitor.decide(run)
                 assert row.outcome == "retrain", f"call {at}: {cloud.calls[-1]}"
             assert len(added(run)) == 1
-            assert monitor.decide(monitor.measured(1)).because == "cooldown"
+            assert monitor.decide(monitor.measured(1)).reason == "cooldown"
             assert [each.outcome for each in monitor.rows()] == ["retrain", "warn"]
             assert set(monitor.table) == {each.ledger_id for each in monitor.rows()}
             assert monitor.inserts == 2
@@ -171,7 +171,7 @@ def test_what_a_service_refuses_three_times_loses_no_order(make_run: Any) -> Non
         for run in runs[1:]:
             assert tried(monitor, run, monitor.cloud)
         require_one_order(monitor, *runs)
-        assert [row.because for row in monitor.rows()][-1] == "cooldown"
+        assert [row.reason for row in monitor.rows()][-1] == "cooldown"
     assert outcomes["run_query"]
     assert not all(outcomes.values())
 
@@ -206,7 +206,7 @@ def test_a_lost_order_that_is_cleared_before_another_is_given_is_sent(monitor: M
     assert len(added(lost)) == 1
     monitor.task_states[lost.dag_id, lost.run_id] = {"decide": "success"}
     later = monitor.measured(1)
-    assert monitor.decide(later).because == "cooldown"
+    assert monitor.decide(later).reason == "cooldown"
     assert monitor.last_order() == row
 
 
@@ -251,7 +251,7 @@ def test_lost_orders_use_up_no_budget(monitor: Monitor, monkeypatch: pytest.Monk
     assert len(row.facts.lost_orders) == 3
     assert row.last_retrain_as_of is None
     monitor.task_states[run.dag_id, run.run_id] = {"decide": "success"}
-    assert monitor.decide(monitor.measured(40)).because == "budget"
+    assert monitor.decide(monitor.measured(40)).reason == "budget"
 
 
 def test_a_rollback_that_never_began_is_ordered_again(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,14 +292,14 @@ def test_a_retraining_that_was_rejected_is_not_ordered_again(monitor: Monitor) -
     plan = run_plan(first)
     monitor.store_plan(plan, decision=example("decision", "reject"))
     row = monitor.decide(monitor.measured(48))
-    assert (row.outcome, row.because) == ("warn", "loop_guard")
+    assert (row.outcome, row.reason) == ("warn", "loop_guard")
     assert row.facts is not None
     (result,) = row.facts.results
     assert (result.state, result.run_key, result.dag_run_id) == ("rejected", plan.run_key, "asset_triggered__1")
     assert monitor.table == {first.ledger_id: "rejected", row.ledger_id: None}
     for uri in [uri for uri in monitor.cloud.artifacts.objects if "/runs/" in uri]:
         del monitor.cloud.artifacts.objects[uri]
-    assert monitor.decide(monitor.measured(49)).because == "loop_guard"
+    assert monitor.decide(monitor.measured(49)).reason == "loop_guard"
 
 
 def test_a_person_who_retrains_lifts_the_guard(monitor: Monitor) -> None:
@@ -335,8 +335,8 @@ def test_a_new_champion_that_drifts_alike_is_not_replaced_again(monitor: Monitor
     }
     monitor.store_plan(run_plan(first), **found)
     row = monitor.decide(monitor.measured(48, champion=SECOND))
-    assert row.because == "loop_guard"
-    assert "made version 2" in row.words
+    assert row.reason == "loop_guard"
+    assert "made version 2" in row.message
 
 
 def test_a_champion_that_errs_after_its_deployment_goes_back(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +346,7 @@ def test_a_champion_that_errs_after_its_deployment_goes_back(monitor: Monitor, m
     rollout = rollout.model_copy(update={"asked": START - timedelta(hours=3), "rollback": None})
     monitor.cloud.artifacts.objects[storage.rollout_uri("bucket", MODEL)] = rollout.to_bytes()
     errors = signal("errors:version 1")
-    assert monitor.decide(monitor.measured(0, errors)).because == "no_previous"
+    assert monitor.decide(monitor.measured(0, errors)).reason == "no_previous"
     monitor.cloud.registry.add("20131119t030000z-0123456789ab", "previous")
     run = monitor.measured(1, errors)
     row = monitor.decide(run)
@@ -355,7 +355,7 @@ def test_a_champion_that_errs_after_its_deployment_goes_back(monitor: Monitor, m
     assert row.facts is not None
     assert row.facts.champion_since == START - timedelta(hours=3)
     later = monitor.decide(monitor.measured(2, errors))
-    assert later.because == "rolled_back"
+    assert later.reason == "rolled_back"
     assert later.facts is not None
     assert later.facts.results[0].state == "unknown"
     name = storage.rollback_name(datetime(2013, 11, 21, 6, tzinfo=UTC), dags.rollback_run_id(MODEL, str(row.ledger_id)))
@@ -386,4 +386,4 @@ def test_rows_of_an_earlier_release_are_read(monitor: Monitor) -> None:
     stored |= {"decision": "retrain", "because": "drift", "model": MODEL, "as_of": "2013-11-21T04:00:00Z"}
     uri = f"gs://bucket/{MODEL}/monitor/20131121t040000z-00000000/ledger.json"
     monitor.cloud.artifacts.objects[uri] = json.dumps(stored).encode()
-    assert monitor.decide(monitor.measured(0)).because == "cooldown"
+    assert monitor.decide(monitor.measured(0)).reason == "cooldown"

@@ -80,7 +80,7 @@ def test_no_label_is_known_yet(scene: Scene) -> None:
     """Named, and never a reason; the estimate stands in."""
     unlabelled = [row for row in answers(500, by=CHAMPION) if row["part"] == "answers"]
     found = scene.measure(5, [*unlabelled, *counts(CHAMPION, asked=500, keys=500, waiting=500)])
-    assert (main(found).state, main(found).because) == ("not_judged", "no_labels")
+    assert (main(found).state, main(found).reason) == ("not_judged", "no_labels")
     (estimated,) = [each for each in found if each.kind == "estimate"]
     assert (estimated.state, estimated.measure, estimated.examples) == ("ok", "auc", 500)
 
@@ -100,7 +100,7 @@ def test_labels_of_another_versions_answers_are_kept_apart(scene: Scene) -> None
     """However bad these were, the champion is not judged by them."""
     rows = [*counts(CHAMPION, asked=50, keys=50, waiting=50), *answers(3000, moved=0.4, by=BEFORE)]
     found = scene.measure(5, rows)
-    assert (main(found).state, main(found).because) == ("not_judged", "labels_of_another_version")
+    assert (main(found).state, main(found).reason) == ("not_judged", "labels_of_another_version")
     (other,) = [each for each in found if each.subject]
     assert (other.subject, other.state, other.examples) == ("version 1", "ok", 3000)
 
@@ -108,17 +108,17 @@ def test_labels_of_another_versions_answers_are_kept_apart(scene: Scene) -> None
 def test_keys_that_no_label_has_are_named(scene: Scene) -> None:
     """With what to compare."""
     found = scene.measure(5, counts(CHAMPION, asked=500, keys=500))
-    assert (main(found).state, main(found).because) == ("not_judged", "unknown_keys")
-    assert "flight_id of flight_delays/examples.sql" in main(found).words
+    assert (main(found).state, main(found).reason) == ("not_judged", "unknown_keys")
+    assert "flight_id of flight_delays/examples.sql" in main(found).message
 
 
 def test_without_keys_the_way_out_is_told(scene: Scene) -> None:
     """Neither in the requests nor in a table."""
     scene.configure(deployment={"key_input": False})
     found = scene.measure(5, [])
-    assert (main(found).because, main(found).state) == ("no_keys", "not_judged")
-    assert "deployment.key_input: true" in main(found).words
-    assert "monitoring.performance.request_keys" in main(found).words
+    assert (main(found).reason, main(found).state) == ("no_keys", "not_judged")
+    assert "deployment.key_input: true" in main(found).message
+    assert "monitoring.performance.request_keys" in main(found).message
 
 
 @pytest.mark.parametrize(
@@ -133,22 +133,22 @@ def test_a_table_of_keys_stands_in(scene: Scene, columns: Any, because: str | No
     if columns:
         scene.cloud.warehouse.schemas[KEYS] = [{"name": name, "type": "STRING"} for name in columns]
     found = scene.measure(5, answers(1000, by=CHAMPION))
-    assert main(found).because == because
+    assert main(found).reason == because
     if because:
-        assert KEYS in main(found).words
+        assert KEYS in main(found).message
 
 
 def test_a_query_without_labels_is_named(scene: Scene) -> None:
     """Its columns are looked at before anything is read."""
     scene.cloud.warehouse.schemas[QUERY] = [{"name": "flight_id", "type": "STRING"}]
     found = scene.measure(5, [])
-    assert (main(found).because, main(found).state) == ("no_labels", "not_judged")
-    assert "no column arrived_late" in main(found).words
+    assert (main(found).reason, main(found).state) == ("no_labels", "not_judged")
+    assert "no column arrived_late" in main(found).message
 
 
 def test_more_bytes_than_may_be_are_not_read(scene: Scene) -> None:
     """Named, with both sizes."""
     scene.cloud.warehouse.bytes["performance"] = 11 * 10**9
     found = scene.measure(5, answers(1000, by=CHAMPION))
-    assert (main(found).because, main(found).state) == ("too_expensive", "not_judged")
-    assert "11.000 GB" in main(found).words
+    assert (main(found).reason, main(found).state) == ("too_expensive", "not_judged")
+    assert "11.000 GB" in main(found).message

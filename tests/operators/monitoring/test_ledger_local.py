@@ -72,7 +72,7 @@ def test_a_row_is_found_by_sql_once_with_its_signals(cloud: Any) -> None:
     assert first["named_states"] == [{"cause": "skew:it's", "state": "feature_gone"}]
     assert (first["kind"], first["value"], first["threshold"], first["because"]) == ("skew", 0.4, 0.3, None)
     assert (first["champion_version"], first["requests"], first["seen"]) == ("1", 500, 2)
-    assert first["words"] == rows[0].words
+    assert first["words"] == rows[0].message
     assert first["retrain_as_of"] == AS_OF
     assert not any((first["result"] or {}).values())
     assert found[1]["retrain_as_of"] is None

@@ -208,7 +208,7 @@ def test_a_failed_classifier_is_told_and_holds_nothing_back(cloud, start) -> Non
     with pytest.raises(AirflowFailException):
         run.execute(task)
     signal = multivariate.judge_classifier(load_spec("flight_delays"), None, asked=True)
-    assert (signal.kind, signal.state, signal.because) == ("multivariate", "not_judged", "classifier_failed")
+    assert (signal.kind, signal.state, signal.reason) == ("multivariate", "not_judged", "classifier_failed")
 
 
 def test_the_signal_says_what_drives_it(cloud) -> None:
@@ -217,7 +217,7 @@ def test_the_signal_says_what_drives_it(cloud) -> None:
     signal = multivariate.judge_classifier(spec, found, asked=True)
     assert (signal.state, signal.value, signal.low, signal.high) == ("exceeded", 0.71, 0.69, 0.73)
     assert signal.examples == 5913
-    assert "most by carrier, distance" in signal.words
+    assert "most by carrier, distance" in signal.message
     at_the_limit = found.model_copy(update={"auc": spec.monitoring.multivariate.min_auc})
     signal = multivariate.judge_classifier(spec, at_the_limit, asked=True)
     assert signal.state == "ok"

@@ -114,7 +114,7 @@ class TestRaces:
         put_span(scene.bucket, DAYS[0])
         scene.delete()
         assert whole(scene.bucket, folder(DAYS[0]))
-        assert "exported again" in scene.done().models[0].spans[0].words
+        assert "exported again" in scene.done().models[0].spans[0].message
 
     def test_a_marker_that_is_replaced_in_the_last_moment_stays(self, scene) -> None:
         """After it was listed, before it is deleted."""
@@ -138,7 +138,7 @@ class TestRaces:
         add_version(scene.cloud, OLD_RUN, "previous")
         scene.delete()
         assert whole(scene.bucket, folder(DAYS[0]))
-        assert "previous" in scene.done().models[0].spans[0].words
+        assert "previous" in scene.done().models[0].spans[0].message
 
     def test_a_run_that_comes_at_any_moment_finds_what_its_snapshot_saw(self, make_scene) -> None:
         """Its plan is written, then it looks at the store: a span that it finds whole stays whole."""
@@ -221,8 +221,8 @@ class TestRaces:
         assert self.ask(scene, make_run, train_request())
         scene.delete()
         assert whole(scene.bucket, folder(DAYS[0]))
-        assert {kept.because for kept in scene.plan().models[0].kept_runs} == {"alias", "recent"}
-        assert scene.done().models[0].spans[0].words == f"run {OLD_RUN} needs it: it was last at work on 2013-12-24"
+        assert {kept.reason for kept in scene.plan().models[0].kept_runs} == {"alias", "recent"}
+        assert scene.done().models[0].spans[0].message == f"run {OLD_RUN} needs it: it was last at work on 2013-12-24"
 
     def test_a_marker_that_comes_from_elsewhere_during_the_deletion_leaves_no_half_span(self, scene) -> None:
         """Written by somebody who asked nobody, over files that are gone by now: it does not stay."""
@@ -238,7 +238,7 @@ class TestRaces:
         scene.bucket.around = finish
         scene.delete()
         no_half_span(scene.bucket)
-        assert "its marker is withdrawn" in scene.done().models[0].spans[0].words
+        assert "its marker is withdrawn" in scene.done().models[0].spans[0].message
 
     @staticmethod
     def at_every_change(make_scene: Any) -> Iterator[tuple[Scene, Callable[[Callable[[], None]], None]]]:

@@ -82,7 +82,7 @@ class TestWhatGoes:
         scene.run = make_daily_run(make_run, run_type="manual", run_id="manual__1")
         scene.clean()
         assert {uri: data for uri, data in scene.bucket.objects.items() if "/maintenance/" not in uri} == before
-        assert "Dry run: 1 span" in scene.done().words
+        assert "Dry run: 1 span" in scene.done().message
         assert "dry run: nothing" in capsys.readouterr().out
         scene.run = make_daily_run(make_run, run_type="manual", run_id="manual__2", params={**FORM, "dry_run": False})
         scene.clean()
@@ -148,7 +148,7 @@ class TestRefusals:
             scene.delete()
         assert all(whole(scene.bucket, folder(day)) for day in DAYS)
         assert not list(scene.bucket.walk(folder(DAYS[0], model=OTHER)))
-        assert scene.done().words.endswith(f"Nothing of {MODEL} was deleted.")
+        assert scene.done().message.endswith(f"Nothing of {MODEL} was deleted.")
 
     def test_a_document_that_breaks_between_look_and_delete_stops_it_too(self, scene) -> None:
         """The plan alone is not trusted."""
@@ -251,7 +251,7 @@ class TestLitter:
             Table(name="p.retraining.run_late__20131120t030000z_0123456789ab", expires=None)
         ]
         scene.clean()
-        assert "no expiration" in scene.done().tables[0].words
+        assert "no expiration" in scene.done().tables[0].message
 
 
 class TestJobs:
@@ -325,7 +325,7 @@ class TestJobs:
         scene.run = make_daily_run(make_run, run_type="manual", run_id="manual__1")
         scene.clean()
         assert scene.cloud.jobs.cancelled == []
-        assert "1 job would be cancelled" in scene.done().words
+        assert "1 job would be cancelled" in scene.done().message
 
 
 def test_a_cleared_cleaning_takes_what_it_wrote(scene) -> None:
@@ -362,16 +362,16 @@ class TestVersions:
         assert self.numbers(scene) == ["1", "5", "6", "7"]
         assert [found.version_name.rpartition("@")[2] for found in scene.plan().versions] == ["2", "3", "4"]
         assert {item.outcome for item in scene.done().versions} == {"deleted"}
-        assert "3 versions" in scene.done().words
-        assert "registry deleted" in scene.done().words
+        assert "3 versions" in scene.done().message
+        assert "registry deleted" in scene.done().message
 
     def test_a_dry_run_deletes_none(self, scene, make_run, versions) -> None:
         """It names them."""
         scene.run = make_daily_run(make_run, run_type="manual", run_id="manual__1", params={**FORM, "keep_versions": 3})
         scene.clean()
         assert len(self.numbers(scene)) == 7
-        assert "3 versions" in scene.done().words
-        assert "would be deleted" in scene.done().words
+        assert "3 versions" in scene.done().message
+        assert "would be deleted" in scene.done().message
 
     def test_what_somebody_points_to_since_stays(self, scene, versions) -> None:
         """An alias, a deployment, a run that was cleared; the others go."""
@@ -384,7 +384,7 @@ class TestVersions:
         scene.bucket.put(storage.lease_uri("bucket", MODEL, fourth.run_key), b"{}")
         scene.delete()
         assert len(self.numbers(scene)) == 7
-        assert [item.words.rpartition(" ")[2] for item in scene.done().versions] == ["mine", "deployed", "again"]
+        assert [item.message.rpartition(" ")[2] for item in scene.done().versions] == ["mine", "deployed", "again"]
 
     def test_a_change_of_the_champion_that_begins_in_the_middle_stops_the_rest(self, scene, versions) -> None:
         """Rollout.json is looked at before each deletion."""
@@ -400,7 +400,7 @@ class TestVersions:
         registry.delete_version = delete
         scene.delete()
         assert self.numbers(scene) == ["1", "3", "4", "5", "6", "7"]
-        outcomes = [(item.outcome, item.words) for item in scene.done().versions]
+        outcomes = [(item.outcome, item.message) for item in scene.done().versions]
         assert outcomes[1:] == [("left", "the model's champion is being changed")] * 2
 
     def test_a_run_without_an_outcome_keeps_its_version(self, scene, versions) -> None:

@@ -144,7 +144,7 @@ def test_a_day_whose_flights_were_not_loaded_is_left_out_with_the_reason(spec, c
     plan, days = make_plan(spec), [*days_of(examples(spec, start, end, end, "incomplete"))]
     (found,) = bad_days(plan, days)
     assert (found.check, found.severity, found.span) == ("max_label_shift", "quarantine", missing)
-    assert re.search(r"the mean of departures is [0-3](\.\d+)? on 2013-11-06", found.words)
+    assert re.search(r"the mean of departures is [0-3](\.\d+)? on 2013-11-06", found.message)
     assert days_to_leave_out(plan, days) == (missing,)
 
 

@@ -151,7 +151,7 @@ def test_stored_spans_are_reused_and_the_rest_exported(cloud, make_run) -> None:
     assert run.execute(SnapshotOperator(task_id="snapshot", cloud=cloud.connect))["exported_spans"] == 2
     again = Snapshot.parse(cloud.artifacts.objects[uri])
     assert [span.action for span in again.spans] == ["reuse", "export", "export"]
-    assert again.spans[1].because == "changed: other content than stored: 00000000 (902 rows)"
+    assert again.spans[1].reason == "changed: other content than stored: 00000000 (902 rows)"
 
 
 def test_a_recorded_snapshot_asks_nothing(cloud, make_run) -> None:

@@ -190,7 +190,7 @@ OLD, NEW = "2013-11-20T03:00:00Z", "2013-11-20T05:00:00Z"
 
 
 def test_older_answers_do_not_take_the_place_of_newer_ones(scene) -> None:
-    """Told before a job is paid for; cleared, a scoring that was overtaken has nothing to do."""
+    """Refused before a job is paid for; cleared, a scoring that was overtaken has nothing to do."""
     newer, older = scene.start("manual__1", as_of=NEW), scene.start("manual__2", as_of=OLD)
     folder = scene.predict(newer, KEYS)
     scene.scoring.execute(newer, "write", "clean_up")

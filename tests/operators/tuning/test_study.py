@@ -164,7 +164,7 @@ def test_what_another_release_wrote_is_passed_over_by_name(cloud, make_run, capl
     assert result is not None
     assert not result["searched"]
     request = Record(cloud.artifacts, plan.run_uri).read_document(TuningRequest)
-    assert (request.because, request.earlier_studies) == ("recent", 2)
+    assert (request.reason, request.earlier_studies) == ("recent", 2)
     assert request.last_study is not None
     assert request.last_study.as_of == plan.as_of - timedelta(days=3)
     assert strange in caplog.text
@@ -350,4 +350,4 @@ def test_a_night_without_a_study_pays_for_nothing(cloud, make_run) -> None:
         "hyperparameters": {"learning_rate": 0.001},
     }
     assert not cloud.jobs.jobs
-    assert Record(cloud.artifacts, plan.run_uri).read_document(TuningRequest).because == "unwanted"
+    assert Record(cloud.artifacts, plan.run_uri).read_document(TuningRequest).reason == "unwanted"

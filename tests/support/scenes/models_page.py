@@ -56,13 +56,13 @@ def summary(model: str = "flight_delays", **changes: Any) -> ModelSummary:
             as_of=NOW - timedelta(hours=9),
             outcome="reject",
             deployed=False,
-            words="Rejected: auc 0.728 is no surer than the champion's 0.731.",
+            message="Rejected: auc 0.728 is no surer than the champion's 0.731.",
         ),
         "watch": ShownWatch(
             as_of=NOW - timedelta(hours=1),
             outcome="none",
             severity="info",
-            words="Nothing is over its limit.",
+            message="Nothing is over its limit.",
             requests=12_345,
             exceeded=(),
         ),
@@ -87,7 +87,7 @@ def drifting(model: str = "departures") -> ModelSummary:
             as_of=NOW - timedelta(hours=1),
             outcome="retrain",
             severity="warning",
-            words="Retraining: carrier drifted to 0.41 (limit 0.3) in 2 of 3 windows.",
+            message="Retraining: carrier drifted to 0.41 (limit 0.3) in 2 of 3 windows.",
             requests=902,
             exceeded=("skew:carrier", "skew:origin"),
             named=("feature_gone",),
@@ -216,13 +216,13 @@ def hostile() -> ModelOverview:
         champion=ShownChampion(version_id=HOSTILE, version_name=HOSTILE, run_key=None, as_of=None, score=None),
         traffic=(TrafficShare(version_id=HOSTILE, role="other", percent=100),),
         decision=ShownDecision(
-            run_key="20260520t030000z-0123456789ab", as_of=NOW, outcome="stopped", deployed=False, words=HOSTILE
+            run_key="20260520t030000z-0123456789ab", as_of=NOW, outcome="stopped", deployed=False, message=HOSTILE
         ),
         watch=ShownWatch(
             as_of=NOW,
             outcome="warn",
             severity="critical",
-            words=HOSTILE,
+            message=HOSTILE,
             requests=1,
             exceeded=(HOSTILE,),
             named=(HOSTILE,),

@@ -112,7 +112,7 @@ def require_replayed(artifacts: ArtifactsPort, ledger_uri: str) -> d.Ledger:
     assert seen is not None
     again = decide_again(Recorded(signals=d.Signals.parse(seen), row=row), tuple(rows.values()))
     # Of two runs at once one may name the other's order before its row is there: then the words differ.
-    assert (again.outcome, again.because, again.cause) == (row.outcome, row.because, row.cause)
+    assert (again.outcome, again.reason, again.cause) == (row.outcome, row.reason, row.cause)
     return row
 
 

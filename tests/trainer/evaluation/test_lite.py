@@ -88,8 +88,8 @@ def test_both_forms_are_measured_on_the_test_split(here: None, exported, model_p
         assert item.difference == pytest.approx(item.metrics.auc - full.auc)
         assert abs(item.difference) < bound
         assert abs(item.metrics.log_loss - full.log_loss) < bound
-    assert by_form(found)["float16"].words == "weights in 16 bits"
-    assert by_form(found)["int8"].words == "layers in 8 bits, calibrated with 256 training examples"
+    assert by_form(found)["float16"].message == "weights in 16 bits"
+    assert by_form(found)["int8"].message == "layers in 8 bits, calibrated with 256 training examples"
     stored = json.loads((tmp_path / "evaluation.json").read_text())
     assert [item["form"] for item in stored["lite"]] == BOTH
     vocabulary = json.loads((tmp_path / "lite" / "vocabulary.json").read_text())
@@ -137,7 +137,7 @@ def test_nothing_is_made_unless_it_is_asked_for(exported, model_path: Path, tmp_
 
 def test_the_converter_runs_in_a_process_of_its_own(exported, model_path: Path, tmp_path: Path) -> None:
     found = by_form(judge(exported, tmp_path, model_path, ["float16"]))["float16"]
-    assert found.words == "weights in 16 bits"
+    assert found.message == "weights in 16 bits"
     assert found.bytes
 
 
@@ -167,8 +167,8 @@ def test_a_model_that_cannot_be_converted_is_named_and_the_evaluation_goes_on(
         int8_weights=subprocess.TimeoutExpired([], 900),
     )
     found = by_form(judge(exported, tmp_path, model_path))
-    assert found["float16"].words == "ConverterError: 'tf.Quux' op is neither a custom op nor a flex op"
-    assert found["int8"].words == "not done after 900 s"
+    assert found["float16"].message == "ConverterError: 'tf.Quux' op is neither a custom op nor a flex op"
+    assert found["int8"].message == "not done after 900 s"
     assert all(item.metrics is None and item.uri is None for item in found.values())
     assert not (tmp_path / "lite").exists()
     assert "evaluate: TF Lite float16: none: ConverterError: 'tf.Quux'" in caplog.text
@@ -185,7 +185,7 @@ def test_int8_falls_back_to_its_weights_when_calibration_dies(
 
     monkeypatch.setattr(artifacts, "_run_converter", run)
     item = by_form(judge(exported, tmp_path, model_path, ["int8"]))["int8"]
-    assert item.words.endswith("activations in float32: calibration failed (the converter died of SIGSEGV)")
+    assert item.message.endswith("activations in float32: calibration failed (the converter died of SIGSEGV)")
     assert abs(item.difference) < 0.05
 
 
@@ -194,7 +194,7 @@ def test_a_model_that_cannot_be_run_is_named(
 ) -> None:
     monkeypatch.setattr(artifacts, "_run_converter", lambda *_: artifacts.Converted(content=b"no model", message=""))
     item = by_form(judge(exported, tmp_path, model_path, ["float16"]))["float16"]
-    assert item.words.startswith("cannot be run: ")
+    assert item.message.startswith("cannot be run: ")
     assert (item.metrics, item.uri) == (None, None)
 
 

@@ -55,4 +55,4 @@ def test_a_rule_that_no_threshold_obeys_leaves_a_reason(exported: Run) -> None:
     found = measure_threshold(request, SCORED, (LABELS, np.array([0.1, 0.2, 0.6, 0.5])), RESAMPLING)
     assert found is not None
     assert (found.threshold, found.challenger, found.champion) == (None, None, None)
-    assert "none reaches it, precision 0.6667, recall 1, F1 0.8 at 0.2" in found.words
+    assert "none reaches it, precision 0.6667, recall 1, F1 0.8 at 0.2" in found.message

@@ -108,7 +108,7 @@ def test_weights_are_numbers_from_0_on() -> None:
         job.weights_of("w", {"w": [1.0, None, -1.0, float("inf")]})
 
 
-class Told:
+class Reported:
     """Storage that lists names as a bucket may have them."""
 
     def __init__(self, names: list[str]) -> None:
@@ -123,7 +123,7 @@ class Told:
 def test_no_object_is_written_outside_the_folder(name, tmp_path, monkeypatch) -> None:
     """Nor is any other of the model: the names are looked at before the first is fetched."""
     storage = Storage()
-    monkeypatch.setattr(storage, "_client", Told(["trainer.json", name]))
+    monkeypatch.setattr(storage, "_client", Reported(["trainer.json", name]))
     monkeypatch.setattr(storage, "read", lambda _uri: b"written")
     folder = tmp_path / "model"
     with pytest.raises(RequestError, match="no place below a folder"):

@@ -327,7 +327,7 @@ def test_the_threshold_is_chosen_on_the_validation_split(trained, judge, tmp_pat
     """The model against itself, at a number and at that which its rule finds: the same, of the same test rows."""
     uri = trained[0].model_uri
     chosen = judge(uri, uri, threshold={"rule": "recall", "at": 0.9}).threshold
-    assert chosen.words.startswith("recall>=0.9 on 155 validation")
+    assert chosen.message.startswith("recall>=0.9 on 155 validation")
     assert chosen.champion == chosen.challenger
     right = chosen.challenger
     counts = (right.true_positives, right.false_positives, right.false_negatives, right.true_negatives)
@@ -337,7 +337,7 @@ def test_the_threshold_is_chosen_on_the_validation_split(trained, judge, tmp_pat
     (tmp_path / "evaluation.json").unlink()
     given = judge(uri, None, threshold={"rule": "number", "at": chosen.threshold}).threshold
     assert (given.challenger, given.champion) == (right, None)
-    assert given.words.endswith("the model's file says")
+    assert given.message.endswith("the model's file says")
 
 
 def test_examples_count_as_much_as_their_weight(trained, judge, exported, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from trainer.contract.checking import Limits
+from trainer.contract.checking import Limits, Named
 from trainer.contract.documents.scalars import Amount, Confidence, Count, Number, Points, Positive, Share, Text
 
 
@@ -62,7 +62,7 @@ class ThresholdScores:
 
     threshold: Amount | None
     """Chosen by the challenger's answers to the validation split, unless it was given; null: none obeys the rule."""
-    words: Text
+    message: Annotated[Text, Named("words")]
     """By what rule, and what it reached there."""
     confidence: Confidence
     """Of the intervals."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from trainer.contract.checking import Limits
+from trainer.contract.checking import Limits, Named
 from trainer.contract.documents.answers import (
     AnswerCounts,
     Answers,
@@ -322,7 +322,7 @@ class LiteArtifact:
     """A TF Lite model of the challenger."""
 
     form: LiteForm
-    words: Text
+    message: Annotated[Text, Named("words")]
     """How it was made, or why there is none: the rest is null then."""
     uri: Address | None = None
     bytes: Count | None = None

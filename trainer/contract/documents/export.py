@@ -65,7 +65,7 @@ class SpanWork:
     fingerprint: Fingerprint
     parts: tuple[PartWork, ...]
     action: Action
-    because: Text
+    reason: Annotated[Text, Named("because")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class GoldenWork:
     rows: Count
     shards: Positive
     action: Action
-    because: Text
+    reason: Annotated[Text, Named("because")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class ManifestSpan:
     fingerprint: Fingerprint
     rows: Count
     action: Action
-    because: Text
+    reason: Annotated[Text, Named("because")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -187,7 +187,7 @@ def _measured(
     vocabulary: Vocabulary,
 ) -> LiteArtifact:
     """Score the test split and hold the result against the full model's."""
-    artifact = LiteArtifact(form=form, words=converted.message)  # type: ignore[arg-type]  # as in the request
+    artifact = LiteArtifact(form=form, message=converted.message)  # type: ignore[arg-type]  # as in the request
     if converted.content is None:
         return artifact
     try:
@@ -195,7 +195,7 @@ def _measured(
     except StorageError:
         raise
     except _FAULTS as error:
-        return replace(artifact, words=f"cannot be run: {' '.join(str(error).split())[:_SHOWN_CHARACTERS]}")
+        return replace(artifact, message=f"cannot be run: {' '.join(str(error).split())[:_SHOWN_CHARACTERS]}")
     metrics = measure_by(request.label, labels, scores, weights)
     ours, theirs = (getattr(one, request.metric) for one in (metrics, full))
     return replace(
@@ -242,6 +242,6 @@ def _batches(split: Split, spec: ParseSpec, columns: FeatureColumns) -> Iterator
 
 def _line(artifact: LiteArtifact) -> str:
     if artifact.metrics is None:
-        return f"none: {artifact.words}"
+        return f"none: {artifact.message}"
     difference = "" if artifact.difference is None else f", {artifact.difference:+.4f} to the full model"
-    return f"{artifact.bytes} bytes{difference}; {artifact.words}"
+    return f"{artifact.bytes} bytes{difference}; {artifact.message}"

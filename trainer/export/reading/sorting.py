@@ -150,12 +150,12 @@ def _unit_of(batch: pa.RecordBatch, units: Sequence[Unit]) -> npt.NDArray[np.uin
         codes = _code(_own(batch, "span"), part_of, codes)
     by_code = np.argsort(known)
     place = np.minimum(np.searchsorted(known[by_code], codes), len(units) - 1)
-    strange = np.flatnonzero(known[by_code][place] != codes)
-    if len(strange):
-        row = batch.slice(int(strange[0]), 1).select([name for name in RUN_COLUMNS if name in batch.schema.names])
+    foreign = np.flatnonzero(known[by_code][place] != codes)
+    if len(foreign):
+        row = batch.slice(int(foreign[0]), 1).select([name for name in RUN_COLUMNS if name in batch.schema.names])
         raise DataError(
             "read session",
-            f"gave {len(strange)} rows that were not asked for, the first with {row.to_pylist()[0]}",
+            f"gave {len(foreign)} rows that were not asked for, the first with {row.to_pylist()[0]}",
             f"rows of {len(units)} units, the first {units[0]}",
             "Start again; if it stays, the row restriction is not honoured",
         )

@@ -178,15 +178,15 @@ def _findings(spec: ModelSpec, known: Mapping[str, Architecture]) -> Iterator[Fi
 def _unreadable(spec: ModelSpec, architecture: Architecture, known: Mapping[str, Architecture]) -> Iterator[Finding]:
     name, plain = spec.training.model, ("numeric", "categorical")
     there = {f"{item.kind}s": item.name for item in spec.features if item.kind not in plain}
-    strange = next((kind for kind in there if kind not in architecture.reads), None)
-    if strange or (architecture.reads and not there):
+    unread = next((kind for kind in there if kind not in architecture.reads), None)
+    if unread or (architecture.reads and not there):
         readers = [other for other, item in sorted(known.items()) if item.can_read(set(there))]
         yield (
             "training.model",
-            f"architecture {name!r} does not read {strange}, and {there[strange]!r} is one"
-            if strange
+            f"architecture {name!r} does not read {unread}, and {there[unread]!r} is one"
+            if unread
             else f"architecture {name!r} needs {' or '.join(architecture.reads)}, and no feature is one",
-            f"features without {strange}" if strange else f"features with {' or '.join(architecture.reads)}",
+            f"features without {unread}" if unread else f"features with {' or '.join(architecture.reads)}",
             f"Set training.model to {' or '.join(readers)}, or change the features"
             if readers
             else "Change the features",

@@ -22,7 +22,7 @@ from retraining.core.checks.history import (
 )
 from retraining.core.checks.labels import label_findings, weight_findings
 from retraining.core.checks.quarantine import bad_days
-from retraining.core.data.column_roles import Misfit, misfits, missing_columns
+from retraining.core.data.column_roles import Mismatch, mismatches, missing_columns
 from retraining.core.data.snapshot import OTHER_DATA
 from retraining.core.documents.checks import Checks, Finding, LabelStatistics, Statistics
 from retraining.core.documents.document import format_time
@@ -107,7 +107,7 @@ def require_passed(checks: Checks, uri: str) -> None:
     """
     if not checks.passed:
         blocking = [finding for finding in checks.findings if finding.severity == "block"]
-        messages = "; ".join(finding.words for finding in blocking)
+        messages = "; ".join(finding.message for finding in blocking)
         raise DataError(uri, f"{len(blocking)} findings block: {messages}", "none", OTHER_DATA)
 
 
@@ -123,7 +123,7 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
     spec, volume = plan.spec, volume_of(plan, statistics)
     of_columns = [
         *_columns(spec, "columns", missing_columns(spec, snapshot.columns)),
-        *_columns(spec, "types", misfits(spec, snapshot.columns)),
+        *_columns(spec, "types", mismatches(spec, snapshot.columns)),
         *schema_changes(plan, snapshot, history),
     ]
     of_rows = [
@@ -154,7 +154,7 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
     )
 
 
-def _columns(spec: ModelSpec, check: str, unfit: Iterable[Misfit]) -> Iterator[Finding]:
+def _columns(spec: ModelSpec, check: str, unfit: Iterable[Mismatch]) -> Iterator[Finding]:
     for item in unfit:
         yield finding(spec, check, feature=item.column, found=item.found, expected=item.expected, message=item.message)
 

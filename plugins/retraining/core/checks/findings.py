@@ -43,7 +43,7 @@ def finding(
         span=span,
         found=found,
         expected=expected,
-        words=message,
+        message=message,
         compared_with=compared_with,
     )
 

@@ -27,7 +27,7 @@ _CAST = "cast it in the query"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Misfit:
+class Mismatch:
     """A column that is missing or that a role cannot take: what is, what should be, a sentence with the way out."""
 
     column: str
@@ -72,7 +72,7 @@ def reading(role: str, type_: str) -> str:
     return COLUMN_TYPES[type_].reading
 
 
-def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
+def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Mismatch]:
     """Return the columns the spec names and the query does not give."""
     known = [column.name for column in columns]
     roles = [
@@ -86,7 +86,7 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
         *([(spec.evaluation.group, "the group")] if spec.evaluation.group else []),
     ]
     return [
-        Misfit(
+        Mismatch(
             column=name,
             found=f"no column {name!r}",
             expected=f"one of: {', '.join(known)}",
@@ -97,7 +97,7 @@ def missing_columns(spec: ModelSpec, columns: Sequence[Column]) -> list[Misfit]:
     ]
 
 
-def misfits(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Misfit]:
+def mismatches(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Mismatch]:
     """Yield the columns that a role of the spec, or its `training.input`, cannot take.
 
     The first role of each column.
@@ -106,7 +106,7 @@ def misfits(spec: ModelSpec, columns: Sequence[Column]) -> Iterator[Misfit]:
     for name, role in _roles(spec):
         column = by_name.get(name)
         if column and (column.type not in role.types or (column.mode == "REPEATED") != role.is_list):
-            yield _misfit(by_name.pop(name), role)
+            yield _mismatch(by_name.pop(name), role)
     if spec.training.input == "csv":
         yield from _without_csv(columns)
 
@@ -147,7 +147,7 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
         yield from ((name, direct) for name in read)
 
 
-def _misfit(column: Column, role: _Role) -> Misfit:
+def _mismatch(column: Column, role: _Role) -> Mismatch:
     is_list = column.mode == "REPEATED"
     mode = " REPEATED" if role.is_list else ""
     what = f"{column.type} REPEATED" if is_list else column.type
@@ -158,15 +158,15 @@ def _misfit(column: Column, role: _Role) -> Misfit:
     else:
         message = f"{column.name} is {what} and cannot be {role.part}: {role.way_out}"
     expected = f"one of {', '.join(f'{type_}{mode}' for type_ in sorted(role.types))}"
-    return Misfit(column=column.name, found=what, expected=expected, message=message)
+    return Mismatch(column=column.name, found=what, expected=expected, message=message)
 
 
-def _without_csv(columns: Sequence[Column]) -> Iterator[Misfit]:
+def _without_csv(columns: Sequence[Column]) -> Iterator[Mismatch]:
     """Yield columns that no file can hold: all are exported, also those that the model does not read."""
     for column in columns:
         if column.mode == "REPEATED" or column.type in WITHOUT_CSV:
             what = f"{column.type} REPEATED" if column.mode == "REPEATED" else column.type
-            yield Misfit(
+            yield Mismatch(
                 column=column.name,
                 found=what,
                 expected=f"no REPEATED column and no {' or '.join(WITHOUT_CSV)}",

@@ -140,7 +140,7 @@ def frozen_set_work(frozen: FrozenSet, stored: Collection[str]) -> GoldenWork:
         rows=frozen.rows,
         shards=frozen.shards,
         action="reuse" if there else "export",
-        because="same fingerprint as stored" if there else "not stored in this form yet",
+        reason="same fingerprint as stored" if there else "not stored in this form yet",
     )
 
 

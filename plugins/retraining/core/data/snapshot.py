@@ -249,13 +249,13 @@ def _explain(
 ) -> list[str]:
     lines = [f"source: {source.count} files, {source.bytes:,} bytes"] if source else []
     for span in spans:
-        done = "reused" if span.action == "reuse" else "changed" if span.because.startswith("changed") else "exported"
-        reason = span.because.removeprefix("changed: ")
+        done = "reused" if span.action == "reuse" else "changed" if span.reason.startswith("changed") else "exported"
+        reason = span.reason.removeprefix("changed: ")
         name = label_span(plan, span.span)
         lines.append(f"{name}: {done}, {sum(part.rows for part in span.parts)} rows, because {reason}")
     if frozen:
         done = "reused" if frozen.action == "reuse" else "exported"
-        lines.append(f"golden: {done}, {frozen.rows} rows, because {frozen.because}")
+        lines.append(f"golden: {done}, {frozen.rows} rows, because {frozen.reason}")
     if left_out and left_out.future:
         lines.append(f"left out: {left_out.future} events after today, the last one on {left_out.latest}")
     if left_out and left_out.undated:
@@ -279,7 +279,7 @@ def _span(day: str, parts: list[_Part], stored: Mapping[str, int | None]) -> Spa
         fingerprint=fingerprint,
         parts=tuple(PartWork(part=part, rows=rows, shards=shards) for part, rows, _, _, shards in sorted(parts)),  # type: ignore[arg-type]  # pydantic checks the literal
         action=action,  # type: ignore[arg-type]  # one of the two literals above
-        because=reason,
+        reason=reason,
     )
 
 

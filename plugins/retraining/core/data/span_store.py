@@ -79,19 +79,19 @@ def read_spans(objects: Iterable[StoredObject], spans_root: str) -> Iterator[Sto
 
 def measure(place: SpanPlace, objects: Iterable[StoredObject]) -> StoredSpan:
     """Return what a folder holds; it must hold something."""
-    count, size, marker, buried = 0, 0, None, None
+    count, size, marker, tombstone = 0, 0, None, None
     newest: datetime | None = None
     for item in objects:
         if item.name == TOMBSTONE:  # its time says when the deletion began, not when the span was last used
-            buried = item
+            tombstone = item
             continue
         count, size = count + 1, size + item.bytes
         newest = item.created if newest is None else max(newest, item.created)
         if item.name == MARKER:
             marker = item.generation
     if newest is None:
-        assert buried is not None  # noqa: S101 - the caller's listing has an object of this folder
-        newest = buried.created
+        assert tombstone is not None  # noqa: S101 - the caller's listing has an object of this folder
+        newest = tombstone.created
     return StoredSpan(
-        place=place, objects=count, bytes=size, newest=newest, marker=marker, tombstone=buried is not None
+        place=place, objects=count, bytes=size, newest=newest, marker=marker, tombstone=tombstone is not None
     )

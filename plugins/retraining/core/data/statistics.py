@@ -354,7 +354,7 @@ def _categorical(rows: list[Row]) -> CategoricalStatistics:
         nulls=sum(int(row["row_count"]) for row in rows if row["value"] is None),
         distinct=max((int(row["distinct_count"]) for row in known), default=0),
         top=tuple(counted[:MAX_CATEGORIES]),
-        label_by_category=_tells_the_label(known),
+        label_by_category=_gives_label_away(known),
     )
 
 
@@ -364,7 +364,7 @@ def _leak(row: Row) -> float | None:
     return correlation if correlation is not None and abs(correlation) >= LEAKING_CORRELATION else None
 
 
-def _tells_the_label(rows: list[Row]) -> bool:
+def _gives_label_away(rows: list[Row]) -> bool:
     """Whether each category has one label in all its rows, and not all have the same."""
     ends = [(row["low"], row["high"]) for row in rows if row.get("low") is not None]
     return all(low == high for low, high in ends) and len({low for low, _ in ends}) > 1

@@ -84,7 +84,6 @@ from retraining.core.documents.retention import (
     CleanedModel,
     CleanedSpan,
     CleanedVersion,
-    DoomedSpan,
     FoundDeployment,
     FoundJob,
     FoundTable,
@@ -95,6 +94,7 @@ from retraining.core.documents.retention import (
     MaintenancePlan,
     ModelLeftovers,
     SpanSum,
+    SpanToDelete,
 )
 from retraining.core.documents.scores import ModelScores, ScoredModel, ScoreRequest, ScoresFile
 from retraining.core.documents.scoring import (
@@ -195,7 +195,6 @@ __all__ = [
     "Destination",
     "Difference",
     "Document",
-    "DoomedSpan",
     "Drift",
     "DriftChampion",
     "DrivingFeature",
@@ -288,6 +287,7 @@ __all__ = [
     "Span",
     "SpanFile",
     "SpanSum",
+    "SpanToDelete",
     "SpanWork",
     "SplitStatistics",
     "Staging",

@@ -99,7 +99,7 @@ class ThresholdScores(Value):
 
     threshold: Amount | None
     """Chosen by the challenger's answers to the validation split, unless it was given; null: none obeys the rule."""
-    words: Text
+    message: Text
     """By what rule, and what it reached there."""
     confidence: Confidence
     """Of the intervals."""

@@ -258,7 +258,7 @@ class Finding(Value):
     span: Day | None = None
     found: str
     expected: str
-    words: Text
+    message: Text
     compared_with: tuple[Uri, ...] = ()
 
 

@@ -58,7 +58,7 @@ class RampGate(Value):
 
     name: Literal["requests", "errors", "latency", "answers"]
     passed: bool | None
-    words: Text
+    message: Text
 
 
 class RampStep(Value):
@@ -84,7 +84,7 @@ class Staging(Value):
     endpoint_name: Text
     passed: bool | None = None
     smoke_test: SmokeTest | None = None
-    words: str = ""
+    message: str = ""
 
 
 class Approval(Value):
@@ -98,7 +98,7 @@ class Approval(Value):
     asked: bool = True
     person: str | None = None
     answered: UtcTime | None = None
-    words: Text
+    message: Text
 
 
 class ApprovalAnswer(Document):
@@ -131,7 +131,7 @@ class Deployment(Document):
     model: ModelId
     run_key: RunKey
     deployed: bool
-    words: Text
+    message: Text
     endpoint_name: str | None
     deployed_model_id: str | None
     traffic: dict[str, Annotated[int, Field(ge=0, le=100)]]
@@ -200,7 +200,7 @@ class Rollout(Document):
     version_name: Text
     deployed_model_id: Text
     state: RolloutState
-    because: str
+    reason: str
     before: Before
     writer: str
     changed: UtcTime
@@ -232,9 +232,9 @@ class Rollback(Document):
     dag_run_id: Text
     trigger: Trigger
     to: Text
-    reason: str
+    reason: str = Field(alias="reason")
     stopped: bool
     version_name: str | None
     from_version_name: str | None
     smoke_test: SmokeTest | None
-    words: Text
+    message: Text

@@ -110,7 +110,8 @@ class Document(Value):
                     f"Read it with the release that wrote it. Or: {DELETE_IT[0].lower()}{DELETE_IT[1:]}",
                 )
         try:
-            return cls.model_validate_json(json.dumps(cls.upgrade(raw)), strict=cls.is_strict or None)
+            text = json.dumps(cls.upgrade(raw))
+            return cls.model_validate_json(text, strict=cls.is_strict or None, by_alias=True, by_name=False)
         except ValidationError as error:
             raise ContractError(
                 where,

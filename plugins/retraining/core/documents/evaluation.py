@@ -252,7 +252,7 @@ class LiteArtifact(Value):
     """A TF Lite model of the challenger."""
 
     form: LiteForm
-    words: Text
+    message: Text
     """How it was made, or why there is none: the rest is null then."""
     uri: Address | None = None
     bytes: Count | None = None
@@ -321,7 +321,7 @@ class Gate(Value):
     passed: bool
     found: str
     expected: str
-    words: Text
+    message: Text
 
 
 class DecisionChampion(Value):
@@ -342,6 +342,6 @@ class Decision(Document):
     mode: Literal["live", "backfill"]
     verdict: Verdict
     gates: tuple[Gate, ...]
-    words: Text
+    message: Text
     champion: DecisionChampion | None
     inputs: dict[Literal["plan", "evaluation", "evaluate_request"], Sha256]

@@ -142,7 +142,7 @@ class ManifestSpan(Value):
     fingerprint: Fingerprint
     rows: Count
     action: Action
-    because: Text
+    reason: Text
 
 
 class Manifest(ResultDocument):

@@ -117,12 +117,12 @@ class Ledger(Document):
     ledger_id: Text | None = None
     dag_run_id: Text | None = None
     outcome: Action = "none"
-    because: LedgerBecause
+    reason: LedgerBecause
     cause: Text | None = None
     causes: tuple[Text, ...] = ()
     named_states: dict[Text, NamedState] = Field(default_factory=dict)
     severity: Severity = "info"
-    words: Text
+    message: Text
     signals_uri: Uri | None = None
     policy: LedgerPolicy | None = None
     facts: LedgerFacts | None = None

@@ -71,7 +71,7 @@ class ModelCard(Document):
     slices: tuple[Slice, ...]
     slice_differences: tuple[SliceDifference, ...]
     verdict: Verdict
-    words: Text
+    message: Text
     """The decision in a sentence."""
     spec_sha256: Sha256
     approval: Approval | None

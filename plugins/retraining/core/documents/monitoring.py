@@ -90,18 +90,18 @@ class Signal(Value):
     kind: SignalKind
     subject: str
     state: SignalState
-    because: NamedState | None
+    reason: NamedState | None
     measure: Text
     value: Number | None
     low: Number | None = None
     high: Number | None = None
     threshold: Number | None
     examples: Count
-    words: Text
+    message: Text
 
     @model_validator(mode="after")
     def _named(self) -> Self:
-        if self.state == "not_judged" and self.because is None:
+        if self.state == "not_judged" and self.reason is None:
             raise ValueError("a signal that is not judged says because of what")
         return self
 
@@ -148,7 +148,7 @@ class NewDay(Document):
     looked_for: Day
     day: Day | None
     outcome: NewDayOutcome
-    words: Text
+    message: Text
     cause: Text | None
     retrain_as_of: UtcTime | None
     tables: tuple[DayRows, ...]

@@ -61,7 +61,7 @@ class ShownDecision(Value):
     as_of: UtcTime
     outcome: RunOutcome
     deployed: bool
-    words: Label
+    message: Label
 
 
 class ShownWatch(Value):
@@ -70,7 +70,7 @@ class ShownWatch(Value):
     as_of: UtcTime
     outcome: WatchOutcome
     severity: Literal["info", "warning", "critical"]
-    words: Label
+    message: Label
     requests: Count | None
     exceeded: tuple[Label, ...]
     named: tuple[Label, ...] = ()
@@ -147,7 +147,7 @@ class ShownRollback(Value):
     from_version_id: Text | None
     stopped: bool
     who: Label
-    reason: Label
+    reason: Label = Field(alias="reason")
 
 
 class ShownRun(Value):
@@ -160,11 +160,11 @@ class ShownRun(Value):
     dag_run_id: Label
     trigger: Literal["manual", "scheduled", "backfill", "asset"]
     cause: Label | None
-    reason: Label
+    reason: Label = Field(alias="reason")
     mode: Literal["live", "backfill"]
     ended: bool
     outcome: RunOutcome
-    words: Label
+    message: Label
     deployed: bool
     version_id: Text | None
     version_name: Text | None
@@ -187,7 +187,7 @@ class ShownSignal(Value):
     kind: Label
     subject: Label
     state: Literal["ok", "exceeded", "not_judged"]
-    because: Label | None
+    reason: Label | None
     measure: Label
     value: Number | None
     low: Number | None = None
@@ -208,9 +208,9 @@ class WatchRow(Value):
     as_of: UtcTime
     outcome: WatchOutcome
     severity: Literal["info", "warning", "critical"]
-    because: Label
+    reason: Label
     cause: Label | None
-    words: Label
+    message: Label
     requests: Count | None
     signals: tuple[ShownSignal, ...]
     left_out: Count = 0

@@ -33,7 +33,7 @@ class TriggerEvent(Value):
     """
 
     cause: Text
-    reason: Text
+    reason: Text = Field(alias="reason")
     at: UtcTime
     as_of: UtcTime | None = None
     ledger_uri: Uri | None = None
@@ -48,7 +48,7 @@ class Trigger(Value):
     """
 
     kind: Literal["manual", "scheduled", "backfill", "asset"]
-    reason: str
+    reason: str = Field(alias="reason")
     cause: Text | None = None
     events: tuple[TriggerEvent, ...] = ()
 
@@ -167,7 +167,7 @@ class Pause(Document):
     kind: Literal["pause"] = "pause"
     model: ModelId
     until: UtcTime | None
-    reason: str
+    reason: str = Field(alias="reason")
     trigger: Trigger
     asked: UtcTime
     dag_run_id: Text

@@ -18,8 +18,8 @@ class KeptRun(Value):
     """A run whose spans stay, and why."""
 
     run_key: RunKey
-    because: KeepRun
-    words: Text
+    reason: KeepRun
+    message: Text
 
 
 class SpanSum(Value):
@@ -29,7 +29,7 @@ class SpanSum(Value):
     bytes: Count
 
 
-class DoomedSpan(Value):
+class SpanToDelete(Value):
     """A span that nothing refers to any more, as it was found.
 
     `objects` and `bytes` are of all its files; `newest` is when the last one was written; `marker` is the generation of
@@ -42,7 +42,7 @@ class DoomedSpan(Value):
     bytes: Count
     newest: UtcTime
     marker: Annotated[int, Field(ge=1)] | None
-    words: Text
+    message: Text
 
 
 class ModelLeftovers(Value):
@@ -59,7 +59,7 @@ class ModelLeftovers(Value):
     spans: Count
     bytes: Count
     kept: dict[KeepSpan, SpanSum]
-    delete: tuple[DoomedSpan, ...]
+    delete: tuple[SpanToDelete, ...]
     restore: tuple[Uri, ...]
     postponed: Count
     foreign: Count
@@ -85,14 +85,14 @@ class FoundJob(Value):
     created: UtcTime
     silent_since: UtcTime
     cancel: bool
-    words: Text
+    message: Text
 
 
 class FoundTable(Value):
     """A run table that does not expire by itself, or should be gone. It is only reported."""
 
     table: Text
-    words: Text
+    message: Text
 
 
 class FoundDeployment(Value):
@@ -105,7 +105,7 @@ class FoundDeployment(Value):
     model: ModelId
     deployed_model_id: Text
     what: Literal["rollout", "unclaimed", "staging"]
-    words: Text
+    message: Text
 
 
 class FoundVersion(Value):
@@ -114,7 +114,7 @@ class FoundVersion(Value):
     model: ModelId
     version_name: Text
     run_key: RunKey
-    words: Text
+    message: Text
 
 
 class MaintenancePlan(Document):
@@ -136,12 +136,12 @@ class MaintenancePlan(Document):
 
 
 class CleanedSpan(Value):
-    """What became of a doomed span; `spared`: it changed or was needed after all, and `words` says so."""
+    """What became of a span to delete; `spared`: it changed or was needed after all, and `words` says so."""
 
     uri: Uri
     outcome: Literal["deleted", "spared"]
     bytes: Count
-    words: Text
+    message: Text
 
 
 class CleanedModel(Value):
@@ -170,7 +170,7 @@ class CleanedJob(Value):
 
     name: Text
     outcome: Literal["cancelled", "left"]
-    words: Text
+    message: Text
 
 
 class CleanedDeployment(Value):
@@ -179,7 +179,7 @@ class CleanedDeployment(Value):
     model: ModelId
     deployed_model_id: Text
     outcome: DeploymentOutcome
-    words: Text
+    message: Text
 
 
 class CleanedVersion(Value):
@@ -188,7 +188,7 @@ class CleanedVersion(Value):
     model: ModelId
     version_name: Text
     outcome: Literal["deleted", "left"]
-    words: Text
+    message: Text
 
 
 class Maintenance(Document):
@@ -206,4 +206,4 @@ class Maintenance(Document):
     deployments: tuple[CleanedDeployment, ...] = ()
     versions: tuple[CleanedVersion, ...] = ()
     freed_bytes: Count
-    words: Text
+    message: Text

@@ -134,4 +134,4 @@ class ScoringResult(Document):
     seconds: Amount | None = None
     cost_usd: Amount | None = None
     """Of the machines at list prices, while the job worked."""
-    words: Text
+    message: Text

@@ -88,7 +88,7 @@ class SpanWork(Value):
     fingerprint: Fingerprint
     parts: tuple[PartWork, ...]
     action: Action
-    because: Text
+    reason: Text
 
 
 class LeftOut(Value):
@@ -122,7 +122,7 @@ class GoldenWork(Value):
     rows: Count
     shards: Positive
     action: Action
-    because: Text
+    reason: Text
 
 
 class FrozenSet(Document):

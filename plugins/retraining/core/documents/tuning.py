@@ -42,8 +42,8 @@ class TuningRequest(Document):
     model: ModelId
     run_key: RunKey
     search: bool
-    because: Because
-    words: Text
+    reason: Because
+    message: Text
     hyperparameters: Hyperparameters
     source: Literal["spec", "champion"]
     last_study: LastStudy | None
@@ -69,7 +69,7 @@ class Trial(Value):
     value: Number | None
     curve: tuple[Measured, ...]
     seconds: Annotated[Number, Field(ge=0)] | None
-    words: str
+    message: str
 
 
 class Tuning(Document):
@@ -83,7 +83,7 @@ class Tuning(Document):
     goal: Literal["maximize", "minimize"] | None
     hyperparameters: Hyperparameters
     source: Source
-    words: Text
+    message: Text
     space: tuple[TuningParameter, ...]
     searched: tuple[TuningParameter, ...]
     trials: tuple[Trial, ...]

@@ -69,39 +69,39 @@ class Rule:
     failure: Failure
     state: str = ""
     codes: frozenset[int] = frozenset()
-    words: str = ""
+    message: str = ""
 
     def holds(self, state: str, code: int, message: str) -> bool:
         """Return whether the row is about such an end."""
         return (
             self.state in ("", state)
             and (not self.codes or code in self.codes)
-            and re.search(self.words, message.lower()) is not None
+            and re.search(self.message, message.lower()) is not None
         )
 
 
 RULES = (
     Rule(failure=Failure.EXPIRED, state="JOB_STATE_EXPIRED"),
-    Rule(failure=Failure.EXPIRED, state="JOB_STATE_CANCELLED", words=_OWN_TIMEOUT),
+    Rule(failure=Failure.EXPIRED, state="JOB_STATE_CANCELLED", message=_OWN_TIMEOUT),
     Rule(failure=Failure.CANCELLED, state="JOB_STATE_CANCELLED"),
-    Rule(failure=Failure.USER, codes=frozenset({INVALID_ARGUMENT}), words=_USER_STATUS),
+    Rule(failure=Failure.USER, codes=frozenset({INVALID_ARGUMENT}), message=_USER_STATUS),
     Rule(failure=Failure.PROGRAM, codes=frozenset({INVALID_ARGUMENT})),
-    Rule(failure=Failure.QUOTA, codes=frozenset({RESOURCE_EXHAUSTED}), words="quota"),
+    Rule(failure=Failure.QUOTA, codes=frozenset({RESOURCE_EXHAUSTED}), message="quota"),
     Rule(failure=Failure.STOCKOUT, codes=frozenset({RESOURCE_EXHAUSTED})),
-    Rule(failure=Failure.EXPIRED, codes=frozenset({DEADLINE_EXCEEDED}), words=_OWN_TIMEOUT),
-    Rule(failure=Failure.PREEMPTED, codes=frozenset({ABORTED, INTERNAL, UNAVAILABLE}), words=_PREEMPTED),
-    Rule(failure=Failure.STOCKOUT, codes=frozenset({INTERNAL, UNAVAILABLE}), words=_NO_MACHINES),
+    Rule(failure=Failure.EXPIRED, codes=frozenset({DEADLINE_EXCEEDED}), message=_OWN_TIMEOUT),
+    Rule(failure=Failure.PREEMPTED, codes=frozenset({ABORTED, INTERNAL, UNAVAILABLE}), message=_PREEMPTED),
+    Rule(failure=Failure.STOCKOUT, codes=frozenset({INTERNAL, UNAVAILABLE}), message=_NO_MACHINES),
     Rule(failure=Failure.INTERNAL, codes=frozenset({DEADLINE_EXCEEDED, ABORTED, INTERNAL, UNAVAILABLE, DATA_LOSS})),
     Rule(
         failure=Failure.REFUSED,
         codes=frozenset({NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION, UNIMPLEMENTED, UNAUTHENTICATED}),
     ),
-    Rule(failure=Failure.USER, codes=_UNSAID, words=_USER_STATUS),
-    Rule(failure=Failure.PROGRAM, codes=_UNSAID, words="non-zero status"),
-    Rule(failure=Failure.PREEMPTED, codes=_UNSAID, words=_PREEMPTED),
-    Rule(failure=Failure.QUOTA, codes=_UNSAID, words="quota"),
-    Rule(failure=Failure.STOCKOUT, codes=_UNSAID, words=_NO_MACHINES),
-    Rule(failure=Failure.INTERNAL, codes=_UNSAID, words="internal error"),
+    Rule(failure=Failure.USER, codes=_UNSAID, message=_USER_STATUS),
+    Rule(failure=Failure.PROGRAM, codes=_UNSAID, message="non-zero status"),
+    Rule(failure=Failure.PREEMPTED, codes=_UNSAID, message=_PREEMPTED),
+    Rule(failure=Failure.QUOTA, codes=_UNSAID, message="quota"),
+    Rule(failure=Failure.STOCKOUT, codes=_UNSAID, message=_NO_MACHINES),
+    Rule(failure=Failure.INTERNAL, codes=_UNSAID, message="internal error"),
     Rule(failure=Failure.PROGRAM),
 )
 """The first row that holds decides."""

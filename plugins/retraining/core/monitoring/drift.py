@@ -39,7 +39,7 @@ _CHANGED_MOST: dict[Bucket, str] = {None: ", most of it missing values", UNSEEN:
 class Obstacle:
     """Why distributions are not judged."""
 
-    because: NamedState
+    reason: NamedState
     message: str
 
 
@@ -63,22 +63,22 @@ class _Distribution:
             kind=self.kind,
             subject=self.subject,
             state="exceeded" if over else "ok",
-            because=None,
+            reason=None,
             measure=self.measure,
             value=distance.value,
             low=distance.low,
             high=distance.high,
             threshold=self.threshold,
             examples=self.examples,
-            words=f"{self.subject.removesuffix(f' {EARLIER}')} is {how_far}{most}.",
+            message=f"{self.subject.removesuffix(f' {EARLIER}')} is {how_far}{most}.",
         )
 
-    def not_judged(self, because: NamedState, message: str) -> Signal:
+    def not_judged(self, reason: NamedState, message: str) -> Signal:
         """Return the signal that says why there is none."""
         return not_judged(
             self.kind,
             self.measure,
-            because,
+            reason,
             message,
             subject=self.subject,
             threshold=self.threshold,
@@ -96,19 +96,19 @@ def find_obstacle(spec: ModelSpec, window: LoggedWindow, when: str) -> Obstacle 
     """
     least, instances = spec.monitoring.min_requests, window.all.instances
     if not instances:
-        return Obstacle(because="no_traffic", message=f"No request was logged in {when}.")
+        return Obstacle(reason="no_traffic", message=f"No request was logged in {when}.")
     if instances < least:
         few = f"{instances} instances in {when} are too few to judge"
-        return Obstacle(because="too_few", message=f"{few} (at least {least}).")
+        return Obstacle(reason="too_few", message=f"{few} (at least {least}).")
     garbage = window.all.garbage
     if garbage > MAX_GARBAGE * instances:
-        return Obstacle(because="garbage", message=f"{garbage} of {instances} instances in {when} cannot be read.")
+        return Obstacle(reason="garbage", message=f"{garbage} of {instances} instances in {when} cannot be read.")
     if window.judged < least:
         if window.giant:
             one = f"One request brought {window.giant} of {instances} instances in {when}"
-            return Obstacle(because="giant_batch", message=f"{one}, and the others are too few to judge.")
+            return Obstacle(reason="giant_batch", message=f"{one}, and the others are too few to judge.")
         few = f"{window.judged} instances in {when} that can be read are too few to judge"
-        return Obstacle(because="too_few", message=f"{few} (at least {least}).")
+        return Obstacle(reason="too_few", message=f"{few} (at least {least}).")
     return None
 
 
@@ -117,7 +117,7 @@ def judge_nothing(spec: ModelSpec, obstacle: Obstacle, examples: int = 0) -> tup
     limit = spec.monitoring.drift.threshold
     kinds: tuple[SignalKind, ...] = ("skew", "drift", "prediction_drift")
     return tuple(
-        not_judged(kind, "distance", obstacle.because, obstacle.message, threshold=limit, examples=examples)
+        not_judged(kind, "distance", obstacle.reason, obstacle.message, threshold=limit, examples=examples)
         for kind in kinds
     )
 
@@ -292,11 +292,11 @@ def judge_log(spec: ModelSpec, log: RequestLog, requests: int | None) -> tuple[S
 
 def _count_instances(spec: ModelSpec, log: RequestLog, requests: int | None) -> Signal:
     there, hours = log.now.all, spec.monitoring.window_hours
-    because: NamedState | None = None if there.instances else "no_traffic"
+    reason: NamedState | None = None if there.instances else "no_traffic"
     message = f"{there.instances} instances of {there.requests} requests were logged in {hours} hours."
     expected = (requests or 0) * spec.deployment.request_log_sampling
     if not there.instances and expected >= spec.monitoring.min_requests:
-        because = "clock_skew"
+        reason = "clock_skew"
         message = (
             f"Cloud Monitoring counted {requests} requests in {hours} hours and none was logged then: the log's times "
             "are wrong, or logging is off."
@@ -304,13 +304,13 @@ def _count_instances(spec: ModelSpec, log: RequestLog, requests: int | None) -> 
     return Signal(
         kind="traffic",
         subject="log",
-        state="not_judged" if because else "ok",
-        because=because,
+        state="not_judged" if reason else "ok",
+        reason=reason,
         measure="instances",
         value=there.instances,
         threshold=None,
         examples=there.instances,
-        words=message,
+        message=message,
     )
 
 
@@ -333,17 +333,17 @@ def _find_anomalies(log: RequestLog) -> Iterator[Signal]:
 
 
 def _signal_of_anomaly(
-    subject: str, because: NamedState, measure: str, found: tuple[float, float], examples: int, message: str
+    subject: str, reason: NamedState, measure: str, found: tuple[float, float], examples: int, message: str
 ) -> Signal:
     value, threshold = found
     return Signal(
         kind="traffic",
         subject=subject,
         state="exceeded",
-        because=because,
+        reason=reason,
         measure=measure,
         value=value,
         threshold=threshold,
         examples=examples,
-        words=message,
+        message=message,
     )

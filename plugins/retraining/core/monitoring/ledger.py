@@ -43,8 +43,8 @@ def orders(rows: Sequence[Ledger]) -> list[Ledger]:
 
 def final_results(rows: Sequence[Ledger]) -> dict[str, LedgerResult]:
     """Return what earlier rows know for good, by the id of the row that ordered it."""
-    told = (result for row in rows if row.facts for result in row.facts.results)
-    return {result.ledger_id: result for result in told if result.state in FINAL}
+    reported = (result for row in rows if row.facts for result in row.facts.results)
+    return {result.ledger_id: result for result in reported if result.state in FINAL}
 
 
 def open_orders(rows: Sequence[Ledger], known: Sequence[LedgerResult]) -> list[Ledger]:

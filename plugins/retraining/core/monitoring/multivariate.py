@@ -133,7 +133,7 @@ def _start(signals: Signals) -> datetime:
 
 
 def _has_giant(signals: Signals) -> bool:
-    return any(signal.because == "giant_batch" for signal in signals.signals)
+    return any(signal.reason == "giant_batch" for signal in signals.signals)
 
 
 def _drawn(plan: Plan, signals: Signals) -> tuple[Parameter, ...]:
@@ -234,14 +234,14 @@ def _judged(spec: ModelSpec, found: Multivariate) -> Signal:
         kind="multivariate",
         subject="",
         state="exceeded" if exceeded else "ok",
-        because=None,
+        reason=None,
         measure="auc",
         value=found.auc,
         low=found.low,
         high=found.high,
         threshold=least,
         examples=found.requests + found.examples,
-        words=f"{message}, most by {', '.join(driving)}." if exceeded and driving else f"{message}.",
+        message=f"{message}, most by {', '.join(driving)}." if exceeded and driving else f"{message}.",
     )
 
 

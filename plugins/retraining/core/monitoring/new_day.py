@@ -163,10 +163,10 @@ def _answer(
     counted: Counted | None = None,
     message: str = "",
 ) -> NewDay:
-    told = looked_for if day is None or outcome == "incomplete" else day
+    shown = looked_for if day is None or outcome == "incomplete" else day
     rows = counted.rows if counted else {}
     tables = tuple(
-        DayRows(table=name, rows=found.get(told, 0), usual=usual_rows(found, told)) for name, found in rows.items()
+        DayRows(table=name, rows=found.get(shown, 0), usual=usual_rows(found, shown)) for name, found in rows.items()
     )
     gives = outcome in ("announced", "again")
     return NewDay(
@@ -175,7 +175,7 @@ def _answer(
         looked_for=looked_for,
         day=day,
         outcome=outcome,
-        words=message or _message_of_outcome(outcome, told, tables),
+        message=message or _message_of_outcome(outcome, shown, tables),
         cause=f"new_data:{require_new_day(spec).tables[0].name}" if gives else None,
         retrain_as_of=as_of if gives else None,
         tables=tables,

@@ -47,7 +47,7 @@ class Reference:
     """
 
     metrics: Quality | None
-    because: str = ""
+    reason: str = ""
 
     def value(self, metric: Metric) -> float | None:
         """Return the metric, if the evaluation has it."""
@@ -172,9 +172,9 @@ def _judge_champion(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
         signal = not_judged("performance", metric, "too_few", message, examples=examples)
         return signal.model_copy(update=_interval_values(found)) if found else signal
     before, drop = reference.value(metric), allowed_drop(spec)
-    if before is None or drop is None or reference.because:
+    if before is None or drop is None or reference.reason:
         unsaid = f"say in monitoring.performance.max_drop how much {metric} may lose: it is in the label's unit"
-        why = reference.because or (unsaid if before is not None else "the champion's evaluation is not there")
+        why = reference.reason or (unsaid if before is not None else "the champion's evaluation is not there")
         message = f"{_metric_text(metric, found)}; {why}."
         signal = not_judged("performance", metric, "no_reference", message, examples=found.examples)
         return signal.model_copy(update=_interval_values(found))
@@ -186,11 +186,11 @@ def _judge_champion(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
         kind="performance",
         subject="",
         state="exceeded" if worse else "ok",
-        because=None,
+        reason=None,
         measure=metric,
         threshold=limit,
         examples=found.examples,
-        words=message,
+        message=message,
         **_interval_values(found),
     )
 
@@ -204,11 +204,11 @@ def _show_metric(spec: ModelSpec, subject: str, metric: Metric, cut: Cut) -> Sig
         kind="performance",
         subject=subject,
         state="ok",
-        because=None,
+        reason=None,
         measure=metric,
         threshold=None,
         examples=found.examples,
-        words=f"{_metric_text(metric, found)}.",
+        message=f"{_metric_text(metric, found)}.",
         **_interval_values(found),
     )
 
@@ -236,12 +236,12 @@ def _coverage(own: VersionAnswers) -> list[Signal]:
             kind="performance",
             subject="",
             state="ok",
-            because=None,
+            reason=None,
             measure=name,
             value=count / keys,
             threshold=None,
             examples=keys,
-            words=f"{count} of {keys} keys {what}.{more if name == 'coverage' else ''}",
+            message=f"{count} of {keys} keys {what}.{more if name == 'coverage' else ''}",
         )
         for name, count, what in shares
     ]
@@ -433,12 +433,12 @@ def _signal_of_estimate(state: SignalState, name: str, found: Interval, limit: f
         kind="estimate",
         subject="",
         state=state,
-        because=None,
+        reason=None,
         measure=name,
         value=found.value,
         low=found.low,
         high=found.high,
         threshold=limit,
         examples=found.examples,
-        words=message,
+        message=message,
     )

@@ -66,7 +66,7 @@ class _Verdict:
     """What it comes to."""
 
     outcome: Action
-    because: LedgerBecause
+    reason: LedgerBecause
     message: str
     lead: _Candidate | None = None
 
@@ -131,12 +131,12 @@ def decide(
         as_of=as_of,
         ledger_id=ledger_id,
         outcome=verdict.outcome,
-        because=verdict.because,
+        reason=verdict.reason,
         cause=verdict.lead.cause if verdict.lead else None,
         causes=tuple(candidate.cause for candidate in candidates),
-        named_states={cause_of(signal): signal.because for signal in signals.signals if signal.because},
+        named_states={cause_of(signal): signal.reason for signal in signals.signals if signal.reason},
         severity=_severity_of_verdict(verdict),
-        words=verdict.message,
+        message=verdict.message,
         signals_uri=signals_uri,
         policy=policy,
         facts=facts,
@@ -159,7 +159,7 @@ def retrain_as_of(row: Ledger, as_of: datetime | None) -> Ledger:
 
 def _candidate(signal: Signal, policy: LedgerPolicy, facts: LedgerFacts, rows: Sequence[Ledger]) -> _Candidate:
     action = policy.actions.get(signal.kind, "warn")
-    if signal.because is not None and _STRENGTH[action] > _STRENGTH["warn"]:
+    if signal.reason is not None and _STRENGTH[action] > _STRENGTH["warn"]:
         action = "warn"  # its input was wrong: never by itself a reason to act
     earlier = rows[-(policy.windows_of - 1) :] if policy.windows_of > 1 else []
     if SIGNAL_KINDS[signal.kind].of_champion:
@@ -208,20 +208,22 @@ def _judge_candidates(
         hold = find_hold(case)
         if hold is None:
             message = f"{_ACTION_TEXTS[candidate.action]}: {_explain_candidates(candidate, confirmed)}."
-            return _Verdict(outcome=candidate.action, because=candidate.signal.kind, message=message, lead=candidate)
-        because, reason = hold
-        message = f"Waiting: {_explain_candidates(candidate, confirmed)}. But {reason}."
-        held = held or _Verdict(outcome="warn", because=because, message=message, lead=candidate)
+            return _Verdict(outcome=candidate.action, reason=candidate.signal.kind, message=message, lead=candidate)
+        reason, obstacle = hold
+        message = f"Waiting: {_explain_candidates(candidate, confirmed)}. But {obstacle}."
+        held = held or _Verdict(outcome="warn", reason=reason, message=message, lead=candidate)
     if held:
         return held
     if confirmed:
         message = f"Warning: {_explain_candidates(confirmed[0], confirmed)}."
-        return _Verdict(outcome="warn", because=confirmed[0].signal.kind, message=message, lead=confirmed[0])
+        return _Verdict(outcome="warn", reason=confirmed[0].signal.kind, message=message, lead=confirmed[0])
     if asking:
         first = asking[0]
-        reason = f"this is {first.windows} of the {first.wanted} windows of the last {policy.windows_of} that it takes"
-        message = f"Waiting: {_explain_candidates(first, asking)}. But {reason}."
-        return _Verdict(outcome="none", because="hysteresis", message=message, lead=first)
+        obstacle = (
+            f"this is {first.windows} of the {first.wanted} windows of the last {policy.windows_of} that it takes"
+        )
+        message = f"Waiting: {_explain_candidates(first, asking)}. But {obstacle}."
+        return _Verdict(outcome="none", reason="hysteresis", message=message, lead=first)
     return _explain_nothing(signals, policy, candidates)
 
 
@@ -230,27 +232,27 @@ def _explain_nothing(signals: Signals, policy: LedgerPolicy, candidates: Sequenc
     if candidates:
         what = _explain_candidates(candidates[0], candidates)
         message = f"Nothing: {what}. monitoring.policy.actions asks for nothing then."
-        return _Verdict(outcome="none", because="no_signal", message=message)
+        return _Verdict(outcome="none", reason="no_signal", message=message)
     if signals.champion is None:
         message = f"Nothing: no champion of {signals.model} serves, so there is nothing to compare with."
-        return _Verdict(outcome="none", because="no_champion", message=message)
+        return _Verdict(outcome="none", reason="no_champion", message=message)
     if signals.requests < policy.min_requests:
         message = (
             f"Nothing: {signals.requests} requests in {signals.window_hours} hours are too few to judge "
             f"(at least {policy.min_requests})."
         )
-        return _Verdict(outcome="none", because="too_few_requests", message=message)
-    broken = [signal for signal in signals.signals if signal.because in BROKEN_INPUT]
+        return _Verdict(outcome="none", reason="too_few_requests", message=message)
+    broken = [signal for signal in signals.signals if signal.reason in BROKEN_INPUT]
     if broken:
         more = f" And {len(broken) - 1} more such." if len(broken) > 1 else ""
         return _Verdict(
-            outcome="none", because="named_state", message=f"Nothing: {_sentence_of_signal(broken[0])}.{more}"
+            outcome="none", reason="named_state", message=f"Nothing: {_sentence_of_signal(broken[0])}.{more}"
         )
     judged = (signal for signal in signals.signals if signal.state != "not_judged")
     near = [(_threshold_share(signal), cause_of(signal), _sentence_of_signal(signal)) for signal in judged]
     nearest = max((item for item in near if item[0]), default=None)
     closest = f" The nearest: {nearest[2]}." if nearest else ""
-    return _Verdict(outcome="none", because="no_signal", message=f"Nothing: no signal is over its threshold.{closest}")
+    return _Verdict(outcome="none", reason="no_signal", message=f"Nothing: no signal is over its threshold.{closest}")
 
 
 def _explain_candidates(lead: _Candidate, candidates: Sequence[_Candidate]) -> str:
@@ -261,7 +263,7 @@ def _explain_candidates(lead: _Candidate, candidates: Sequence[_Candidate]) -> s
 
 
 def _sentence_of_signal(signal: Signal) -> str:
-    return signal.words.rstrip(".")
+    return signal.message.rstrip(".")
 
 
 def _severity_of_verdict(verdict: _Verdict) -> Severity:
@@ -396,7 +398,7 @@ def _cause_was_gone(case: OrderCase, rows: Sequence[Ledger]) -> bool:
     """Return whether the cause was judged and not exceeded for as many windows on end as the policy looks at."""
     on_end = 0
     for row in rows:
-        unjudged = case.cause in row.named_states or row.because in ("no_champion", "too_few_requests")
+        unjudged = case.cause in row.named_states or row.reason in ("no_champion", "too_few_requests")
         on_end = 0 if case.cause in row.causes or unjudged else on_end + 1
         if on_end >= case.policy.windows_of:
             return True

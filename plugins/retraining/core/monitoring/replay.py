@@ -159,7 +159,7 @@ def _acts(row: Ledger) -> bool:
 
 
 def _told(row: Ledger) -> str:
-    return f"{row.outcome} ({row.because}{f', {row.cause}' if row.cause else ''})"
+    return f"{row.outcome} ({row.reason}{f', {row.cause}' if row.cause else ''})"
 
 
 def _span(recorded: Sequence[Recorded]) -> str:

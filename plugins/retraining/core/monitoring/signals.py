@@ -33,19 +33,19 @@ def held(
         kind=kind,
         subject=subject,
         state="exceeded" if threshold is not None and value > threshold else "ok",
-        because=None,
+        reason=None,
         measure=measure,
         value=value,
         threshold=threshold,
         examples=examples,
-        words=message,
+        message=message,
     )
 
 
 def not_judged(
     kind: SignalKind,
     measure: str,
-    because: NamedState,
+    reason: NamedState,
     message: str,
     *,
     subject: str = "",
@@ -57,12 +57,12 @@ def not_judged(
         kind=kind,
         subject=subject,
         state="not_judged",
-        because=because,
+        reason=reason,
         measure=measure,
         value=None,
         threshold=threshold,
         examples=examples,
-        words=message,
+        message=message,
     )
 
 
@@ -99,12 +99,12 @@ def judge_serving(spec: ModelSpec, served: ServedWindows) -> tuple[Signal, ...]:
         kind="traffic",
         subject="",
         state="ok" if now else "not_judged",
-        because=None if now else "no_traffic",
+        reason=None if now else "no_traffic",
         measure="requests",
         value=now,
         threshold=None,
         examples=now,
-        words=f"{now} requests in {hours} hours; {trend}.",
+        message=f"{now} requests in {hours} hours; {trend}.",
     )
     return (
         whole,
@@ -142,14 +142,14 @@ def _judge_errors(spec: ModelSpec, name: str, now: Answered, before: Answered | 
         kind="errors",
         subject=name,
         state="not_judged" if few else "exceeded" if rate > limit else "ok",
-        because="too_few" if few else None,
+        reason="too_few" if few else None,
         measure="error_rate",
         value=rate,
         low=low,
         high=high,
         threshold=limit,
         examples=now.requests,
-        words=f"{now.errors} of {now.requests} requests to {name} failed, {rate:.2%} (limit {limit:.2%}){trend}.",
+        message=f"{now.errors} of {now.requests} requests to {name} failed, {rate:.2%} (limit {limit:.2%}){trend}.",
     )
 
 
@@ -188,12 +188,12 @@ def _latency_signal(
         kind="latency",
         subject=name,
         state="not_judged" if few else "exceeded" if over else "ok",
-        because="too_few" if few else None,
+        reason="too_few" if few else None,
         measure=measure,
         value=value,
         threshold=limit,
         examples=examples,
-        words=message,
+        message=message,
     )
 
 
@@ -246,7 +246,7 @@ def _judge_source(name: str, changed: datetime | None, as_of: datetime, limit: f
     hours = max(timedelta(), as_of - changed) / timedelta(hours=1)
     message = f"{name} changed last {hours:.1f} hours ago{_limit_text(limit)}."
     signal = held("source", "hours", round(hours, 3), limit, message, subject=name)
-    return signal.model_copy(update={"because": "source_stopped"}) if signal.state == "exceeded" else signal
+    return signal.model_copy(update={"reason": "source_stopped"}) if signal.state == "exceeded" else signal
 
 
 def _limit_text(limit: float | None) -> str:

@@ -186,7 +186,7 @@ def of_decision(plan: Plan, decision: Decision, run: DagRun, *, asks: bool = Fal
             "gates": [
                 "a slice of the examples is surely worse than it may be: the run page says which"
                 if gate.gate == "slices"
-                else gate.words
+                else gate.message
                 for gate in shown
             ],
             "champion": decision.champion.version_id if decision.champion else "",
@@ -247,21 +247,21 @@ def of_ledger(row: Ledger, run: DagRun, ledger_uri: str, signals: Sequence[Signa
         ledger_uri: Where the row stands.
         signals: That it was decided by: the number of the one that it is about is told.
     """
-    held = row.because in ("budget", "loop_guard", "no_previous")
-    if row.because in HELD_BACK or (row.outcome == "none" and not held):
+    held = row.reason in ("budget", "loop_guard", "no_previous")
+    if row.reason in HELD_BACK or (row.outcome == "none" and not held):
         return None
-    cause = row.cause or (row.causes[0] if row.causes else row.because)
-    event: Event = "budget" if row.because == "budget" else "drift"
+    cause = row.cause or (row.causes[0] if row.causes else row.reason)
+    event: Event = "budget" if row.reason == "budget" else "drift"
     return Notice(
         model=row.model,
         event=event,
         slot=run.dag_id,
-        cause=f"{row.because if held else row.outcome}:{cause}",
+        cause=f"{row.reason if held else row.outcome}:{cause}",
         values={
             "what": "policy",
             "signal": signal_of(cause),
             "number": next((_number(each) for each in signals if f"{each.kind}:{each.subject}" == cause), ""),
-            "outcome": row.because if held else row.outcome,
+            "outcome": row.reason if held else row.outcome,
             "others": [signal_of(each) for each in row.causes if each != cause],
         },
         links=(*run.object("Ledger row", ledger_uri), *run.links),
@@ -279,7 +279,7 @@ def _number(signal: Signal) -> str:
 
 def is_over(row: Ledger) -> bool:
     """Say whether nothing is over its threshold any more, as far as there were requests to judge."""
-    return row.outcome == "none" and not row.causes and row.because in ("no_signal", "no_drift")
+    return row.outcome == "none" and not row.causes and row.reason in ("no_signal", "no_drift")
 
 
 def signal_of(cause: str) -> str:
@@ -332,5 +332,5 @@ def _version(name: str | None) -> str:
 
 def _words(failed: Sequence[RampGate], *, tried: bool) -> list[str]:
     if failed:
-        return [f"{gate.name}: {gate.words}" for gate in failed]
+        return [f"{gate.name}: {gate.message}" for gate in failed]
     return ["its answers were wrong where it was tried"] if tried else ["it was stopped before it had all traffic"]

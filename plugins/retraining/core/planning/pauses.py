@@ -48,9 +48,9 @@ def explain_pause(pause: Pause) -> str:
     """Return until when, by whom and why, in a sentence."""
     if pause.until is None:
         return f"retraining of {pause.model} is not paused."
-    because = f" because: {pause.reason.rstrip('.')}" if pause.reason else ""
+    reason = f" because: {pause.reason.rstrip('.')}" if pause.reason else ""
     until = f"{pause.until:%Y-%m-%d %H:%M} UTC"
-    return f"retraining of {pause.model} is paused until {until} {pause.trigger.reason}{because}."
+    return f"retraining of {pause.model} is paused until {until} {pause.trigger.reason}{reason}."
 
 
 def way_out(pause: Pause) -> str:

@@ -104,7 +104,7 @@ def changes_of_latecomer(mine: Rollout, now: Rollout | None, versions: Iterable[
     if now is None or is_same(mine, now):
         return changes_back(mine, versions)
     by_id = {version.version_id: version for version in versions}
-    forward = now.state == "done" or (now.state == "ended" and not now.because)
+    forward = now.state == "done" or (now.state == "ended" and not now.reason)
     before = now.before
     belongs = {
         CHAMPION: now.version_id if forward else before.champion_id,

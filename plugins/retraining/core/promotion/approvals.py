@@ -22,8 +22,8 @@ from retraining.core.promotion.versions import Version
 
 def warnings(decision: Decision, checks: Checks) -> list[str]:
     """Return what a run went on with although it was found: of its data, and of its comparison."""
-    unproven = [gate.words for gate in decision.gates if gate.passed and gate.found in (NOT_PROVEN, NOT_CHECKED)]
-    return [*(finding.words for finding in checks.findings), *unproven]
+    unproven = [gate.message for gate in decision.gates if gate.passed and gate.found in (NOT_PROVEN, NOT_CHECKED)]
+    return [*(finding.message for finding in checks.findings), *unproven]
 
 
 def reason_not_to_ask(plan: Plan, champion: Version | None, warned: list[str]) -> str | None:
@@ -64,10 +64,10 @@ def question(plan: Plan, decision: Decision, evaluation: Evaluation | None, warn
     """
     champion = decision.champion
     replaced = f"version {champion.version_id}, the champion" if champion else "nothing: it is the first"
-    parts = [decision.words, f"It would serve in the place of {replaced}."]
+    parts = [decision.message, f"It would serve in the place of {replaced}."]
     if evaluation is not None:
         parts.append(f"Judged on {evaluation.rows:,} test examples as of {plan.as_of:%Y-%m-%d %H:%M} UTC.")
-    parts += [f"Warning: {words}" for words in warned]
+    parts += [f"Warning: {message}" for message in warned]
     if page:
         parts.append(f"[The run's page]({page}) has the metrics, slices, curves and checks.")
     return "\n\n".join(parts)
@@ -85,12 +85,12 @@ def question_digest(decision: Decision, warned: list[str]) -> str:
 
 def not_asked(reason: str) -> Approval:
     """Return the approval that no person is wanted for."""
-    return Approval(approved=True, asked=False, words=f"nobody was asked: {reason}")
+    return Approval(approved=True, asked=False, message=f"nobody was asked: {reason}")
 
 
 def in_vain(reason: str) -> Approval:
     """Return the approval of a version that could not be deployed whatever a person says."""
-    return Approval(approved=False, asked=False, words=f"nobody was asked, as nothing could be deployed. {reason}")
+    return Approval(approved=False, asked=False, message=f"nobody was asked, as nothing could be deployed. {reason}")
 
 
 def answer(*, approved: bool, person: str | None, time: datetime | None) -> Approval:
@@ -102,10 +102,10 @@ def answer(*, approved: bool, person: str | None, time: datetime | None) -> Appr
         time: When.
     """
     if not person:
-        return Approval(approved=False, words="rejected without an answer in time")
+        return Approval(approved=False, message="rejected without an answer in time")
     answered = time.replace(microsecond=0) if time else None
     verb = "approved" if approved else "rejected"
-    return Approval(approved=approved, person=person, answered=answered, words=f"{verb} by {person}")
+    return Approval(approved=approved, person=person, answered=answered, message=f"{verb} by {person}")
 
 
 def stands(stored: ApprovalAnswer | None, question: ApprovalAnswer) -> bool:
@@ -158,4 +158,4 @@ def reason_of_person(plan: Plan, approval: Approval | None) -> str | None:
     """
     if approval is None:
         return None if plan.spec.deployment.asks == "never" else "Nothing deployed: nobody approved."
-    return None if approval.approved else f"Nothing deployed: {approval.words.rstrip('.')}."
+    return None if approval.approved else f"Nothing deployed: {approval.message.rstrip('.')}."

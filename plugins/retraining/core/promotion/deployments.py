@@ -29,7 +29,7 @@ def reason_against(plan: Plan, decision: Decision, champion: Version | None) -> 
     if plan.mode == "backfill":
         return "Nothing deployed: a backfill records a version and leaves the endpoint alone."
     if decision.verdict != "promote":
-        return f"Nothing deployed. {decision.words}"
+        return f"Nothing deployed. {decision.message}"
     if not plan.deploy:
         return "Nothing deployed: this run was asked only to register its model (Param deploy)."
     if champion is not None and champion.run_key and champion.run_key != plan.run_key:
@@ -119,7 +119,7 @@ def nothing_deployed(
         model=plan.model,
         run_key=plan.run_key,
         deployed=False,
-        words=reason,
+        message=reason,
         endpoint_name=None,
         deployed_model_id=None,
         traffic={},
@@ -144,7 +144,7 @@ def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
         model=rollout.model,
         run_key=rollout.run_key,
         deployed=True,
-        words=f"{message}.",
+        message=f"{message}.",
         endpoint_name=endpoint_name,
         deployed_model_id=rollout.deployed_model_id,
         traffic=traffic,

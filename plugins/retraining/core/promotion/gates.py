@@ -53,12 +53,12 @@ def decide(
         ContractError: The documents are of different runs, or champion and evaluation do not fit.
     """
     _same_run(plan, evaluate_request, evaluation)
-    told = evaluate_request.challenger.signature  # not in a request of an earlier release
+    given = evaluate_request.challenger.signature  # not in a request of an earlier release
     gates = (
         _mode(plan),
         _newer_champion(plan, evaluate_request),
         _leakage(evaluate_request),
-        *((_signature(plan, evaluate_request, told),) if told else ()),
+        *((_signature(plan, evaluate_request, given),) if given else ()),
         _examples(plan, evaluation),
         _floor(plan, evaluation),
         _gain(plan, evaluate_request, evaluation),
@@ -75,7 +75,7 @@ def decide(
         mode=plan.mode,
         verdict=verdict,
         gates=gates,
-        words=_message(plan, verdict, gates) + threshold_sentence(evaluation.threshold),
+        message=_message(plan, verdict, gates) + threshold_sentence(evaluation.threshold),
         champion=_held_against(evaluate_request.champion),
         inputs=dict(digests),
     )
@@ -90,16 +90,16 @@ def _held_against(champion: Champion | None) -> DecisionChampion | None:
 def _same_run(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> None:
     for document in (request, evaluation):
         if document.run_key != plan.run_key:
-            raise _misfit(plan, document, f"run_key {document.run_key}", f"{plan.run_key}, this run's own")
+            raise _mismatch(plan, document, f"run_key {document.run_key}", f"{plan.run_key}, this run's own")
     asked, compared = request.champion is not None, evaluation.champion is not None
     if asked != compared and not (asked and evaluation.champion_skipped):
         expected = "the one of evaluate_request.json" if asked else "none, as evaluate_request.json has it"
-        raise _misfit(plan, evaluation, "a champion" if compared else "no champion", expected)
+        raise _mismatch(plan, evaluation, "a champion" if compared else "no champion", expected)
     if evaluation.difference is not None and evaluation.difference.metric != request.metric:
-        raise _misfit(plan, evaluation, f"a difference in {evaluation.difference.metric}", request.metric)
+        raise _mismatch(plan, evaluation, f"a difference in {evaluation.difference.metric}", request.metric)
 
 
-def _misfit(plan: Plan, document: EvaluateRequest | Evaluation, found: str, expected: str) -> ContractError:
+def _mismatch(plan: Plan, document: EvaluateRequest | Evaluation, found: str, expected: str) -> ContractError:
     """Return a document that belongs to another comparison: clearing the task alone would find it again."""
     where = document_uri(plan.run_uri, document.kind_name())
     return ContractError(where, found, expected, "Delete this object, then clear evaluate and what follows")
@@ -316,7 +316,7 @@ def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gat
 
 
 def _message(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:
-    messages = {gate.gate: gate.words for gate in gates}
+    messages = {gate.gate: gate.message for gate in gates}
     if verdict == "promote":
         found = {gate.gate: gate.found for gate in gates}
         if "no champion" in messages["gain"]:
@@ -324,7 +324,7 @@ def _message(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:
         if found["gain"] == NO_COMPARISON:
             return f"Promoted: {messages['floor']}; {messages['gain']}."
         return f"Promoted: {messages['gain']}; {messages['slices']}."
-    failed = [gate.words for gate in gates if not gate.passed and gate.gate != "mode"]
+    failed = [gate.message for gate in gates if not gate.passed and gate.gate != "mode"]
     if verdict == "record":
         rest = f"it would not be promoted: {'; '.join(failed)}" if failed else f"{messages['floor']}"
         return f"Recorded as of {plan.as_of:%Y-%m-%d} (a backfill deploys nothing): {rest}."
@@ -332,7 +332,7 @@ def _message(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:
 
 
 def _gate(gate: GateName, passed: bool, found: str, expected: str, message: str) -> Gate:
-    return Gate(gate=gate, passed=passed, found=found, expected=expected, words=message)
+    return Gate(gate=gate, passed=passed, found=found, expected=expected, message=message)
 
 
 def champion_of(
@@ -366,7 +366,7 @@ def threshold_sentence(scores: ThresholdScores | None) -> str:
     if scores is None:
         return ""
     if scores.threshold is None or scores.challenger is None:
-        return f" No threshold: {scores.words}."
+        return f" No threshold: {scores.message}."
     rates = (("precision", scores.challenger.precision), ("recall", scores.challenger.recall))
     found = ", ".join(f"{name} {rate.value:.3f}" if rate else f"no {name}" for name, rate in rates)
     return f" At threshold {scores.threshold:.3g}: {found}."

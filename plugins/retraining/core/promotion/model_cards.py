@@ -43,7 +43,7 @@ def model_card(
         slices=scores.slices,
         slice_differences=evaluation.slice_differences,
         verdict=decision.verdict,
-        words=decision.words,
+        message=decision.message,
         spec_sha256=plan.spec_sha256,
         approval=deployment.approval if deployment else None,
         caveats=tuple(_caveats(plan, checks, manifest, evaluation, decision)),
@@ -76,4 +76,4 @@ def _caveats(
     yield from warnings(decision, checks)
     if evaluation.champion_skipped:
         yield f"It was compared with no champion: {evaluation.champion_skipped}"
-    yield from (f"Gate {gate.gate} failed: {gate.words}" for gate in decision.gates if not gate.passed)
+    yield from (f"Gate {gate.gate} failed: {gate.message}" for gate in decision.gates if not gate.passed)

@@ -118,10 +118,10 @@ def judge(
         if minutes < MOST_BAKES * canary.bake_minutes:
             return ()
         if unmeasured:
-            return (RampGate(name="requests", passed=False, words=f"not judged: {unmeasured} in {minutes:g} min"),)
-        words = f"{new.requests} requests in {minutes:g} min, fewer than {canary.min_requests}"
-        return (RampGate(name="requests", passed=canary.on_low_traffic == "continue", words=words),)
-    enough = RampGate(name="requests", passed=True, words=f"{new.requests} requests in {minutes:g} min")
+            return (RampGate(name="requests", passed=False, message=f"not judged: {unmeasured} in {minutes:g} min"),)
+        message = f"{new.requests} requests in {minutes:g} min, fewer than {canary.min_requests}"
+        return (RampGate(name="requests", passed=canary.on_low_traffic == "continue", message=message),)
+    enough = RampGate(name="requests", passed=True, message=f"{new.requests} requests in {minutes:g} min")
     return (enough, _errors(canary, new, old), _latency(canary, new, old), _answers(canary, shift))
 
 
@@ -142,7 +142,7 @@ def changed_traffic(endpoint_name: str, traffic: Mapping[str, int], expected: Ma
 
 def refusal(steps: Sequence[RampStep]) -> str:
     """Return in words why a ramp ended: every gate that failed, with its numbers."""
-    failed = "; ".join(f"{gate.name}: {gate.words}" for gate in steps[-1].gates if gate.passed is False)
+    failed = "; ".join(f"{gate.name}: {gate.message}" for gate in steps[-1].gates if gate.passed is False)
     return f"Nothing deployed: at {steps[-1].percent} % of the traffic {failed}. What served before serves again."
 
 
@@ -162,29 +162,29 @@ def _whole_minute(moment: datetime) -> datetime:
 def _errors(canary: Canary, new: Served, old: Served) -> RampGate:
     """Hold the rate against its limit; where the version before errs as often, the fault is not the new one's."""
     rate, other = new.errors / new.requests, old.errors / old.requests if old.requests else 0.0
-    words = f"{rate:.2%} of {new.requests} requests, {other:.2%} before; at most {canary.max_error_rate:.2%}"
-    return RampGate(name="errors", passed=rate <= max(canary.max_error_rate, other), words=words)
+    message = f"{rate:.2%} of {new.requests} requests, {other:.2%} before; at most {canary.max_error_rate:.2%}"
+    return RampGate(name="errors", passed=rate <= max(canary.max_error_rate, other), message=message)
 
 
 def _latency(canary: Canary, new: Served, old: Served) -> RampGate:
     if old.requests < canary.min_requests:
-        words = f"not judged: {old.requests} requests of the version before, fewer than {canary.min_requests}"
-        return RampGate(name="latency", passed=None, words=words)
+        message = f"not judged: {old.requests} requests of the version before, fewer than {canary.min_requests}"
+        return RampGate(name="latency", passed=None, message=message)
     if not new.latency_ms or not old.latency_ms:
         whose = "the version before" if new.latency_ms else "the new version"
-        words = f"not judged: Cloud Monitoring has requests of {whose}, and no latency"
-        return RampGate(name="latency", passed=None, words=words)
+        message = f"not judged: Cloud Monitoring has requests of {whose}, and no latency"
+        return RampGate(name="latency", passed=None, message=message)
     ratio = new.latency_ms / old.latency_ms
-    words = f"{new.latency_ms:.3g} ms, {ratio:.2f} times that of before; at most {canary.max_latency_ratio:g} times"
-    return RampGate(name="latency", passed=ratio <= canary.max_latency_ratio, words=words)
+    message = f"{new.latency_ms:.3g} ms, {ratio:.2f} times that of before; at most {canary.max_latency_ratio:g} times"
+    return RampGate(name="latency", passed=ratio <= canary.max_latency_ratio, message=message)
 
 
 def _answers(canary: Canary, shift: float | None) -> RampGate:
     if shift is None:
-        words = f"not judged: fewer than {canary.min_requests} logged answers of one of both versions"
-        return RampGate(name="answers", passed=None, words=words)
-    words = f"{shift:.3f} from those of before; at most {canary.max_answer_shift:g}"
-    return RampGate(name="answers", passed=shift <= canary.max_answer_shift, words=words)
+        message = f"not judged: fewer than {canary.min_requests} logged answers of one of both versions"
+        return RampGate(name="answers", passed=None, message=message)
+    message = f"{shift:.3f} from those of before; at most {canary.max_answer_shift:g}"
+    return RampGate(name="answers", passed=shift <= canary.max_answer_shift, message=message)
 
 
 def own_models(deployed: Mapping[str, str], versions: Iterable[Version], champion_name: str | None) -> set[str]:

@@ -178,7 +178,7 @@ def explain_since(done: Rollback) -> str:
     """Return what a run has to say that was ordered before a rollback and deploys after it."""
     reason = f": {done.reason.strip().rstrip('.')}" if done.reason.strip() else ""
     before, now = version_id(done.from_version_name), version_id(done.version_name)
-    what = f"from version {before} to {f'version {now}' if now else 'none'}" if before else done.words.rstrip(".")
+    what = f"from version {before} to {f'version {now}' if now else 'none'}" if before else done.message.rstrip(".")
     return (
         f"This run was ordered before somebody went back {what} ({rollback_time(done.name):%Y-%m-%d %H:%M} UTC, "
         f"{done.trigger.reason}{reason}). What it trained may have the same fault, and it replaces "
@@ -191,7 +191,7 @@ def _document(
     asked: AskedRollback,
     version_name: str | None,
     from_version_name: str | None,
-    words: str,
+    message: str,
     smoke_test: SmokeTest | None = None,
     *,
     stopped: bool = False,
@@ -207,5 +207,5 @@ def _document(
         version_name=version_name,
         from_version_name=from_version_name,
         smoke_test=smoke_test,
-        words=words,
+        message=message,
     )

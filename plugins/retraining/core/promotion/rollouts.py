@@ -107,7 +107,7 @@ def is_superseded(mine: Rollout, now: Rollout | None) -> bool:
 
 def was_brought_back(rollout: Rollout) -> bool:
     """Return whether a rollout ended with what was before it, and not with its version as champion."""
-    return rollout.state == "ended" and bool(rollout.because)
+    return rollout.state == "ended" and bool(rollout.reason)
 
 
 def reason_of_rollback(rollout: Rollout | None, registration: Registration, champion: Version | None) -> str | None:
@@ -121,7 +121,7 @@ def reason_of_rollback(rollout: Rollout | None, registration: Registration, cham
     if rollout is None or is_open(rollout):
         return None
     if rollout.run_key == registration.run_key and rollout.stopped_by:
-        return f"Nothing deployed: {rollout.because}."
+        return f"Nothing deployed: {rollout.reason}."
     mine, now = registration.version_name, champion.version_name if champion else None
     if rollout.rollback and rollout.before.champion_name == mine != now:
         return f"Nothing deployed: rollback {rollout.rollback} went back from this version."
@@ -173,7 +173,7 @@ def begun(
         version_name=registration.version_name,
         deployed_model_id=deployed_model_id(plan.run_key),
         state="going",
-        because="",
+        reason="",
         before=before,
         writer="",
         changed=now,
@@ -293,10 +293,10 @@ def direction(rollout: Rollout, champion: Version | None) -> tuple[RolloutState,
         champion: The version with that alias now.
     """
     if rollout.state == "proven" and champion is not None and champion.version_id == rollout.version_id:
-        return "done", rollout.because
+        return "done", rollout.reason
     if rollout.state in ("staging", "going", "ramping", "proven"):
         return "returning", "its run ended before it was done"
-    return rollout.state, rollout.because
+    return rollout.state, rollout.reason
 
 
 def kept(rollout: Rollout, now: datetime) -> Kept | None:

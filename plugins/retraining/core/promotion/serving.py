@@ -21,7 +21,7 @@ def serving_gate(plan: Plan, serving: Serving) -> Gate:
     expected = f"the spec's signature, the judge's scores to {most:g}, and a finite answer to every request"
     if serving.skipped:
         message = f"it is not checked as serving loads it: {serving.skipped}"
-        return Gate(gate="serving", passed=True, found=NOT_CHECKED, expected=expected, words=message)
+        return Gate(gate="serving", passed=True, found=NOT_CHECKED, expected=expected, message=message)
     answers = [item for item in (serving.single, serving.together) if item]
     faults = [
         *([f"it cannot be asked ({serving.problem})"] if serving.problem else []),
@@ -33,11 +33,11 @@ def serving_gate(plan: Plan, serving: Serving) -> Gate:
     found = f"largest error {max(errors):.2g}" if errors else "no answers"
     if faults:
         message = f"as serving loads it, {'; '.join(faults)}"
-        return Gate(gate="serving", passed=False, found=found, expected=expected, words=message)
+        return Gate(gate="serving", passed=False, found=found, expected=expected, message=message)
     message = (
-        f"as serving loads it, it answers as it was judged, alone, together, and {serving.inputs} strange requests"
+        f"as serving loads it, it answers as it was judged, alone, together, and {serving.inputs} malformed requests"
     )
-    return Gate(gate="serving", passed=True, found=found, expected=expected, words=message)
+    return Gate(gate="serving", passed=True, found=found, expected=expected, message=message)
 
 
 def _faults(answers: ServedAnswers, most: float) -> list[str]:

@@ -231,7 +231,7 @@ def render_all_runs(
         unreadable=unreadable,
         others=others,
         sortings=SORTINGS,
-        outcomes={name: words for name, words in OUTCOMES.items() if name in there},
+        outcomes={name: message for name, message in OUTCOMES.items() if name in there},
     )
     return render_template("report/all_runs.html.j2", page=page)
 

@@ -25,7 +25,7 @@ class Day:
     state: State
     rows: int
     tested: bool
-    because: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def days(run: Run) -> list[Day]:
                 state="out" if day in out else _state(span),
                 rows=sum(part.rows for part in span.parts) if span else 0,
                 tested=day >= window.test_start,
-                because=out.get(day) or (span.because if span else "no example on this day"),
+                reason=out.get(day) or (span.reason if span else "no example on this day"),
             )
         )
     return listed
@@ -110,7 +110,8 @@ def _left_out(run: Run) -> dict[date, str]:
     if run.checks is None:
         return {}
     message = {
-        day: "; ".join(item.words for item in run.checks.findings if item.span == day) for day in run.checks.quarantined
+        day: "; ".join(item.message for item in run.checks.findings if item.span == day)
+        for day in run.checks.quarantined
     }
     return {day: f"left out: {reason}" for day, reason in message.items()}
 
@@ -120,4 +121,4 @@ def _state(span: documents.SpanWork | None) -> State:
         return "empty"
     if span.action == "reuse":
         return "reused"
-    return "changed" if span.because.startswith("changed") else "new"
+    return "changed" if span.reason.startswith("changed") else "new"

@@ -25,7 +25,7 @@ class Dot:
     x: float
     y: float
     radius: float
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class CurveChart:
     """Curves over [0, 1] x [0, 1], the challenger's above; `rest` is the dashed line."""
 
     name: str
-    words: str
+    message: str
     curves: tuple[RoleCurve, ...]
     rest: tuple[float, float, float, float]
     side: float = SIDE
@@ -60,7 +60,7 @@ def curve_charts(evaluation: Evaluation) -> list[CurveChart]:
     made = [
         CurveChart(
             name="ROC",
-            words="share of positives found (up) by share of negatives taken for positives; dashed: guessing",
+            message="share of positives found (up) by share of negatives taken for positives; dashed: guessing",
             curves=tuple(
                 _curve(role, each.roc.false_positive_rate, each.roc.true_positive_rate)
                 for role, each in curves.items()
@@ -70,7 +70,7 @@ def curve_charts(evaluation: Evaluation) -> list[CurveChart]:
         ),
         CurveChart(
             name="Precision and recall",
-            words="share of answers that are right (up) by share of positives found; dashed: guessing",
+            message="share of answers that are right (up) by share of positives found; dashed: guessing",
             curves=tuple(
                 _curve(role, each.precision_recall.recall, each.precision_recall.precision)
                 for role, each in curves.items()
@@ -80,7 +80,7 @@ def curve_charts(evaluation: Evaluation) -> list[CurveChart]:
         ),
         CurveChart(
             name="Calibration",
-            words=f"share that is {positive} (up) by mean {score}, in 15 bins, larger: more rows; dashed: both equal",
+            message=f"share that is {positive} (up) by mean {score}, in 15 bins, larger: more rows; dashed: both equal",
             curves=tuple(_calibration(role, each) for role, each in curves.items()),
             rest=DIAGONAL,
         ),
@@ -101,7 +101,7 @@ def _calibration(role: str, curves: Curves) -> RoleCurve:
             x=X(part.score),
             y=Y(part.positive),
             radius=round(max(SMALLEST_DOT, LARGEST_DOT * math.sqrt(part.rows / most)), 1),
-            words=f"{part.rows:,} rows: mean score {part.score:.3f}, share {part.positive:.3f}",
+            message=f"{part.rows:,} rows: mean score {part.score:.3f}, share {part.positive:.3f}",
         )
         for part in bins
     )

@@ -19,7 +19,7 @@ class ForestRow:
     """One interval, in SVG units. `tone`: `good` or `bad` where all of it lies on one side of 0, else empty."""
 
     name: str
-    words: str
+    message: str
     tone: str
     y: float
     x: float
@@ -73,7 +73,7 @@ def forest(slices: Sequence[SliceRow], whole: Interval | None, max_slice_loss: f
         rows=tuple(
             ForestRow(
                 name=_short_name(row) if row else ALL,
-                words=f"{f'{row.column} = {row.value}, {row.rows:,} rows' if row else ALL}: {gain:+z.4f}, from "
+                message=f"{f'{row.column} = {row.value}, {row.rows:,} rows' if row else ALL}: {gain:+z.4f}, from "
                 f"{ends[0]:+z.4f} to {ends[1]:+z.4f}",
                 tone=_tone(ends),
                 y=TOP + ROW * (place + 0.5),

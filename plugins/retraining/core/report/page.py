@@ -204,7 +204,7 @@ class Page:
     def spans(self) -> list[tuple[str, str]]:
         """What the spans of examples without a time are called, and what was done with each because of what."""
         snapshot = self.run.snapshot
-        return [(label_span(self.plan, span.span), span.because) for span in snapshot.spans] if snapshot else []
+        return [(label_span(self.plan, span.span), span.reason) for span in snapshot.spans] if snapshot else []
 
     @cached_property
     def days(self) -> list[Day]:
@@ -363,9 +363,9 @@ def headline(run: Run) -> str:
 def outcome(run: Run) -> str:
     """Return the decision's sentence; without a decision, why there is none."""
     if run.decision:
-        return run.decision.words
+        return run.decision.message
     findings = run.checks.findings if run.checks else ()
-    if blocking := [finding.words.rstrip(".") for finding in findings if finding.severity == "block"]:
+    if blocking := [finding.message.rstrip(".") for finding in findings if finding.severity == "block"]:
         sentence = "; ".join(blocking)
         return sentence if sentence.endswith(("?", "!")) else f"{sentence}."
     return run.progress

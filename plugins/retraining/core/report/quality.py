@@ -35,7 +35,7 @@ class MetricRow:
     """
 
     metric: Metric
-    words: str
+    message: str
     decides: bool
     higher_is_better: bool
     challenger: float | None
@@ -98,7 +98,7 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
         rows.append(
             MetricRow(
                 metric=metric,
-                words=METRICS[metric].words[kind],
+                message=METRICS[metric].description[kind],
                 decides=metric == decides,
                 higher_is_better=metric in HIGHER_IS_BETTER,
                 challenger=ours,

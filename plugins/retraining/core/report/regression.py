@@ -33,7 +33,7 @@ class Bar:
     y: float
     width: float
     height: float
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Point:
     y: float
     low: float
     high: float
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ def residuals(evaluation: Evaluation) -> Residuals | None:
             y=y(height),
             width=round(x(end) - x(start), 1),
             height=round(y(0) - y(height), 1),
-            words=f"{start:.4g} to {end:.4g}: {count:,} rows",
+            message=f"{start:.4g} to {end:.4g}: {count:,} rows",
         )
         for (start, end), count, height in zip(
             pairwise(ours.residuals.edges), ours.residuals.counts, _heights(ours.residuals), strict=True
@@ -155,8 +155,8 @@ def _outline(histogram: Histogram, x: Scale, y: Scale) -> str:
 
 
 def _point(item: AnsweredBin, x: Scale, y: Scale) -> Point:
-    words = (
+    message = (
         f"{item.rows:,} rows: answer {item.answer:.4g}, label {item.label:.4g}, "
         f"eight tenths from {item.low:.4g} to {item.high:.4g}"
     )
-    return Point(x=x(item.answer), y=y(item.label), low=y(item.low), high=y(item.high), words=words)
+    return Point(x=x(item.answer), y=y(item.label), low=y(item.low), high=y(item.high), message=message)

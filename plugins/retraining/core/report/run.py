@@ -114,9 +114,9 @@ class Run:
         if task is None:
             return ""
         if failure := self.failure:
-            told = message_of(failure)
+            message = message_of(failure)
             again = f" It is tried again after try {failure.attempt}." if failure.retried else ""
-            return f"The task {failure.task} failed.{again} {told}"
+            return f"The task {failure.task} failed.{again} {message}"
         waits = f" and waits for {WAITS_FOR[task]}" if task in WAITS_FOR else ""
         return (
             f"The run is at the task {task}{waits}. Where Airflow shows no such task at work, its log says why (run "

@@ -46,9 +46,9 @@ def further_causes(trigger: Trigger) -> Iterator[tuple[TriggerEvent, str]]:
 def explain_cause(cause: str) -> str:
     """Return what a cause stands for, `skew:carrier` or one that somebody else's event brought."""
     kind, _, subject = cause.partition(":")
-    words = _CAUSES.get(kind)
-    if words is None:
+    message = _CAUSES.get(kind)
+    if message is None:
         return cause
-    if "{subject}" in words:
-        return words.replace("{subject}", subject)
-    return f"{words} ({subject})" if subject else words
+    if "{subject}" in message:
+        return message.replace("{subject}", subject)
+    return f"{message} ({subject})" if subject else message

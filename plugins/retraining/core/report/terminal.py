@@ -54,21 +54,21 @@ def explain_run(run: Run) -> Iterator[str]:
     plan = run.plan
     yield f"run {plan.run_key} of {plan.model}, as of {plan.as_of:%Y-%m-%d %H:%M:%S} UTC ({plan.mode})"
     yield f"started   {explain_trigger(plan.trigger).removeprefix('Started ')}"
-    for event, words in further_causes(plan.trigger):
-        yield f"          and by {words}, at {event.at:%Y-%m-%d %H:%M} UTC: {event.reason}"
+    for event, message in further_causes(plan.trigger):
+        yield f"          and by {message}, at {event.at:%Y-%m-%d %H:%M} UTC: {event.reason}"
     for finding in run.checks.findings if run.checks else ():
-        yield f"data      {finding.severity}: {finding.words}"
+        yield f"data      {finding.severity}: {finding.message}"
     for warning in training_warnings(run.report) if run.report else ():
         yield f"training  warn: {warning}"
     for gate in run.decision.gates if run.decision else ():
-        yield f"{'passed' if gate.passed else 'FAILED':<9} {gate.gate}: {gate.words}"
+        yield f"{'passed' if gate.passed else 'FAILED':<9} {gate.gate}: {gate.message}"
     yield from _failed(run.failure)
     if run.decision or not run.failure:
         yield f"outcome   {outcome(run)}"
     if run.deployment:
-        yield f"endpoint  {run.deployment.words}"
+        yield f"endpoint  {run.deployment.message}"
         if approval := run.deployment.approval:
-            yield f"approval  {approval.words}"
+            yield f"approval  {approval.message}"
         for step in run.deployment.steps:
             yield f"ramp      {step.percent} %: {ramp.outcomes(step)}"
     elif run.decision and not run.failure:
@@ -104,7 +104,7 @@ def explain_monitor(row: Ledger | None) -> str:
     """Return what the monitor decided last, and why."""
     if row is None:
         return "monitor   no decision yet"
-    return f"monitor   {row.outcome} at {row.as_of:%Y-%m-%d %H:%M} UTC ({row.because}): {row.words}"
+    return f"monitor   {row.outcome} at {row.as_of:%Y-%m-%d %H:%M} UTC ({row.reason}): {row.message}"
 
 
 def compare_runs(before: Run, now: Run) -> list[str]:
@@ -175,7 +175,7 @@ def describe_preview(plan: Plan, taken: Snapshot, counted: Statistics, judged: C
     for day in judged.quarantined:
         yield f"left out  {day}: quarantined"
     for finding in judged.findings:
-        yield f"{finding.severity:<9} {finding.check}: {finding.words}"
+        yield f"{finding.severity:<9} {finding.check}: {finding.message}"
     yield f"data      {'fit to train on' if judged.passed else 'NOT fit to train on: a run would end here'}"
 
 

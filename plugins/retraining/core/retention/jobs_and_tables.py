@@ -141,7 +141,7 @@ def judge_job(job: ActiveJob, limits: Limits, longest_silence: timedelta, before
         created=whole_second(job.created),
         silent_since=sign,
         cancel=cancel,
-        words=message,
+        message=message,
     )
 
 
@@ -160,10 +160,10 @@ def judge_tables(tables: Iterable[Table], limits: Limits) -> Iterator[FoundTable
         written = time_of_batch_output(table.name)
         if written and table.expires is None and limits.as_of - written > TABLE_GRACE:
             message = f"a batch prediction wrote it at {written:%Y-%m-%d %H:%M} UTC, and nobody took it: drop it"
-            yield FoundTable(table=table.name, words=message)
+            yield FoundTable(table=table.name, message=message)
         if not is_run_table(table.name):
             continue
         if table.expires is None:
-            yield FoundTable(table=table.name, words="it has no expiration: set one, or drop it")
+            yield FoundTable(table=table.name, message="it has no expiration: set one, or drop it")
         elif limits.as_of - table.expires > TABLE_GRACE:
-            yield FoundTable(table=table.name, words=f"it expired at {table.expires:%Y-%m-%d %H:%M} UTC and is there")
+            yield FoundTable(table=table.name, message=f"it expired at {table.expires:%Y-%m-%d %H:%M} UTC and is there")

@@ -16,7 +16,7 @@ from retraining.core.documents.deployment import Deployment
 from retraining.core.documents.evaluation import EvaluateRequest
 from retraining.core.documents.export import ExportRequest, Manifest, Span
 from retraining.core.documents.plan import Plan, Window
-from retraining.core.documents.retention import DoomedSpan, KeepRun, KeepSpan, KeptRun, ModelLeftovers, SpanSum
+from retraining.core.documents.retention import KeepRun, KeepSpan, KeptRun, ModelLeftovers, SpanSum, SpanToDelete
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.naming import storage
@@ -137,7 +137,7 @@ def claims_of(versions: Iterable[PointedVersion], running: Mapping[str, str]) ->
     )
 
 
-def reason_changed(span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
+def reason_changed(span: SpanToDelete, objects: Iterable[StoredObject]) -> str:
     """Return why a span is not the one that was judged any more; empty: it is.
 
     Args:
@@ -173,14 +173,14 @@ def _kept_run(key: str, run: RunFolder | None, claims: Claims, limits: Limits) -
     )
     for reason, who in claimed:
         if key in who:
-            return KeptRun(run_key=key, because=reason, words=who[key])
+            return KeptRun(run_key=key, reason=reason, message=who[key])
     if run is None or run.newest is None:
         return None
     message = f"it was last at work on {run.newest:%Y-%m-%d}"
     if not limits.is_old(run.newest):
-        return KeptRun(run_key=key, because="recent", words=message)
+        return KeptRun(run_key=key, reason="recent", message=message)
     if not run.ended and not limits.is_old(run.newest, UNFINISHED_TIMES):
-        return KeptRun(run_key=key, because="unfinished", words=f"it has no outcome, and {message}")
+        return KeptRun(run_key=key, reason="unfinished", message=f"it has no outcome, and {message}")
     return None
 
 
@@ -211,17 +211,17 @@ class References:
         """
         plan, snapshot, request, manifest, comparison = documents
         folder = storage.run_uri(self._bucket, self._model, run.run_key)
-        if manifest is None and run.because in ("alias", "serving"):
+        if manifest is None and run.reason in ("alias", "serving"):
             raise ContractError(
                 storage.document_uri(folder, Manifest.kind_name()),
-                f"no such document, and {run.words}",
+                f"no such document, and {run.message}",
                 "what that version was trained on",
                 "Restore the document, or take the version's alias and traffic away",
             )
         if snapshot is None and request is None and manifest is None:
             if plan is None:
                 raise ContractError(
-                    folder, f"no plan, snapshot or manifest, and {run.words}", "one of them", "Restore or delete it"
+                    folder, f"no plan, snapshot or manifest, and {run.message}", "one of them", "Restore or delete it"
                 )
             self._windows.append((plan.window, run))  # its snapshot may find any span of these days stored
         for uri in self._folders_of(snapshot, request, manifest, comparison):
@@ -231,7 +231,7 @@ class References:
         """Return a run that a span stays for; None when there is none."""
         run = self._folders.get(place.uri)
         if run is not None:
-            return run.because, run
+            return run.reason, run
         for window, run in self._windows:
             if place.day is None or window.start <= place.day < window.end:
                 return "window", run
@@ -280,7 +280,7 @@ def survey_spans(
         most_spans: How many may go.
     """
     sums: dict[KeepSpan, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    delete, restore = list[DoomedSpan](), list[str]()
+    delete, restore = list[SpanToDelete](), list[str]()
     spans = size = postponed = foreign = 0
     for item in stored:
         if isinstance(item, StoredObject):
@@ -291,7 +291,7 @@ def survey_spans(
             sums[reason] = (sums[reason][0] + 1, sums[reason][1] + item.bytes)
             restore += [item.place.uri] if item.tombstone else []
         elif len(delete) < most_spans:
-            delete.append(_doomed(item))
+            delete.append(_span_to_delete(item))
         else:
             postponed += 1
     return ModelLeftovers(
@@ -334,21 +334,21 @@ def keep_reason(span: StoredSpan, references: References, limits: Limits) -> Kee
     return None if limits.is_old(span.newest) else "young"
 
 
-def _doomed(span: StoredSpan) -> DoomedSpan:
+def _span_to_delete(span: StoredSpan) -> SpanToDelete:
     if span.marker is not None:
         message = f"no kept run refers to it, and nothing was written to it since {span.newest:%Y-%m-%d}"
     elif span.tombstone:
         message = "an earlier cleaning was cut off while it deleted this span"
     else:
         message = f"its export was never finished, and nothing was written to it since {span.newest:%Y-%m-%d}"
-    return DoomedSpan(
+    return SpanToDelete(
         uri=span.place.uri,
         span=span.place.span,
         objects=span.objects,
         bytes=span.bytes,
         newest=whole_second(span.newest),
         marker=span.marker,
-        words=message,
+        message=message,
     )
 
 

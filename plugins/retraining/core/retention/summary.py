@@ -49,18 +49,18 @@ def plan_lines(plan: MaintenancePlan) -> list[str]:
         for model in plan.models
     ]
     lines = [f"as of {plan.as_of:%Y-%m-%d %H:%M} UTC, older than {plan.min_age_days} days", *_table(_HEAD, rows)]
-    doomed = [span for model in plan.models for span in model.delete]
-    lines += [f"goes: {span.uri}: {span.words}" for span in doomed[:SHOWN]]
-    if len(doomed) > SHOWN:
-        lines.append(f"goes: {len(doomed) - SHOWN} more, all of them in the document")
+    going = [span for model in plan.models for span in model.delete]
+    lines += [f"goes: {span.uri}: {span.message}" for span in going[:SHOWN]]
+    if len(going) > SHOWN:
+        lines.append(f"goes: {len(going) - SHOWN} more, all of them in the document")
     for folder in plan.litter:
         lines.append(f"{folder.what}: {folder.old} of {folder.objects} below {folder.uri} are over the age limit")
     for job in plan.jobs:
         job_id = ResourceName.parse(job.name).resource_id
-        lines.append(f"job {job_id} of {job.run_key} {'ends' if job.cancel else 'stays'}: {job.words}")
-    lines += [f"table {table.table}: {table.words}" for table in plan.tables]
-    lines += [f"deployed model {item.deployed_model_id} of {item.model}: {item.words}" for item in plan.deployments]
-    lines += [f"goes: {_version(item)} of run {item.run_key}: {item.words}" for item in plan.versions]
+        lines.append(f"job {job_id} of {job.run_key} {'ends' if job.cancel else 'stays'}: {job.message}")
+    lines += [f"table {table.table}: {table.message}" for table in plan.tables]
+    lines += [f"deployed model {item.deployed_model_id} of {item.model}: {item.message}" for item in plan.deployments]
+    lines += [f"goes: {_version(item)} of run {item.run_key}: {item.message}" for item in plan.versions]
     return [*lines, "dry run: nothing is deleted or cancelled"] if plan.dry_run else lines
 
 
@@ -82,14 +82,14 @@ def result_lines(done: Maintenance) -> list[str]:
         )
     lines = _table(("model", "kept", "deleted", "MB", "because"), rows)
     for cleaned in done.models:
-        lines += [f"spared: {span.uri}: {span.words}" for span in cleaned.spans if span.outcome == "spared"]
+        lines += [f"spared: {span.uri}: {span.message}" for span in cleaned.spans if span.outcome == "spared"]
         lines += [f"restored: {uri}" for uri in cleaned.restored]
     lines += [
-        f"deployed model {item.deployed_model_id} of {item.model} {item.outcome}: {item.words}"
+        f"deployed model {item.deployed_model_id} of {item.model} {item.outcome}: {item.message}"
         for item in done.deployments
     ]
-    lines += [f"{_version(item)} {item.outcome}: {item.words}" for item in done.versions]
-    return [*lines, done.words]
+    lines += [f"{_version(item)} {item.outcome}: {item.message}" for item in done.versions]
+    return [*lines, done.message]
 
 
 def conclude(
@@ -127,14 +127,14 @@ def conclude(
         deployments=tuple(deployments),
         versions=tuple(versions),
         freed_bytes=sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in small_objects),
-        words=f"{message}{_refused(models)}",
+        message=f"{message}{_refused(models)}",
     )
 
 
 def _dry_run_message(plan: MaintenancePlan) -> str:
-    doomed = [span for model in plan.models for span in model.delete]
+    going = [span for model in plan.models for span in model.delete]
     message = (
-        f"Dry run: {_some(len(doomed), 'span')} with {_megabytes(sum(span.bytes for span in doomed))} MB would go, "
+        f"Dry run: {_some(len(going), 'span')} with {_megabytes(sum(span.bytes for span in going))} MB would go, "
         f"and {_some(sum(job.cancel for job in plan.jobs), 'job')} would be cancelled."
     )
     if plan.deployments:
@@ -202,8 +202,8 @@ def _reason(model: ModelLeftovers) -> str:
     if model.refused:
         return model.refused
     more = f", {model.postponed} more tomorrow" if model.postponed else ""
-    strange = f", {model.foreign} objects that are no span's" if model.foreign else ""
-    return _reasons(model.kept) + more + strange
+    foreign = f", {model.foreign} objects that are no span's" if model.foreign else ""
+    return _reasons(model.kept) + more + foreign
 
 
 def _reasons(kept: dict[KeepSpan, SpanSum]) -> str:

@@ -23,7 +23,7 @@ DEFAULT_KEEP = 10
 """Newest versions that stay, whatever became of them."""
 
 
-def doomed_versions(
+def versions_to_delete(
     model: str, versions: Iterable[Version], keep: int, at_work: Collection[str], rollout: Rollout | None
 ) -> list[FoundVersion]:
     """Return the versions that go, oldest first; none while the model's champion is being changed.
@@ -38,15 +38,15 @@ def doomed_versions(
     if is_open(rollout):
         return []
     newest_first = sorted(versions, key=lambda version: int(version.version_id), reverse=True)
-    doomed = [
+    going = [
         version
         for version in newest_first[keep:]
         if reason_to_keep(version, rollout) is None and version.run_key not in at_work
     ]
     reason = f"it is not among the {keep} newest, no alias points to it, and it is deployed nowhere"
     return [
-        FoundVersion(model=model, version_name=version.version_name, run_key=version.run_key, words=reason)
-        for version in reversed(doomed)
+        FoundVersion(model=model, version_name=version.version_name, run_key=version.run_key, message=reason)
+        for version in reversed(going)
     ]
 
 
@@ -67,7 +67,7 @@ def cleaned_version(version: FoundVersion, reason: str | None = None) -> Cleaned
         model=version.model,
         version_name=version.version_name,
         outcome="left" if reason else "deleted",
-        words=reason or version.words,
+        message=reason or version.message,
     )
 
 
@@ -77,7 +77,7 @@ def left_rollout(rollout: Rollout) -> FoundDeployment:
         model=rollout.model,
         deployed_model_id=rollout.deployed_model_id,
         what="rollout",
-        words=f"its rollout by run {rollout.run_key} is {rollout.state}, and nobody has gone on with it since "
+        message=f"its rollout by run {rollout.run_key} is {rollout.state}, and nobody has gone on with it since "
         f"{rollout.changed:%Y-%m-%d %H:%M} UTC",
     )
 
@@ -86,14 +86,14 @@ def unclaimed_model(model: str, deployed_id: str, version_name: str) -> FoundDep
     """Return the finding of a deployed model that no run claims."""
     version = ResourceName.parse(version_name).version
     message = f"version {version} is deployed without traffic, and no run is at work on it"
-    return FoundDeployment(model=model, deployed_model_id=deployed_id, what="unclaimed", words=message)
+    return FoundDeployment(model=model, deployed_model_id=deployed_id, what="unclaimed", message=message)
 
 
 def left_on_staging(model: str, deployed_id: str, version_name: str) -> FoundDeployment:
     """Return the finding of a deployed model that a try left on its endpoint."""
     version = ResourceName.parse(version_name).version
     message = f"version {version} is on the endpoint for tries, and no run is at work on it"
-    return FoundDeployment(model=model, deployed_model_id=deployed_id, what="staging", words=message)
+    return FoundDeployment(model=model, deployed_model_id=deployed_id, what="staging", message=message)
 
 
 def cleaned_deployment(
@@ -104,5 +104,5 @@ def cleaned_deployment(
         model=deployment.model,
         deployed_model_id=deployment.deployed_model_id,
         outcome=outcome,
-        words=reason or deployment.words,
+        message=reason or deployment.message,
     )

@@ -325,7 +325,7 @@ def build_result(
         job=predictions.job,
         seconds=predictions.seconds,
         cost_usd=cost,
-        words=f"{instances.rows} rows scored by version {plan.version.version_id} into {written_table(plan)}{price}",
+        message=f"{instances.rows} rows scored by version {plan.version.version_id} into {written_table(plan)}{price}",
     )
 
 

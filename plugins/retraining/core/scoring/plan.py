@@ -331,11 +331,11 @@ def _signature(scorer: Scorer) -> tuple[tuple[Feature, ...], str]:
     """Return the features that the version reads, and its output."""
     by_name = {feature.name: feature for feature in scorer.trained.spec.features}
     inputs, outputs = scorer.report.signature.inputs, scorer.report.signature.outputs
-    strange = [name for name in inputs if name not in by_name and name not in outputs]
+    unknown = [name for name in inputs if name not in by_name and name not in outputs]
     output = next((name for name in OUTPUT_NAMES if name in outputs), None)
     if output is None and len(outputs) == 1:
         output = next(iter(outputs))
-    if not inputs or strange or output is None:
+    if not inputs or unknown or output is None:
         found = f"a signature with inputs {_listed(inputs)} and outputs {_listed(outputs)}"
         expected = f"inputs among {_listed(by_name)}, and an output {' or '.join(OUTPUT_NAMES)}"
         raise PlanError(scorer.version.version_name, found, expected, "Name another version, or retrain the model")

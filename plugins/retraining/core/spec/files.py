@@ -36,9 +36,9 @@ def load_spec(path: Path) -> ModelSpec:
     """
     text = read_spec_file(path)
     _refuse_removed(text)
-    twin = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
-    if twin.is_file():
-        raise SpecError(path.name, f"{twin.name} beside it", "one file per model", "Remove one of them")
+    duplicate = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
+    if duplicate.is_file():
+        raise SpecError(path.name, f"{duplicate.name} beside it", "one file per model", "Remove one of them")
     try:
         spec = ModelSpec.model_validate(text.values)
     except ValidationError as error:

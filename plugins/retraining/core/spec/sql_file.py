@@ -125,25 +125,25 @@ def require_time_travel(sql: str, where: str, *, asked: bool) -> None:
 
 def _system_times(sql: str) -> list[str]:
     """Return what follows each FOR SYSTEM_TIME AS OF: a parameter, or the first word of another expression."""
-    words = [word for _, word, _ in _tokens(sql)]
+    message = [word for _, word, _ in _tokens(sql)]
     clause = ["FOR", "SYSTEM_TIME", "AS", "OF"]
     size = len(clause)
     return [
-        words[at + size]
-        for at in range(len(words) - size)
-        if [word.upper() for word in words[at : at + size]] == clause
+        message[at + size]
+        for at in range(len(message) - size)
+        if [word.upper() for word in message[at : at + size]] == clause
     ]
 
 
 def hashes_rows(sql: str, key: str) -> bool:
     """Return whether a query makes its key of a whole row, `TO_JSON_STRING(source) … AS key`, and not of columns."""
-    words = [word.strip("`") for _, word, _ in _tokens(sql)]
-    end = next((at for at in range(1, len(words)) if (words[at - 1].upper(), words[at]) == ("AS", key)), 0)
+    message = [word.strip("`") for _, word, _ in _tokens(sql)]
+    end = next((at for at in range(1, len(message)) if (message[at - 1].upper(), message[at]) == ("AS", key)), 0)
     depth, start = 0, end
-    while start and (depth or words[start - 1] != ",") and words[start - 1].upper() not in ("SELECT", "DISTINCT"):
+    while start and (depth or message[start - 1] != ",") and message[start - 1].upper() not in ("SELECT", "DISTINCT"):
         start -= 1
-        depth += (words[start] == ")") - (words[start] == "(")
-    made = words[start:end]
+        depth += (message[start] == ")") - (message[start] == "(")
+    made = message[start:end]
     return any(
         [made[at].upper(), made[at + 1], made[at + 3]] == ["TO_JSON_STRING", "(", ")"] for at in range(len(made) - 3)
     )

@@ -112,12 +112,12 @@ def _require_plain(text: str, where: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        message = _oddity(event, depth)
+        message = _anomaly(event, depth)
         if message:
             raise SpecError(_place(where, event.start_mark), *message)
 
 
-def _oddity(event: yaml.Event, depth: int) -> tuple[str, str, str] | None:
+def _anomaly(event: yaml.Event, depth: int) -> tuple[str, str, str] | None:
     """Return what is not plain about an event, what would be, and the way out."""
     if depth > MAX_DEPTH:
         return f"more than {MAX_DEPTH} levels", "a spec's few levels", "Look at the brackets and the indentation"

@@ -114,8 +114,8 @@ def decide(
         model=plan.model,
         run_key=plan.run_key,
         search=search,
-        because=reason,
-        words=message,
+        reason=reason,
+        message=message,
         hyperparameters=hyperparameters,
         source=source,
         last_study=LastStudy(run_key=last.run_key, as_of=last.as_of) if last else None,
@@ -219,7 +219,7 @@ def conclude(
     """
     spec = plan.spec.tuning
     best = best_trial(trials, spec.goal) if spec else None
-    hyperparameters, message = request.hyperparameters, request.words
+    hyperparameters, message = request.hyperparameters, request.message
     source: Literal["spec", "champion", "study"] = request.source
     if best is not None and spec is not None:  # the trials' own ground was the file, never the champion
         hyperparameters, source = {**plan.spec.training.hyperparameters, **best.hyperparameters}, "study"
@@ -236,7 +236,7 @@ def conclude(
         goal=spec.goal if spec else None,
         hyperparameters=hyperparameters,
         source=source,
-        words=message,
+        message=message,
         space=spec.parameters if spec else (),
         searched=tuple(searched),
         trials=tuple(trials),

@@ -178,7 +178,7 @@ def _trial(plan: Plan, phase: Phase, request: TuningRequest, reported: Mapping[s
         value=final[0] if final and state != "INFEASIBLE" else None,
         curve=tuple(measured),
         seconds=reported.get("seconds"),
-        words=str(reported.get("infeasible_reason", "")),
+        message=str(reported.get("infeasible_reason", "")),
     )
 
 

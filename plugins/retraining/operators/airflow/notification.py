@@ -45,9 +45,9 @@ def tell(connect: Connect, context: Context, make: Callable[[], Notice | None], 
         uri = storage.run_notification_uri(run_uri, notice.event) if run_uri else ""
         if uri and _told_by_this_run(cloud, notice, uri):
             return
-        told = _Telling(cloud, notice).tell(_claimant(context))
-        if told is not None and uri:
-            cloud.artifacts.overwrite(uri, told.to_bytes(), "application/json")
+        sent = _Telling(cloud, notice).tell(_claimant(context))
+        if sent is not None and uri:
+            cloud.artifacts.overwrite(uri, sent.to_bytes(), "application/json")
     except Exception as error:  # whatever it is: the task's own work is done
         LOGGER.warning("nobody was told: %s", type(error).__name__, exc_info=True)
 

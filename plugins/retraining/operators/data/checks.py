@@ -40,12 +40,12 @@ class CheckDataOperator(RunTask, CloudOperator):
             )
         for finding in judged.findings:
             self.log.warning(
-                "%s: %s (found %s, expected %s)", finding.check, finding.words, finding.found, finding.expected
+                "%s: %s (found %s, expected %s)", finding.check, finding.message, finding.found, finding.expected
             )
         dataset.require_passed(judged, record.uri(Checks))
         return {
             "passed": True,
-            "warnings": [finding.words for finding in judged.findings],
+            "warnings": [finding.message for finding in judged.findings],
             "quarantined": [day.isoformat() for day in judged.quarantined],
         }
 

@@ -88,9 +88,9 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         page = self._show(lambda: cloud, context, f"{APPROVE} or {REJECT}, until {until:%Y-%m-%d %H:%M} UTC")
         self.body = approvals.question(plan, decision, record.find_document(Evaluation), warned, page)
         notice = notices.of_approval(plan, warned, run_of(context), self.task_id, self.answer_within)
-        told = TellNotice(notice=notice, run_uri=self.run_uri, cloud=lambda: cloud)
+        notify = TellNotice(notice=notice, run_uri=self.run_uri, cloud=lambda: cloud)
         # Airflow calls them when it holds the question, and no earlier answer.
-        self.notifiers = [_Held(lambda: _put_over(cloud, record, asks, generation)), told]
+        self.notifiers = [_Held(lambda: _put_over(cloud, record, asks, generation)), notify]
         return super().execute(context)
 
     @fail_for_good
@@ -131,7 +131,7 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         model = dags.find_model_of_dag(context["ti"].dag_id)
         self._show(self.cloud, context)
         settle(self.cloud, model, ObjectAddress.parse(self.run_uri).name, "approval")
-        self.log.info(approval.words)
+        self.log.info(approval.message)
         return approval.model_dump(mode="json")
 
     def _show(self, connect: Connect, context: Context, asked: str = "") -> str:
@@ -143,7 +143,7 @@ class RequestApprovalOperator(RunTask, HITLOperator):
         """Write down an answer that no person gives."""
         stored = _stored(record, context, approval)
         cloud.artifacts.overwrite(record.uri(ApprovalAnswer), stored.to_bytes(), "application/json")
-        self.log.info(approval.words)
+        self.log.info(approval.message)
         return approval.model_dump(mode="json")
 
 

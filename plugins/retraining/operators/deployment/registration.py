@@ -103,7 +103,7 @@ def upload_of(plan: Plan, decision: Decision, report: Report, schema_uris: Mappi
     """Return what the registry is given; its labels are the way back to the run."""
     return Upload(
         display_name=plan.model,
-        description=decision.words,
+        description=decision.message,
         artifact_uri=serving.registered_uri(plan, report.model_uri),
         container_spec=serving.container_spec(serving.container_of(plan), report.model_digest),
         labels=vertex.version_labels(plan),

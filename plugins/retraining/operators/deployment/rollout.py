@@ -42,7 +42,7 @@ from retraining.operators.deployment.rollout_end import (
 )
 from retraining.operators.deployment.rollout_ramp import Ramp
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState, move_traffic
-from retraining.operators.deployment.version_upload import drop_twins
+from retraining.operators.deployment.version_upload import drop_duplicates
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
@@ -169,7 +169,7 @@ class RolloutSteps:
                 smoke_tests.require_requests(self._report, storage.document_uri(self._plan.run_uri, "report"))
             self._begin_rollout(champion, dag_run)
         elif rollout.state == "returning":
-            LOGGER.warning("an earlier try ended (%s): what was before is brought back first", rollout.because)
+            LOGGER.warning("an earlier try ended (%s): what was before is brought back first", rollout.reason)
             roll_back(self._cloud, self._state)
             return False
         else:
@@ -182,10 +182,10 @@ class RolloutSteps:
         model, now, earlier = self._plan.model, self._state.moment(), self._state.found
         endpoint = self._endpoint()
         self._state.require_unchanged()
-        drop_twins(self._cloud, model, self._plan.run_key)  # of an upload that ended after another had counted
+        drop_duplicates(self._cloud, model, self._plan.run_key)  # of an upload that ended after another had counted
         again = champion is not None and champion.version_id == self._registration.version_id
         if again and rollouts.is_complete(earlier, self._plan.run_key, endpoint.traffic):
-            self._state.change_rollout(state="done", because="", dag_run=dag_run)
+            self._state.change_rollout(state="done", reason="", dag_run=dag_run)
             return
         before = state_before(self._cloud, self._plan, endpoint, champion, again=again)
         begun = rollouts.begun(self._plan, self._registration, earlier, before, dag_run, now, self._rollback)
@@ -234,8 +234,8 @@ class RolloutSteps:
             smoke_test = self._ask_smoke_requests(endpoint, smoke_requests, 100)
         except ContractError as error:
             reason = smoke_tests.refusal(error)
-            failed = tried.model_copy(update={"passed": False, "words": reason})
-            self._state.change_rollout(state="returning", because=reason, staging=failed)
+            failed = tried.model_copy(update={"passed": False, "message": reason})
+            self._state.change_rollout(state="returning", reason=reason, staging=failed)
             return
         self._state.change_rollout(staging=tried.model_copy(update={"smoke_test": smoke_test}))
 
@@ -447,7 +447,7 @@ class RolloutSteps:
     def _go_back(self, error: Exception) -> None:
         """Turn to the way back, which is the only one from here on, whoever takes it; the error says why."""
         try:
-            self._state.change_rollout(state="returning", because=str(error) or type(error).__name__)
+            self._state.change_rollout(state="returning", reason=str(error) or type(error).__name__)
             roll_back(self._cloud, self._state)
         except OvertakenError:
             LOGGER.warning("somebody else goes on with the rollout: nothing is brought back here")

@@ -113,7 +113,7 @@ def write_unbegun(cloud: CloudPort, state: RolloutState, plan: Plan, registratio
     before = state_before(cloud, plan, cloud.endpoints.get(plan.model), champion)
     begun = rollouts.begun(plan, registration, None, before, dag_run, state.moment())
     with contextlib.suppress(OvertakenError):
-        state.begin_rollout(begun.model_copy(update={"state": "ended", "because": rollouts.NOT_BEGUN}))
+        state.begin_rollout(begun.model_copy(update={"state": "ended", "reason": rollouts.NOT_BEGUN}))
 
 
 def state_before(
@@ -155,7 +155,7 @@ def settle_rollout(cloud: CloudPort, state: RolloutState) -> bool:
         if next_state == "done" and champion is not None:
             complete_rollout(cloud, champion, state)
         else:
-            state.change_rollout(state=next_state, because=reason)
+            state.change_rollout(state=next_state, reason=reason)
     if next_state == "returning":
         return roll_back(cloud, state)
     if not undeploy_replaced(cloud, state):

@@ -115,11 +115,11 @@ class Ramp:
             LOGGER.info("%d requests so far at %d %%: waiting for %d", new.requests, step.percent, canary.min_requests)
             return False
         for gate in gates:
-            LOGGER.info("%d %%: %s %s (%s)", step.percent, gate.name, ramp.OUTCOMES[gate.passed], gate.words)
+            LOGGER.info("%d %%: %s %s (%s)", step.percent, gate.name, ramp.OUTCOMES[gate.passed], gate.message)
         judged = step.model_copy(update={"end": seen[1], "new": new, "old": old, "gates": gates})
         steps = (*self._state.current.steps[:-1], judged)
         if ramp.failed_gate(steps):
-            self._state.change_rollout(state="returning", because=ramp.refusal(steps), steps=steps)
+            self._state.change_rollout(state="returning", reason=ramp.refusal(steps), steps=steps)
             return False
         self._state.change_rollout(steps=steps)
         return True

@@ -105,7 +105,7 @@ class RolloutState:
                 "rollout of version %s: %s%s",
                 stamped.version_id,
                 stamped.state,
-                f" ({stamped.because})" if stamped.because else "",
+                f" ({stamped.reason})" if stamped.reason else "",
             )
         self.generation, self.found = written, stamped
         return stamped

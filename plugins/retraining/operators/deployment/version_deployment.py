@@ -73,9 +73,9 @@ class DeployModelOperator(RunTask, CloudSensor):
             write_card(cloud, record, registration)
         if done.endpoint_name:
             push_link(self, context, EndpointLink, pages.endpoint_address(done.endpoint_name))
-        self.log.info(done.words)
+        self.log.info(done.message)
         tell(lambda: cloud, context, lambda: notices.of_deployment(plan, done, run_of(context)), self.run_uri)
-        return PokeReturnValue(True, {"deployed": done.deployed, "words": done.words})
+        return PokeReturnValue(True, {"deployed": done.deployed, "words": done.message})
 
     def _go_on(self, context: Context, cloud: CloudPort, record: Record, state: RolloutState) -> Deployment | None:
         """Bring the deployment as far as it comes now, and write down how it ended; None: the next poke goes on."""
@@ -92,7 +92,7 @@ class DeployModelOperator(RunTask, CloudSensor):
             settle_another(cloud, state)
             return None
         if rollout is not None and rollouts.is_refused(rollout, plan.run_key):
-            return nothing_deployed(plan, rollout.because, rollout.steps, rollout.staging)
+            return nothing_deployed(plan, rollout.reason, rollout.steps, rollout.staging)
         champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         reason = reason_against(plan, decision, champion) or approvals.reason_of_person(plan, approval)
         if registration := record.find_document(Registration):

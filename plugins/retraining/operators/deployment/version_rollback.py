@@ -78,10 +78,10 @@ class RollBackOperator(LineageMixin, CloudSensor):
             return False
         if endpoint := cloud.endpoints.get(asked.model):
             push_link(self, context, EndpointLink, pages.endpoint_address(endpoint.name))
-        self.log.info(done.words)
+        self.log.info(done.message)
         folder = self.lineage_record.folder_uri
         tell(lambda: cloud, context, lambda: notices.of_rollback(done, run_of(context)), folder)
-        return PokeReturnValue(True, {"model": done.model, "version_name": done.version_name, "words": done.words})
+        return PokeReturnValue(True, {"model": done.model, "version_name": done.version_name, "words": done.message})
 
     def _go_on(self, cloud: CloudPort, context: Context, asked: AskedRollback, state: RolloutState) -> Rollback | None:
         """Return the recorded rollback, or bring it as far as it comes now; None: the next poke goes on."""
@@ -156,7 +156,7 @@ class _Change:
             return settle_rollout(self._cloud, self._state)
         if last.stopped_by != self._asked.name:
             reason = rollbacks.reason_of_stop(self._asked)
-            self._state.change_rollout(state="returning", because=reason, stopped_by=self._asked.name)
+            self._state.change_rollout(state="returning", reason=reason, stopped_by=self._asked.name)
         return roll_back(self._cloud, self._state)
 
     def _go_back(self, target: Version | Rollout, champion: Version | None) -> Rollback | None:

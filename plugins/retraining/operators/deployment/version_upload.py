@@ -41,7 +41,7 @@ def upload_once(cloud: CloudPort, model: str, upload: Upload, claim_uri: str) ->
     until = cloud.clock.monotonic() + WAIT_S
     uploading = _Upload(cloud, model, upload, claim_uri)
     while True:
-        if version := drop_twins(cloud, model, upload.labels[RUN_LABEL]):
+        if version := drop_duplicates(cloud, model, upload.labels[RUN_LABEL]):
             return version
         uploading.advance_upload()
         if cloud.clock.monotonic() >= until:
@@ -54,14 +54,14 @@ def upload_once(cloud: CloudPort, model: str, upload: Upload, claim_uri: str) ->
         cloud.clock.sleep(LOOK_INTERVAL_S)
 
 
-def drop_twins(cloud: CloudPort, model: str, run_key: str) -> Version | None:
+def drop_duplicates(cloud: CloudPort, model: str, run_key: str) -> Version | None:
     """Return the version of a run, if it has one; delete others of the same run which no alias points to."""
     versions = cloud.registry.versions_of_run(model, run_key)
-    for twin in versions[1:]:
-        if twin.aliases or not cloud.registry.delete_version(twin):
-            LOGGER.warning("%s is of the same run as version %s, and in use: it stays", twin, versions[0].version_id)
+    for other in versions[1:]:
+        if other.aliases or not cloud.registry.delete_version(other):
+            LOGGER.warning("%s is of the same run as version %s, and in use: it stays", other, versions[0].version_id)
         else:
-            LOGGER.warning("%s is deleted: version %s is of the same run", twin.version_name, versions[0].version_id)
+            LOGGER.warning("%s is deleted: version %s is of the same run", other.version_name, versions[0].version_id)
     return versions[0] if versions else None
 
 

@@ -61,12 +61,12 @@ class DecideOperator(RunTask, CloudOperator):
         for warning in training_warnings(report) if report else ():
             self.log.warning("training: %s", warning)
         for gate in decision.gates:
-            self.log.info("%s %s: %s", "passed" if gate.passed else "FAILED", gate.gate, gate.words)
-        self.log.info(decision.words)
+            self.log.info("%s %s: %s", "passed" if gate.passed else "FAILED", gate.gate, gate.message)
+        self.log.info(decision.message)
 
         def make() -> Notice | None:
             asks = approvals.asks(plan, decision, record.read_document(Checks))
             return notices.of_decision(plan, decision, run_of(context), asks=asks)
 
         tell(lambda: cloud, context, make, self.run_uri)
-        return {"verdict": decision.verdict, "words": decision.words}
+        return {"verdict": decision.verdict, "words": decision.message}

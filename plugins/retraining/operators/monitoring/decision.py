@@ -83,7 +83,7 @@ class DecideRetrainingOperator(LineageMixin, CloudOperator):
         rows = ledger_rows(cloud, self.model, rules, signals.as_of)
         stored = record.find_document(Ledger)
         row = stored or record.write_once(self._decide(cloud, record, context, rules, rows))
-        self.log.info(row.words)
+        self.log.info(row.message)
         stands = stored is None or self._stands(cloud, stored)
         asked_by = f"{context['dag_run'].run_id}|{context['ti'].max_tries}"
         self._bring_table_up(cloud, [*rows, row], row.as_of - policy.reach(rules), asked_by)
@@ -91,7 +91,7 @@ class DecideRetrainingOperator(LineageMixin, CloudOperator):
         if row.retrain_as_of is not None and stands:
             extra: dict[str, JsonValue] = {
                 "as_of": format_time(row.retrain_as_of),
-                "reason": row.words,
+                "reason": row.message,
                 "ledger_uri": ledger_uri,
                 "cause": row.cause,
                 "tune": row.outcome == "tune",
@@ -99,15 +99,15 @@ class DecideRetrainingOperator(LineageMixin, CloudOperator):
             asset = Asset(name=dags.asset_name(self.model), uri=dags.asset_uri(self.model))
             # Again for a cleared task: the retraining finds its own run key and makes nothing twice.
             context["outlet_events"][AssetAlias(dags.asset_name(self.model))].add(asset, extra=extra)
-        told = {
+        values = {
             "outcome": row.outcome if stands else "none",
-            "because": row.because,
+            "because": row.reason,
             "cause": row.cause,
-            "words": row.words,
+            "words": row.message,
         }
         champion = row.facts.champion if row.facts else None
-        told["champion"] = champion.version_id if champion else None
-        return {**told, "ledger_uri": ledger_uri, "ledger_id": row.ledger_id}
+        values["champion"] = champion.version_id if champion else None
+        return {**values, "ledger_uri": ledger_uri, "ledger_id": row.ledger_id}
 
     def _decide(
         self, cloud: CloudPort, record: Record, context: Context, rules: LedgerPolicy, rows: Sequence[Ledger]

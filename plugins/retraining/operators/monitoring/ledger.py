@@ -151,8 +151,8 @@ def store_rows(cloud: CloudPort, rows: Sequence[Ledger], since: datetime, asked_
     for result in own.facts.results if own.facts else ():
         if result.ordered_at >= since and known.get(result.ledger_id) != result.state:
             update = ledger.render_result(table, own.model, result)
-            told = job_id(own.ledger_id, f"{result.ledger_id}|{result.state}")
-            cloud.warehouse.run_query(update, told, "ledger_result")
+            updated = job_id(own.ledger_id, f"{result.ledger_id}|{result.state}")
+            cloud.warehouse.run_query(update, updated, "ledger_result")
 
 
 def _signals_of_row(cloud: CloudPort, row: Ledger) -> Signals | None:

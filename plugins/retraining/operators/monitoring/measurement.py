@@ -71,12 +71,12 @@ def watch_requests(watch: Watch) -> Seen:
     if watch.endpoint is None:
         gone = f"{watch.spec.name} has no endpoint: it was deleted, or nothing was deployed yet."
         traffic = not_judged("traffic", "requests", "no_endpoint", gone)
-        return Seen(signals=(traffic, *judge_nothing(watch.spec, Obstacle(because="no_endpoint", message=gone))))
+        return Seen(signals=(traffic, *judge_nothing(watch.spec, Obstacle(reason="no_endpoint", message=gone))))
     log_windows = LogWindows.before(watch.spec, watch.as_of)
     served, signals = _watch_serving(watch, watch.endpoint, log_windows)
     if watch.champion is None or watch.baseline is None:
         nobody = f"No champion of {watch.spec.name} serves, so there is nothing to compare with."
-        obstacle = Obstacle(because="no_champion", message=nobody)
+        obstacle = Obstacle(reason="no_champion", message=nobody)
         return Seen(signals=(*signals, *judge_nothing(watch.spec, obstacle)))
     requests = None if served is None else sum(item.requests for item in served.values())
     seen = _watch_log(watch, watch.baseline, log_windows, vertex.deployed_model_id(watch.champion.run_key), requests)
@@ -111,7 +111,7 @@ def _watch_log(
         limit, warehouse = ByteLimit(spec.monitoring.max_gigabytes), watch.cloud.warehouse
         if reason := limit.reason_to_refuse(warehouse, {"requests": query}):
             message = f"{reason}: raise it, shorten window_hours, or partition the request log by logging_time."
-            return Seen(signals=judge_nothing(spec, Obstacle(because="too_expensive", message=message)))
+            return Seen(signals=judge_nothing(spec, Obstacle(reason="too_expensive", message=message)))
         answer = limit.run(warehouse, query, watch.job_id(), "requests")
         rows, size = answer.rows, answer.bytes_processed
     log: RequestLog = read_requests(rows, [item.name for item in answers])
@@ -175,11 +175,11 @@ def watch_labels(watch: Watch) -> Seen:
     return Seen(signals=(*performance, *estimated), bytes_read=found.bytes_processed)
 
 
-def _judge_no_labels(watch: Watch, because: NamedState, message: str) -> Seen:
+def _judge_no_labels(watch: Watch, reason: NamedState, message: str) -> Seen:
     """Return that neither performance nor its estimate was judged."""
     kinds: tuple[SignalKind, ...] = ("performance", "estimate")
     metric = watch.spec.evaluation.metric
-    return Seen(signals=tuple(not_judged(kind, metric, because, message) for kind in kinds))
+    return Seen(signals=tuple(not_judged(kind, metric, reason, message) for kind in kinds))
 
 
 def _find_keys(watch: Watch) -> KeyTable | Signal | None:
@@ -255,7 +255,7 @@ def _champion_reference(watch: Watch, baseline: Baseline) -> Reference:
     metrics = baseline.evaluation.challenger.metrics if baseline.evaluation else None
     weight = watch.spec.data.weight
     weighed = f"its evaluation weighs examples by {weight}, and answers have no weight" if weight else ""
-    return Reference(metrics=metrics, because=weighed)
+    return Reference(metrics=metrics, reason=weighed)
 
 
 def watch_age(watch: Watch) -> Seen:
@@ -325,7 +325,7 @@ class MeasureSignalsOperator(LineageMixin, CloudOperator):
         if measured is None:
             measured = self._measure(record, cloud, spec, as_of, f"{dag_run.run_id}|{context['ti'].max_tries}")
         for signal in measured.signals:
-            self.log.info("%s %s: %s. %s", signal.kind, signal.subject, signal.state.upper(), signal.words)
+            self.log.info("%s %s: %s. %s", signal.kind, signal.subject, signal.state.upper(), signal.message)
         return {
             "monitor_uri": folder,
             "as_of": format_time(as_of),

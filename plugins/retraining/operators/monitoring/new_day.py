@@ -62,12 +62,12 @@ class FindNewDayOperator(CloudOperator):
             asked_by = f"{dag_run.run_id}|{context['ti'].max_tries}"
             made = look_for_new_day(cloud, load_spec(self.model), as_of, asked_by)
             found = record.write_once(_asked_as_of(made, context))
-        self.log.info(found.words)
+        self.log.info(found.message)
         uri = record.uri(NewDay)
         if found.cause is not None and found.retrain_as_of is not None:
             extra: Any = {
                 "as_of": format_time(found.retrain_as_of),
-                "reason": found.words,
+                "reason": found.message,
                 "ledger_uri": uri,
                 "cause": found.cause,
             }
@@ -78,7 +78,7 @@ class FindNewDayOperator(CloudOperator):
         return {
             "outcome": found.outcome,
             "day": found.day.isoformat() if found.day else None,
-            "words": found.words,
+            "words": found.message,
             "new_day_uri": uri,
         }
 

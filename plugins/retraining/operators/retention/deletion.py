@@ -25,13 +25,13 @@ from retraining.core.documents import (
     CleanedLitter,
     CleanedModel,
     CleanedSpan,
-    DoomedSpan,
     FoundJob,
     Litter,
     Maintenance,
     MaintenancePlan,
     ModelLeftovers,
     Span,
+    SpanToDelete,
 )
 from retraining.core.errors import ContractError
 from retraining.core.jobs.job import CANCELLED, CANCELLING
@@ -55,7 +55,7 @@ BATCH = 100
 
 
 class SpanDeletion:
-    """Deletes the doomed spans of one model.
+    """Deletes the chosen spans of one model.
 
     Args:
         cloud: The hooks.
@@ -92,28 +92,28 @@ class SpanDeletion:
             freed_bytes=sum(span.bytes for span in done if span.outcome == "deleted"),
         )
 
-    def _delete_group(self, group: Sequence[DoomedSpan]) -> Iterator[CleanedSpan]:
+    def _delete_group(self, group: Sequence[SpanToDelete]) -> Iterator[CleanedSpan]:
         """Delete the markers of all, look once, then delete the files of each."""
-        buried: list[tuple[DoomedSpan, list[StoredObject]]] = []
+        marked: list[tuple[SpanToDelete, list[StoredObject]]] = []
         for span in group:
             objects = self._cloud.objects.directly_in(span.uri)
             if not objects:
                 yield _deleted(span, "an earlier try of this cleaning deleted it")
-            elif reason := self._reason_against(span, objects) or self._bury(span, objects):
+            elif reason := self._reason_against(span, objects) or self._write_tombstone(span, objects):
                 yield self._spare(span, reason)
             else:
-                buried.append((span, [item for item in objects if item.name not in (MARKER, TOMBSTONE)]))
-        if buried:
+                marked.append((span, [item for item in objects if item.name not in (MARKER, TOMBSTONE)]))
+        if marked:
             self._runs.look_again()
-        for span, files in buried:
+        for span, files in marked:
             reason = self._delete_files(span, files)
-            yield self._spare(span, reason) if reason else _deleted(span, span.words)
+            yield self._spare(span, reason) if reason else _deleted(span, span.message)
 
-    def _reason_against(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
+    def _reason_against(self, span: SpanToDelete, objects: Iterable[StoredObject]) -> str:
         """Return why a span must stay: a run needs it, or it is not the one that was judged any more."""
         return self._holder(span) or reason_changed(span, objects)
 
-    def _bury(self, span: DoomedSpan, objects: Iterable[StoredObject]) -> str:
+    def _write_tombstone(self, span: SpanToDelete, objects: Iterable[StoredObject]) -> str:
         """Put the tombstone in, take the marker out; return a reason when the marker is another one by now."""
         marker = next((item for item in objects if item.name == MARKER), None)
         if marker is None:  # never finished, or a deletion that was cut off: its tombstone says what it was
@@ -126,7 +126,7 @@ class SpanDeletion:
         (deleted,) = self._cloud.objects.delete([marker])
         return "" if deleted.gone else EXPORTED_AGAIN
 
-    def _delete_files(self, span: DoomedSpan, files: Sequence[StoredObject]) -> str:
+    def _delete_files(self, span: SpanToDelete, files: Sequence[StoredObject]) -> str:
         """Delete all but the tombstone, then that; return a reason when the span must stay."""
         if reason := self._holder(span):
             return reason
@@ -147,16 +147,16 @@ class SpanDeletion:
         list(self._cloud.objects.delete([marker]))
         return "an export finished it while it was deleted: its marker is withdrawn, the next run exports it again"
 
-    def _holder(self, span: DoomedSpan) -> str:
+    def _holder(self, span: SpanToDelete) -> str:
         place = place_of(span.uri, *self._roots)
         if place is None:
             return "it is no folder of the span store"
         held = self._runs.references.holder(place)
-        return f"run {held[1].run_key} needs it: {held[1].words}" if held else ""
+        return f"run {held[1].run_key} needs it: {held[1].message}" if held else ""
 
-    def _spare(self, span: DoomedSpan, reason: str) -> CleanedSpan:
+    def _spare(self, span: SpanToDelete, reason: str) -> CleanedSpan:
         self._take_back(span.uri)
-        return CleanedSpan(uri=span.uri, outcome="spared", bytes=span.bytes, words=reason)
+        return CleanedSpan(uri=span.uri, outcome="spared", bytes=span.bytes, message=reason)
 
     def _take_back(self, folder_uri: str) -> bool:
         """End a deletion that had begun: True when the span is whole again by it."""
@@ -188,8 +188,8 @@ class SpanDeletion:
             list(self._cloud.objects.delete([tombstone]))
 
 
-def _deleted(span: DoomedSpan, reason: str) -> CleanedSpan:
-    return CleanedSpan(uri=span.uri, outcome="deleted", bytes=span.bytes, words=reason)
+def _deleted(span: SpanToDelete, reason: str) -> CleanedSpan:
+    return CleanedSpan(uri=span.uri, outcome="deleted", bytes=span.bytes, message=reason)
 
 
 def _groups(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
@@ -202,13 +202,13 @@ def cancel_unattended_job(cloud: CloudPort, unattended: FoundJob) -> CleanedJob:
     """Cancel a job that nobody waits for; one that has ended, or that somebody looks at again, is left."""
     job = cloud.jobs.find_by_name(unattended.name)
     if job is not None and job.state in (CANCELLING, CANCELLED):  # by an earlier try
-        return CleanedJob(name=unattended.name, outcome="cancelled", words=unattended.words)
+        return CleanedJob(name=unattended.name, outcome="cancelled", message=unattended.message)
     active = find_active_job(cloud, job) if job is not None and job.active else None
     ours = job is not None and cloud.environment.owns(job.labels, job.folder_uri)
     if reason := jobs_and_tables.reason_to_leave(unattended, active, ours=ours):
-        return CleanedJob(name=unattended.name, outcome="left", words=reason)
+        return CleanedJob(name=unattended.name, outcome="left", message=reason)
     cloud.jobs.cancel(unattended.name)
-    return CleanedJob(name=unattended.name, outcome="cancelled", words=unattended.words)
+    return CleanedJob(name=unattended.name, outcome="cancelled", message=unattended.message)
 
 
 def delete_garbage(cloud: CloudPort, record: Record, jobs: Sequence[CleanedJob]) -> Maintenance:

@@ -134,7 +134,7 @@ class CancelUnattendedJobsOperator(CollectionTask):
         plan = own_garbage_collection(cloud, context, self.cleaning_uri).read_document(MaintenancePlan)
         done = [] if plan.dry_run else [cancel_unattended_job(cloud, job) for job in plan.jobs if job.cancel]
         for job in done:
-            self.log.warning("%s %s: %s", job.name, job.outcome, job.words)
+            self.log.warning("%s %s: %s", job.name, job.outcome, job.message)
         return [job.model_dump(mode="json") for job in done]
 
 
@@ -158,7 +158,7 @@ class DeleteGarbageOperator(CollectionTask):
         for line in summary.result_lines(done):
             self.log.info(line)
         summary.require_none_refused(done, record.uri(Maintenance))
-        return {"maintenance_uri": record.uri(Maintenance), "freed_bytes": done.freed_bytes, "words": done.words}
+        return {"maintenance_uri": record.uri(Maintenance), "freed_bytes": done.freed_bytes, "words": done.message}
 
 
 def chosen_models(models: Sequence[str]) -> list[str]:

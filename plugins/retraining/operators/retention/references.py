@@ -59,7 +59,7 @@ class ModelRuns:
     @property
     def at_work(self) -> frozenset[str]:
         """Return the keys of the kept runs that are not at their end: a job runs, or there is no outcome yet."""
-        return frozenset(run.run_key for run in self.kept if run.because == "running" or run.run_key in self._unended)
+        return frozenset(run.run_key for run in self.kept if run.reason == "running" or run.run_key in self._unended)
 
     @property
     def count(self) -> int:
@@ -103,7 +103,7 @@ class ModelRuns:
         kept = {run.run_key for run in self.kept} - renewed
         came = [run for run in kept_runs(new, claims, self._limits) if run.run_key not in kept]
         for run in came:
-            LOGGER.info("run %s came meanwhile: %s", run.run_key, run.words)
+            LOGGER.info("run %s came meanwhile: %s", run.run_key, run.message)
             self._add(run)
         self._known |= keys
         self.kept = (*self.kept, *came)

@@ -26,11 +26,11 @@ from retraining.core.promotion.versions import Version
 from retraining.core.retention.versions import (
     cleaned_deployment,
     cleaned_version,
-    doomed_versions,
     left_on_staging,
     left_rollout,
     reason_to_keep,
     unclaimed_model,
+    versions_to_delete,
 )
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_end import settle_rollout, undeploy
@@ -47,7 +47,7 @@ def find_versions(cloud: CloudPort, model: str, keep: int, at_work: Collection[s
         at_work: Keys of the runs that are not at their end.
     """
     rollout = RolloutState(cloud, model).read_rollout()
-    return doomed_versions(model, _own_versions(cloud, model), keep, at_work, rollout)
+    return versions_to_delete(model, _own_versions(cloud, model), keep, at_work, rollout)
 
 
 def delete_versions(cloud: CloudPort, plan: MaintenancePlan) -> Iterator[CleanedVersion]:

@@ -46,8 +46,8 @@ class WriteAnswersOperator(ScoringTask, CloudOperator):
             claim_destination(cloud, planned, context)
             written = self._write(cloud, record, planned, context)
             found = record.write_once(written)
-        self.log.info(found.words)
-        return {"scoring_uri": record.uri(ScoringResult), "rows": found.rows, "words": found.words}
+        self.log.info(found.message)
+        return {"scoring_uri": record.uri(ScoringResult), "rows": found.rows, "words": found.message}
 
     @staticmethod
     def _is_gone(cloud: CloudPort, planned: ScoringPlan, context: Context) -> bool:

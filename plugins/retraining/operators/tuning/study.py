@@ -119,8 +119,8 @@ class TuneOperator(RunTask, CloudSensor):
             uri = storage.study_uri(plan.bucket, plan.model, plan.run_key)
             cloud.artifacts.write_once(uri, settled.to_bytes())
             self._delete_checkpoints(cloud, plan)
-        self.log.info("%s: %s", settled.words, settled.hyperparameters)
-        result = {"searched": bool(settled.trials), "trials": len(settled.trials), "words": settled.words}
+        self.log.info("%s: %s", settled.message, settled.hyperparameters)
+        result = {"searched": bool(settled.trials), "trials": len(settled.trials), "words": settled.message}
         return PokeReturnValue(True, {**result, "hyperparameters": dict(settled.to_json()["hyperparameters"])})
 
     def _tuning_request(self, cloud: CloudPort, record: Record, plan: Plan) -> TuningRequest:
@@ -130,7 +130,7 @@ class TuneOperator(RunTask, CloudSensor):
             studies, earlier = find_studies(cloud, plan) if plan.spec.tuning else ([], 0)
             decided = decision.decide(plan, studies, champion, earlier=earlier)
             request = record.write_once(decided)
-            self.log.info("%s", request.words)
+            self.log.info("%s", request.message)
         return request
 
     def _conclude(
@@ -201,4 +201,4 @@ class TuneOperator(RunTask, CloudSensor):
     def _log_trials(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
             score = "no score" if trial.value is None else f"{trial.value:.4f}"
-            self.log.info("trial %s: %s, %s %s", trial.trial_id, score, trial.hyperparameters, trial.words)
+            self.log.info("trial %s: %s, %s %s", trial.trial_id, score, trial.hyperparameters, trial.message)

@@ -7,9 +7,9 @@ from retraining.core.report.models_page.history import (
     RUNS_KEPT,
     WATCHES_KEPT,
     cut,
+    describe_result,
     newest_runs,
     newest_watches,
-    result_words,
 )
 from tests.support.scenes.models_page import NOW, run, watch
 
@@ -60,8 +60,8 @@ def test_a_result_is_said_in_words() -> None:
         version_id="5",
         gain=0.01234,
     )
-    assert result_words(result) == "rolled back, version 5, gain +0.0123"
-    assert result_words(result.model_copy(update={"version_id": None, "gain": None})) == "rolled back"
+    assert describe_result(result) == "rolled back, version 5, gain +0.0123"
+    assert describe_result(result.model_copy(update={"version_id": None, "gain": None})) == "rolled back"
 
 
 def test_long_text_is_cut() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from retraining.core.documents import Failure, ModelOverview
 from retraining.core.documents.overview import ModelSummary, MonthCost
-from retraining.core.report.models_page.all_models import AllModels, ModelRow, age_words
+from retraining.core.report.models_page.all_models import AllModels, ModelRow, describe_age
 from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow, in_bucket
 from retraining.core.report.models_page.reading import ReadModels
@@ -147,7 +147,7 @@ def test_the_next_run_is_the_next_tick(changes, words) -> None:
 )
 def test_an_age_is_said_as_people_do(age, words) -> None:
     """In one unit."""
-    assert age_words(age) == words
+    assert describe_age(age) == words
 
 
 def test_a_page_in_the_bucket_leads_to_the_bucket_and_to_airflow() -> None:

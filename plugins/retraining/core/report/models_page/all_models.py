@@ -78,7 +78,7 @@ class ModelRow:
     def data_age(self) -> str:
         """How old the champion's data are."""
         champion = self.summary.champion
-        return age_words(self.summary.moment - champion.as_of) if champion and champion.as_of else ""
+        return describe_age(self.summary.moment - champion.as_of) if champion and champion.as_of else ""
 
     @property
     def data(self) -> str:
@@ -100,7 +100,7 @@ class ModelRow:
         return drawing.spark(self.summary.scores)
 
     @property
-    def spark_words(self) -> str:
+    def spark_description(self) -> str:
         """The same in words."""
         scores = self.summary.scores
         return f"{self.summary.metric} of {len(scores)} runs, from {scores[0]:.4f} to {scores[-1]:.4f}"
@@ -285,7 +285,7 @@ class AllModels:
         return f"{'at least ' if any(cost.unpriced for cost in costs) else ''}{usd:,.2f} USD in {of_months}"
 
 
-def age_words(age: timedelta) -> str:
+def describe_age(age: timedelta) -> str:
     """Return an age as people say it: `5 hours`, `30 hours`, `21 days`; empty of less than half an hour."""
     if age < 2 * A_DAY:
         hours = max(0, round(age / timedelta(hours=1)))

@@ -23,7 +23,7 @@ class Dot:
 
     x: float
     y: float
-    words: str
+    message: str
     tone: str = ""
     low: float | None = None
     high: float | None = None
@@ -43,7 +43,7 @@ class Series:
     """One line of a chart: its name, which is its colour, too, and its dots; `band` is the outline of its intervals."""
 
     name: str
-    words: str
+    message: str
     points: str
     band: str
     dots: tuple[Dot, ...]
@@ -84,7 +84,7 @@ class Measured:
 
     at: datetime
     value: float
-    words: str
+    message: str
     tone: str = ""
     low: float | None = None
     high: float | None = None
@@ -109,7 +109,7 @@ def small_chart(values: Sequence[Measured], limit: float | None) -> SmallChart |
     lowest = min([*(each.value for each in values), 0.0])
     x = _time_scale([each.at for each in values], MARGIN, SMALL_WIDTH - MARGIN)
     y = Scale(low=lowest, high=highest * 1.12, start=SMALL_HEIGHT - MARGIN, end=MARGIN)
-    dots = tuple(Dot(x=x(_seconds(each.at)), y=y(each.value), words=each.words, tone=each.tone) for each in values)
+    dots = tuple(Dot(x=x(_seconds(each.at)), y=y(each.value), message=each.message, tone=each.tone) for each in values)
     return SmallChart(
         points=points([(dot.x, dot.y) for dot in dots]),
         dots=dots,
@@ -124,7 +124,7 @@ def time_chart(series: Sequence[tuple[str, str, Sequence[Measured]]], marks: Seq
         series: Name, words and values of each; of each the values oldest first.
         marks: Moments to be marked; their values are not drawn.
     """
-    shown = [(name, words, values) for name, words, values in series if values]
+    shown = [(name, message, values) for name, message, values in series if values]
     everything = [each for _, _, values in shown for each in values]
     if not everything:
         return None
@@ -133,21 +133,21 @@ def time_chart(series: Sequence[tuple[str, str, Sequence[Measured]]], marks: Seq
     times = [each.at for each in (*everything, *marks)]
     x = _time_scale(times, LEFT, WIDE_WIDTH - RIGHT)
     return TimeChart(
-        series=tuple(_series(name, words, [_dot(each, x, y) for each in values]) for name, words, values in shown),
+        series=tuple(_series(name, message, [_dot(each, x, y) for each in values]) for name, message, values in shown),
         marks=tuple(
-            Dot(x=x(_seconds(each.at)), y=WIDE_HEIGHT - BOTTOM, words=each.words, tone=each.tone) for each in marks
+            Dot(x=x(_seconds(each.at)), y=WIDE_HEIGHT - BOTTOM, message=each.message, tone=each.tone) for each in marks
         ),
         x_ticks=_time_ticks(times, x),
         y_ticks=y_ticks,
     )
 
 
-def _series(name: str, words: str, dots: Sequence[Dot]) -> Series:
+def _series(name: str, message: str, dots: Sequence[Dot]) -> Series:
     highs = [(dot.x, dot.high) for dot in dots if dot.high is not None]
     lows = [(dot.x, dot.low) for dot in dots if dot.low is not None]
     return Series(
         name=name,
-        words=words,
+        message=message,
         points=points([(dot.x, dot.y) for dot in dots]),
         band=points([*highs, *lows[::-1]]) if len(highs) > 1 else "",
         dots=tuple(dots),
@@ -158,7 +158,7 @@ def _dot(each: Measured, x: Scale, y: Scale) -> Dot:
     return Dot(
         x=x(_seconds(each.at)),
         y=y(each.value),
-        words=each.words,
+        message=each.message,
         tone=each.tone,
         low=y(each.low) if each.low is not None else None,
         high=y(each.high) if each.high is not None else None,
@@ -170,7 +170,7 @@ def strip(times: Sequence[tuple[datetime, str, str]], width: float = WIDE_WIDTH)
     if not times:
         return ()
     x = _time_scale([at for at, _, _ in times], MARGIN, width - MARGIN)
-    return tuple(Dot(x=x(_seconds(at)), y=0.0, words=words, tone=tone) for at, tone, words in times)
+    return tuple(Dot(x=x(_seconds(at)), y=0.0, message=message, tone=tone) for at, tone, message in times)
 
 
 def _time_ticks(times: Sequence[datetime], x: Scale) -> tuple[Tick, ...]:

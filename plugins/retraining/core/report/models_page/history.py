@@ -49,7 +49,7 @@ def shown_run(run: Run) -> ShownRun:
         mode=plan.mode,
         ended=timings is not None and run.deployment is not None,
         outcome=_outcome(run),
-        words=cut(outcome(run)),
+        message=cut(outcome(run)),
         deployed=run.deployment is not None and run.deployment.deployed,
         version_id=registration.version_id if registration else None,
         version_name=registration.version_name if registration else None,
@@ -107,20 +107,20 @@ def watch_row(key: str, row: Ledger, signals: Signals | None, drift: Drift | Non
     shown = [_shown_signal(signal) for signal in (*signals.signals, *classifier)] if signals else _drift_signals(drift)
     return WatchRow(
         key=key,
-        results={result.ledger_id: cut(result_words(result)) for result in row.facts.results} if row.facts else {},
+        results={result.ledger_id: cut(describe_result(result)) for result in row.facts.results} if row.facts else {},
         as_of=row.as_of,
         outcome=row.outcome,
         severity=row.severity,
-        because=row.because,
+        reason=row.reason,
         cause=cut(row.cause) if row.cause else None,
-        words=cut(row.words),
+        message=cut(row.message),
         requests=requests,
         signals=tuple(sorted(shown, key=_place)[:SIGNALS_KEPT]),
         left_out=max(0, len(shown) - SIGNALS_KEPT),
     )
 
 
-def result_words(result: LedgerResult) -> str:
+def describe_result(result: LedgerResult) -> str:
     """Return what came of an order, in a few words: `promoted, version 5, gain +0.0123`."""
     parts = [result.state.replace("_", " ")]
     parts += [f"version {result.version_id}"] if result.version_id else []
@@ -129,7 +129,7 @@ def result_words(result: LedgerResult) -> str:
 
 
 def _shown_signal(signal: Signal) -> ShownSignal:
-    values = signal.model_dump(exclude={"words"})
+    values = signal.model_dump(exclude={"message"})
     return ShownSignal(**{**values, "subject": cut(signal.subject), "measure": cut(signal.measure)})
 
 
@@ -140,7 +140,7 @@ def _drift_signals(drift: Drift | None) -> list[ShownSignal]:
             kind="skew",
             subject=cut(feature.name),
             state="exceeded" if feature.drifted else "ok",
-            because=None,
+            reason=None,
             measure=feature.distance,
             value=feature.value,
             threshold=feature.threshold,
@@ -154,7 +154,7 @@ def _drift_signals(drift: Drift | None) -> list[ShownSignal]:
 def _place(signal: ShownSignal) -> tuple[bool, bool, float]:
     """Sort what is exceeded to the front, then what tells of its input, then by how near to the threshold it is."""
     share = signal.value / signal.threshold if signal.value is not None and signal.threshold else 0.0
-    return signal.state != "exceeded", signal.because is None, -share
+    return signal.state != "exceeded", signal.reason is None, -share
 
 
 def newest_runs(runs: Iterable[ShownRun]) -> tuple[ShownRun, ...]:
@@ -175,9 +175,9 @@ def newest_watches(rows: Iterable[WatchRow]) -> tuple[WatchRow, ...]:
     kept = [*ordered[:RECENT_WATCHES], *earlier][:WATCHES_KEPT]
     if not kept:
         return ()
-    results = {key: words for row in kept[::-1] for key, words in row.results.items()}
+    results = {key: message for row in kept[::-1] for key, message in row.results.items()}
     keys = {row.key for row in kept}
-    newest = kept[0].model_copy(update={"results": {key: words for key, words in results.items() if key in keys}})
+    newest = kept[0].model_copy(update={"results": {key: message for key, message in results.items() if key in keys}})
     return (newest, *(row.model_copy(update={"results": {}}) if row.results else row for row in kept[1:]))
 
 

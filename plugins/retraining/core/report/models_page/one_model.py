@@ -220,23 +220,23 @@ class OneModel:
             Measured(
                 at=run.as_of,
                 value=run.score or 0.0,
-                words=f"{run.as_of:%Y-%m-%d %H:%M}: {metric} {run.score:.4f}, {OUTCOMES[run.outcome]}",
+                message=f"{run.as_of:%Y-%m-%d %H:%M}: {metric} {run.score:.4f}, {OUTCOMES[run.outcome]}",
                 tone="" if run.deployed else "hollow",
             )
             for run in runs
         ]
-        watched = [(kind, words, self._watched(kind, metric)) for kind, words in SCORED.items()]
+        watched = [(kind, message, self._watched(kind, metric)) for kind, message in SCORED.items()]
         return drawing.time_chart([("runs", "of each run on its test days", tested), *watched], self._marks)
 
     @property
     def _marks(self) -> list[Measured]:
         """Moments at which the champion changed."""
         return [
-            Measured(at=run.as_of, value=0.0, words=f"version {run.version_id} became champion")
+            Measured(at=run.as_of, value=0.0, message=f"version {run.version_id} became champion")
             for run in self.overview.runs[::-1]
             if run.deployed and run.version_id
         ] + [
-            Measured(at=each.at, value=0.0, words=f"went back to version {each.version_id} {each.who}")
+            Measured(at=each.at, value=0.0, message=f"went back to version {each.version_id} {each.who}")
             for each in self.overview.rollbacks[::-1]
             if not each.stopped
         ]
@@ -246,9 +246,9 @@ class OneModel:
         for row in self.watches[::-1]:
             for signal in row.signals:
                 if (signal.kind, signal.subject, signal.measure) == (kind, "", metric) and signal.value is not None:
-                    words = f"{row.as_of:%Y-%m-%d %H:%M}: {signal.value:.4f}{_interval(signal)}"
+                    message = f"{row.as_of:%Y-%m-%d %H:%M}: {signal.value:.4f}{_interval(signal)}"
                     found.append(
-                        Measured(at=row.as_of, value=signal.value, words=words, low=signal.low, high=signal.high)
+                        Measured(at=row.as_of, value=signal.value, message=message, low=signal.low, high=signal.high)
                     )
         return found
 
@@ -293,9 +293,9 @@ class OneModel:
             for signal in row.signals:
                 values = drawn.get(_subject(signal))
                 if values is not None and signal.value is not None:
-                    words = f"{row.as_of:%Y-%m-%d %H:%M}: {signal.value:.4f}"
+                    message = f"{row.as_of:%Y-%m-%d %H:%M}: {signal.value:.4f}"
                     tone = "bad" if signal.state == "exceeded" else ""
-                    values.append(Measured(at=row.as_of, value=signal.value, words=words, tone=tone))
+                    values.append(Measured(at=row.as_of, value=signal.value, message=message, tone=tone))
         return drawn
 
     @property
@@ -318,7 +318,7 @@ class OneModel:
         """What the monitor came to, as moments on a line."""
         return drawing.strip(
             [
-                (row.as_of, _tone(row), f"{row.as_of:%Y-%m-%d %H:%M}: {row.outcome}, {row.because}")
+                (row.as_of, _tone(row), f"{row.as_of:%Y-%m-%d %H:%M}: {row.outcome}, {row.reason}")
                 for row in self.watches[::-1]
             ]
         )

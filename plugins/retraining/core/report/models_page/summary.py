@@ -199,7 +199,7 @@ def _role(version: ShownVersion, rollout: Rollout | None) -> Role:
 
 def _decision(run: ShownRun) -> ShownDecision:
     return ShownDecision(
-        run_key=run.run_key, as_of=run.as_of, outcome=run.outcome, deployed=run.deployed, words=run.words
+        run_key=run.run_key, as_of=run.as_of, outcome=run.outcome, deployed=run.deployed, message=run.message
     )
 
 
@@ -208,10 +208,10 @@ def _watch(row: WatchRow) -> ShownWatch:
         as_of=row.as_of,
         outcome=row.outcome,
         severity=row.severity,
-        words=row.words,
+        message=row.message,
         requests=row.requests,
         exceeded=tuple(f"{each.kind}:{each.subject}" for each in row.signals if each.state == "exceeded"),
-        named=tuple(sorted({each.because for each in row.signals if each.because})),
+        named=tuple(sorted({each.reason for each in row.signals if each.reason})),
         unjudged=sum(each.state == "not_judged" for each in row.signals),
     )
 
