@@ -198,7 +198,7 @@ class Columns:
         return key_spec(key, self._types.get(key))
 
     def rows_at_once(self, names: set[str]) -> int | None:
-        """Tell how many rows a model can take; None: as they are read."""
+        """Return how many rows a model can take; None: as they are read."""
         pixels = sum(int(np.prod(image.shape)) for name, image in self._images.items() if name in names)
         return min(_ROWS_AT_ONCE, max(1, _PIXELS_AT_ONCE // pixels)) if pixels else None
 

@@ -62,7 +62,7 @@ def missing_of(dtype: tf.DType) -> tf.Tensor:
 
 
 def is_missing(values: tf.Tensor) -> tf.Tensor:
-    """Tell which values of a request are missing."""
+    """Return which values of a request are missing."""
     if values.dtype == tf.string:
         return tf.equal(values, "")
     return tf.math.is_nan(values) | (values <= MISSING_NUMBER)

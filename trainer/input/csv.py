@@ -153,7 +153,7 @@ def _typed(values: Tensor, feature: tf.io.FixedLenFeature) -> Tensor:
 
 
 def _expected(column: Column, feature: ColumnSpec, field: str) -> str:
-    """Tell what a field should have been; nothing where it is right or not read."""
+    """Return what a field should have been; nothing where it is right or not read."""
     dtype = getattr(feature, "dtype", tf.string)
     if dtype == tf.string:
         return ""

@@ -179,7 +179,7 @@ def epochs(
 
 
 def bytes_per_row(element_spec: Tensors) -> int:
-    """Tell how much memory a row of a batch takes."""
+    """Return how much memory a row of a batch takes."""
     total = 0
     for tensor in tf.nest.flatten(element_spec):
         values = int(np.prod([size or 1 for size in tensor.shape[1:]], dtype=int))

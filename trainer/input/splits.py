@@ -29,7 +29,7 @@ class Format(Protocol):
         """Return what turns such a batch into columns."""
 
     def rows_within(self, rows: int, within: Share | None) -> int:
-        """Tell how many of a file's rows are in a share of its records."""
+        """Return how many of a file's rows are in a share of its records."""
 
     def find_fault(self, shard: Shard, compression: str, spec: ParseSpec) -> DataError | None:
         """Read a file slowly and name its first record that is not as it should be."""

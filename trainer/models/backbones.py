@@ -51,7 +51,7 @@ BACKBONES = {
 
 
 def recognize_weights(path: Path) -> str | None:
-    """Tell whose weights a file has, by the number of arrays; None if no network here has so many.
+    """Return whose weights a file has, by the number of arrays; None if no network here has so many.
 
     Raises:
         OSError: It is no HDF5 file.

@@ -55,10 +55,10 @@ class Labels(Protocol):
         """Return what `epoch_metrics` takes. [B, outputs] → [B] or [B, outputs]."""
 
     def wrong(self, values: Values) -> Mask:
-        """Tell which labels are missing or wrong. [n] → [n]."""
+        """Return which labels are missing or wrong. [n] → [n]."""
 
     def wrong_targets(self, targets: Values) -> Mask:
-        """Tell the same of what `targets` gave. [n] → [n]."""
+        """Return the same of what `targets` gave. [n] → [n]."""
 
     def epoch_metrics(
         self, targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
@@ -105,7 +105,7 @@ class Binary:
     epoch_scores = scores
 
     def wrong(self, values: Values) -> Mask:
-        """Tell which are neither."""
+        """Return which are neither."""
         return ~np.isin(values, (0, 1))
 
     wrong_targets = wrong
@@ -143,7 +143,7 @@ class Multiclass:
     epoch_scores = scores
 
     def wrong(self, values: Values) -> Mask:
-        """Tell which are no class."""
+        """Return which are no class."""
         right: Mask = (values >= 0) & (values < self.outputs) & (values == np.round(values))
         return ~right
 

@@ -160,12 +160,12 @@ class Regression:
         return tf.reduce_mean(losses, axis=1)
 
     def wrong(self, values: Values) -> Mask:
-        """Tell which labels are missing or outside what the request says. [n] → [n]."""
+        """Return which labels are missing or outside what the request says. [n] → [n]."""
         wrong: Mask = self._outside(tf.constant(np.asarray(values, np.float64))).numpy()
         return wrong
 
     def wrong_targets(self, targets: Values) -> Mask:
-        """Tell the same of targets. [n] → [n]."""
+        """Return the same of targets. [n] → [n]."""
         return np.logical_not(np.isfinite(targets))
 
     def epoch_metrics(
@@ -189,7 +189,7 @@ class Regression:
         return 0.0 if self._label.loss == "poisson" and self._label.min is None else self._label.min
 
     def _outside(self, values: tf.Tensor) -> tf.Tensor:
-        """Tell which labels are missing or out of bounds; float64. [B] → [B]."""
+        """Return which labels are missing or out of bounds; float64. [B] → [B]."""
         outside = tf.logical_not(tf.math.is_finite(values)) | (values == float(_INT64_MISSING))
         if self._low is not None:
             outside |= values < self._low

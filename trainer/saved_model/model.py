@@ -102,7 +102,7 @@ def key_spec(name: str, type_: str | None) -> tf.TensorSpec:
 
 
 def key_input(inputs: Iterable[str], outputs: Iterable[str]) -> str | None:
-    """Tell which input of a signature is the key: the one that comes back under its name."""
+    """Return which input of a signature is the key: the one that comes back under its name."""
     return next(iter(set(inputs) & set(outputs)), None)
 
 

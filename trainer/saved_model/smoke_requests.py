@@ -67,7 +67,7 @@ def _key(stored: StoredModel, row: int) -> dict[str, InstanceValue]:
 
 
 def _present(array: np.ndarray[Any, Any]) -> Mask:
-    """Tell which values are there; an image without one is black. [n], [n, length] or [n, h, w, channels] → [n]."""
+    """Return which values are there; an image without one is black. [n], [n, length] or [n, h, w, channels] → [n]."""
     present: Mask
     if array.dtype == np.uint8:
         present = array.reshape(len(array), -1).max(axis=1) > 0

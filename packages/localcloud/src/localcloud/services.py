@@ -43,11 +43,11 @@ class Host:
     path: str = ""
 
     def stands_for(self, host: str) -> bool:
-        """Tell whether a host's name is this one."""
+        """Return whether a host's name is this one."""
         return re.fullmatch(self.pattern, host) is not None if self.pattern else host == self.name
 
     def has_path(self, target: str) -> bool:
-        """Tell whether requests to an address of the host are for this service."""
+        """Return whether requests to an address of the host are for this service."""
         return re.match(self.path, target) is not None
 
     @property

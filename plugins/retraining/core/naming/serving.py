@@ -73,7 +73,7 @@ def container_spec(container: Container, model_digest: str) -> ProtoJson:
 
 
 def is_numbered(args: Sequence[str]) -> bool:
-    """Tell from a container's arguments whether it looks for the model in a numbered folder."""
+    """Return whether a container looks, by its arguments, for the model in a numbered folder."""
     return any(each.startswith(BASE_PATH) for each in args)
 
 

@@ -61,7 +61,7 @@ class Iam:
         self._bindings: Bindings = {}
 
     def table(self) -> Table | None:
-        """Give the table in force, None without one."""
+        """Return the table in force, None without one."""
         try:
             table: Table = json.loads(self._path.read_bytes())
         except FileNotFoundError:
@@ -85,7 +85,7 @@ class Iam:
         self._path.unlink(missing_ok=True)
 
     def in_force(self) -> bool:
-        """Tell whether there is a table; costs one look at the file system."""
+        """Return whether there is a table; costs one look at the file system."""
         try:
             status = self._path.stat()
         except FileNotFoundError:
@@ -129,7 +129,7 @@ class Iam:
         )
 
     def _lineage(self, resource: str) -> Iterator[str]:
-        """Give a resource and what it is in: a table, its dataset, its project."""
+        """Yield a resource and what it is in: a table, its dataset, its project."""
         if resource.startswith("buckets/"):
             bucket = resource.split("/")[1]
             yield f"buckets/{bucket}"
@@ -141,7 +141,7 @@ class Iam:
 
 
 def check_table(document: object) -> Table:
-    """Give back a document that is an IAM table.
+    """Return back a document that is an IAM table.
 
     Raises:
         TableError: It is none.
@@ -166,26 +166,26 @@ def check_table(document: object) -> Table:
 
 @cache
 def roles() -> dict[str, frozenset[str]]:
-    """Give each role's permissions."""
+    """Return each role's permissions."""
     names = dict.fromkeys(role for service in services() for role in service.roles)
     return {role: frozenset(each for service in services() for each in service.roles.get(role, ())) for role in names}
 
 
 @cache
 def methods() -> dict[str, Mapping[str, str]]:
-    """Give for each method the permissions that it needs, and of which kind of resource."""
+    """Return for each method the permissions that it needs, and of which kind of resource."""
     return {method: needed for service in services() for method, needed in service.methods.items()}
 
 
 @cache
 def forms() -> tuple[str, ...]:
-    """Give what a role can be given on: a project and what is in it first, a capital letter for each name."""
+    """Return what a role can be given on: a project and what is in it first, a capital letter for each name."""
     every = {form for service in services() for form in service.resources}
     return tuple(sorted(every, key=lambda form: (not form.startswith("projects/"), form)))
 
 
 def object_resource(bucket: str, name: str) -> str:
-    """Give the resource that an object is; without a name the bucket."""
+    """Return the resource that an object is; without a name the bucket."""
     return f"buckets/{bucket}/objects/{name}" if name else f"buckets/{bucket}"
 
 
@@ -198,7 +198,7 @@ def _permissions_of(table: Table) -> Bindings:
 
 
 def _beginning(binding: Mapping[str, Any], where: str) -> str:
-    """Give how a resource must begin for a binding to hold; empty: it has no condition.
+    """Return how a resource must begin for a binding to hold; empty: it has no condition.
 
     Raises:
         TableError: Its condition has another form, or is of another bucket.

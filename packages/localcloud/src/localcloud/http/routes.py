@@ -71,7 +71,7 @@ class Routes:
         return [*patterns, *sorted({host.name for host, _ in self._hosts if not host.pattern})]
 
     def find_route(self, name: str) -> Route | None:
-        """Give the route of a host, None for one that is not part of the local cloud."""
+        """Return the route of a host, None for one that is not part of the local cloud."""
         found = [(host, service) for host, service in self._hosts if host.stands_for(name)]
         if not found:
             return None
