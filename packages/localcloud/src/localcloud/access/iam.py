@@ -141,7 +141,7 @@ class Iam:
 
 
 def check_table(document: object) -> Table:
-    """Return back a document that is an IAM table.
+    """Return a document that is an IAM table.
 
     Raises:
         TableError: It is none.

@@ -132,7 +132,7 @@ class Models:
             return view(store, name, store.get(MODEL_VERSIONS, version_key(name, version.version_id)))
 
     def merge_version_aliases(self, request: types.MergeVersionAliasesRequest) -> Model:
-        """Return aliases to a version and take them away; one that another version had moves."""
+        """Give aliases to a version and take them away; one that another version had moves."""
         name, store = names.parse_model(request.name), self._store
         if name.version is None:
             raise InvalidArgument(
