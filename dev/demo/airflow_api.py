@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -103,17 +103,34 @@ class AirflowApi:
         body: dict[str, Any] = {"logical_date": logical_date, "conf": conf or {}}
         if logical_date is None:  # a name, by which a second try finds what the first one made
             body["dag_run_id"] = f"manual__{datetime.now(UTC).isoformat()}_{secrets.token_hex(4)}"
-        path = f"/dags/{dag_id}/dagRuns"
+
+        def find() -> dict[str, Any] | None:
+            return next((run for run in self.runs(dag_id) if run["dag_run_id"] == body.get("dag_run_id")), None)
+
+        return str(self._create(f"/dags/{dag_id}/dagRuns", body, find)["dag_run_id"])
+
+    def create_event(self, asset_id: int, extra: Mapping[str, str]) -> dict[str, Any]:
+        """Return a new event of an asset; no other event of it may have these extras."""
+
+        def find() -> dict[str, Any] | None:
+            params = {"asset_id": asset_id, "limit": 100, "order_by": "-timestamp"}
+            events = self.call("GET", "/assets/events", params=params)["asset_events"]
+            return next((event for event in events if extra.items() <= event["extra"].items()), None)
+
+        return self._create("/assets/events", {"asset_id": asset_id, "extra": dict(extra)}, find)
+
+    def _create(self, path: str, body: dict[str, Any], find: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:
+        """Return what a POST makes, or what `find` has of one that was answered with HTTP 500; up to three tries."""
         for wait_s in (1.0, 3.0):
             try:
-                return str(self.call("POST", path, json=body)["dag_run_id"])
+                return dict(self.call("POST", path, json=body))
             except AirflowApiError as error:
                 if error.status != 500:
                     raise
             time.sleep(wait_s)  # its audit log was not written in time: see airflow_local_settings
-            if body.get("dag_run_id") in {run["dag_run_id"] for run in self.runs(dag_id)}:
-                return str(body["dag_run_id"])
-        return str(self.call("POST", path, json=body)["dag_run_id"])
+            if found := find():
+                return found
+        return dict(self.call("POST", path, json=body))
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:
         """Return the DAG's runs, oldest first."""

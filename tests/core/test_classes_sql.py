@@ -13,10 +13,10 @@ from retraining.core.data import columns as columns_of
 from retraining.core.data import snapshot, statistics
 from retraining.core.naming import bigquery as bigquery_names
 from tests.support.small_model import make_plan, make_spec
+from tests.support.warehouse import Warehouse
 
 DATASET = "core_classes"
 QUERY = "SELECT id, at, image, digit FROM core_classes.images"
-COLUMNS = ("id:STRING", "at:TIMESTAMP", "image:BYTES", "digit:INTEGER")
 
 
 def rows() -> list[dict[str, Any]]:
@@ -32,23 +32,10 @@ def rows() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def warehouse(local_cloud):
-    """Runs a query with its parameters."""
-    from google.cloud import bigquery
-
-    client = bigquery.Client(project=local_cloud.project)
-    for dataset in (DATASET, local_cloud.dataset):
-        client.create_dataset(dataset, exists_ok=True)
-    fields = [bigquery.SchemaField(*column.split(":")) for column in COLUMNS]
-    config = bigquery.LoadJobConfig(schema=fields, write_disposition="WRITE_TRUNCATE")
-    table = f"{local_cloud.project}.{DATASET}.images"
-    client.create_table(bigquery.Table(table, schema=fields), exists_ok=True)
-    client.load_table_from_json(rows(), table, job_config=config).result()
-
-    def run(query):
-        config = bigquery.QueryJobConfig.from_api_repr({"query": query.to_api()})
-        return [dict(row) for row in client.query(query.sql, job_config=config).result()]
-
-    return run, client
+    """The local BigQuery with the rows in it."""
+    found = Warehouse(local_cloud, DATASET)
+    found.load(f"{local_cloud.project}.{DATASET}.images", rows(), "id:STRING at:TIMESTAMP image:BYTES digit:INTEGER")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +53,12 @@ def plan(local_cloud):
 
 
 def test_statistics_of_images_and_classes(warehouse, plan, local_cloud) -> None:
-    run, client = warehouse
-    run(snapshot.render_snapshot_sql(plan))
-    schema = [
-        {"name": field.name, "type": field.field_type, "mode": field.mode}
-        for field in client.get_table(bigquery_names.run_table(plan)).schema
-    ]
+    warehouse.run(snapshot.render_snapshot_sql(plan))
+    schema = warehouse.columns(bigquery_names.run_table(plan))
     columns = columns_of.own_columns(schema)
     assert {column.name: column.type for column in columns}["image"] == "BYTES"
     taken = documents.Snapshot.model_construct(table=bigquery_names.run_table(plan), columns=columns, left_out=None)
-    counted = run(statistics.render_statistics_sql(plan, taken))
+    counted = warehouse.run(statistics.render_statistics_sql(plan, taken))
     found = statistics.build_statistics(plan, taken, counted, statistics.build_days(plan, counted))
     splits = found.splits.values()
     assert [sum(split.label.counts[index] for split in splits) for index in range(3)] == [65, 66, 65]

@@ -13,6 +13,7 @@ from retraining.core.data import columns as columns_of
 from retraining.core.data import snapshot, statistics
 from retraining.core.naming import bigquery as bigquery_names
 from tests.support.small_model import make_plan, make_spec
+from tests.support.warehouse import Warehouse
 
 DATASET = "core_numbers"
 INFINITE = 99.0  # JSON has no word for it
@@ -24,7 +25,6 @@ QUERY = (
     f"WHEN {INFINITE} THEN CAST('inf' AS FLOAT64) ELSE departures END AS importance "
     "FROM core_numbers.hours"
 )
-COLUMNS = ("id:STRING", "at:TIMESTAMP", "origin:STRING", "departures:FLOAT")
 LABEL = {"name": "departures", "kind": "regression", "transform": "log1p", "min": 0, "max": 50}
 
 
@@ -40,23 +40,11 @@ def rows() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def warehouse(local_cloud):
-    """Runs a query with its parameters."""
-    from google.cloud import bigquery
-
-    client = bigquery.Client(project=local_cloud.project)
-    for dataset in (DATASET, local_cloud.dataset):
-        client.create_dataset(dataset, exists_ok=True)
-    fields = [bigquery.SchemaField(*column.split(":")) for column in COLUMNS]
-    config = bigquery.LoadJobConfig(schema=fields, write_disposition="WRITE_TRUNCATE")
-    table = f"{local_cloud.project}.{DATASET}.hours"
-    client.create_table(bigquery.Table(table, schema=fields), exists_ok=True)
-    client.load_table_from_json(rows(), table, job_config=config).result()
-
-    def run(query):
-        config = bigquery.QueryJobConfig.from_api_repr({"query": query.to_api()})
-        return [dict(row) for row in client.query(query.sql, job_config=config).result()]
-
-    return run, client
+    """The local BigQuery with the rows in it."""
+    found = Warehouse(local_cloud, DATASET)
+    schema = "id:STRING at:TIMESTAMP origin:STRING departures:FLOAT"
+    found.load(f"{local_cloud.project}.{DATASET}.hours", rows(), schema)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -85,15 +73,11 @@ def plan(local_cloud):
 
 
 def test_statistics_of_numbers(warehouse, plan) -> None:
-    run, client = warehouse
-    run(snapshot.render_snapshot_sql(plan))
-    schema = [
-        {"name": field.name, "type": field.field_type, "mode": field.mode}
-        for field in client.get_table(bigquery_names.run_table(plan)).schema
-    ]
+    warehouse.run(snapshot.render_snapshot_sql(plan))
+    schema = warehouse.columns(bigquery_names.run_table(plan))
     columns = columns_of.own_columns(schema)
     taken = documents.Snapshot.model_construct(table=bigquery_names.run_table(plan), columns=columns, left_out=None)
-    counted = run(statistics.render_statistics_sql(plan, taken))
+    counted = warehouse.run(statistics.render_statistics_sql(plan, taken))
     found = statistics.build_statistics(plan, taken, counted, statistics.build_days(plan, counted))
     expected = [(int(row["id"].split("-")[1]), row["departures"]) for row in rows()]
     tested = [value for index, value in expected if index % 4 in (2, 3) and index not in (2, 3)]

@@ -13,6 +13,7 @@ from retraining.core.data import columns as columns_of
 from retraining.core.data import snapshot, statistics
 from retraining.core.naming import bigquery as bigquery_names
 from tests.support.small_model import make_plan, make_spec
+from tests.support.warehouse import Warehouse
 
 DATASET = "core_sequences"
 QUERY = "SELECT id, at, pages, heat, truths, note, late FROM core_sequences.visits"
@@ -41,34 +42,17 @@ def rows() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def warehouse(local_cloud):
-    """Runs a query with its parameters."""
-    from google.cloud import bigquery
-
-    client = bigquery.Client(project=local_cloud.project)
-    for dataset in (DATASET, local_cloud.dataset):
-        client.create_dataset(dataset, exists_ok=True)
-    scalars = [
-        bigquery.SchemaField(*column.split(":"))
-        for column in ("id:STRING", "at:TIMESTAMP", "late:INTEGER", "note:STRING")
-    ]
-    lists = [
-        bigquery.SchemaField(*column.split(":"), mode="REPEATED")
-        for column in ("pages:STRING", "heat:FLOAT", "truths:BOOLEAN")
-    ]
-    config = bigquery.LoadJobConfig(schema=[*scalars, *lists], write_disposition="WRITE_TRUNCATE")
-    table = f"{local_cloud.project}.{DATASET}.visits"
-    client.create_table(bigquery.Table(table, schema=[*scalars, *lists]), exists_ok=True)
-    client.load_table_from_json(rows(), table, job_config=config).result()
-
-    def run(query):
-        config = bigquery.QueryJobConfig.from_api_repr({"query": query.to_api()})
-        return [dict(row) for row in client.query(query.sql, job_config=config).result()]
-
-    return run, client
+    """The local BigQuery with the rows in it."""
+    found = Warehouse(local_cloud, DATASET)
+    scalars, lists = (
+        "id:STRING at:TIMESTAMP late:INTEGER note:STRING",
+        "pages:STRING:REPEATED heat:FLOAT:REPEATED truths:BOOLEAN:REPEATED",
+    )
+    found.load(f"{local_cloud.project}.{DATASET}.visits", rows(), f"{scalars} {lists}")
+    return found
 
 
 def test_statistics_of_sequences(warehouse, local_cloud) -> None:
-    run, client = warehouse
     features = [
         {"name": "pages", "kind": "sequence", "of": "categorical", "length": 2},
         {"name": "heat", "kind": "sequence", "of": "numeric", "length": 8},
@@ -91,15 +75,12 @@ def test_statistics_of_sequences(warehouse, local_cloud) -> None:
         evaluation={"metric": "auc", "min_value": 0.6},
     )
     plan = make_plan(spec, sql=QUERY, settings=settings.load(local_cloud.env))
-    run(snapshot.render_snapshot_sql(plan))
-    schema = [
-        {"name": field.name, "type": field.field_type, "mode": field.mode}
-        for field in client.get_table(bigquery_names.run_table(plan)).schema
-    ]
+    warehouse.run(snapshot.render_snapshot_sql(plan))
+    schema = warehouse.columns(bigquery_names.run_table(plan))
     taken = documents.Snapshot.model_construct(
         table=bigquery_names.run_table(plan), columns=columns_of.own_columns(schema), left_out=None
     )
-    found = statistics.build_statistics(plan, taken, run(statistics.render_statistics_sql(plan, taken)))
+    found = statistics.build_statistics(plan, taken, warehouse.run(statistics.render_statistics_sql(plan, taken)))
     splits = found.splits.values()
     pages = [split.features["pages"] for split in splits]
     assert sum(item.nulls for item in pages) == 10

@@ -26,6 +26,7 @@ from retraining.core.naming import storage
 from retraining.core.report.all_runs import render_all_runs
 from retraining.core.report.page import render
 from tests.support.contracts import EXAMPLES
+from tests.support.node import install_program
 from tests.support.scenes.models_page import drifting, hostile, one_model, run, summary
 
 BROWSER_FILES = Path(__file__).with_name("browser")
@@ -86,12 +87,10 @@ def seen(laptop: LaptopSystem, tmp_path_factory: pytest.TempPathFactory) -> dict
     state, _ = follow_run(api, "monitor__digits", run_id, say=print, timeout_s=300)
     assert state == "success"
     folder = tmp_path_factory.mktemp("browser")
-    shutil.copytree(BROWSER_FILES, folder / "walk")
-    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    subprocess.run(command, cwd=folder / "walk", env=ENVIRONMENT, check=True, capture_output=True, timeout=300)
+    program = install_program(BROWSER_FILES, folder / "walk", ENVIRONMENT)
     pictures = Path(os.environ.get("PICTURES") or folder)
     arguments = [laptop.airflow.url, USERNAME, laptop.airflow.password, str(pictures), str(CHROMIUM), SHOWN]
-    walk = ["node", str(folder / "walk" / "walk.mjs"), *arguments]
+    walk = ["node", str(program / "walk.mjs"), *arguments]
     done = subprocess.run(walk, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     print(f"pictures: {pictures}")

@@ -221,6 +221,15 @@ def turn_out_otherwise(scores: dict[str, float]) -> None:
     client.query(f"INSERT INTO {LABELS_TABLE} (flight_id, arrived_late, known_at) VALUES {', '.join(rows)}").result()
 
 
+def set_schedule(api: AirflowApi, dags_path: Path, model: str) -> datetime:
+    """Give a model a daily schedule; return its next tick, which Airflow knew half a minute before it was due."""
+    due = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=3)
+    cron = f"{due.minute} {due.hour} * * *"
+    change_spec(dags_path, model, lambda spec: spec.update(schedule=cron))
+    wait_for(cron, lambda: cron in str(api.call("GET", f"/dags/retrain__{model}")["timetable_summary"]), 300)
+    return due if due - datetime.now(UTC) > timedelta(seconds=30) else set_schedule(api, dags_path, model)
+
+
 class TestTriggers:
     """By hand, by new data, by a loss of quality, by drift, by the clock; and the way back."""
 
@@ -238,7 +247,7 @@ class TestTriggers:
         newest = datetime.now(UTC)  # told in whole seconds
         for minutes in range(9):  # the newest of their times came first
             as_of = (newest - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
-            api.call("POST", "/assets/events", json={"asset_id": asset_id, "extra": {"as_of": as_of}})
+            api.create_event(asset_id, {"as_of": as_of})
         finished(api, MONITOR_ID, looked, 200)
         assert api.xcom(MONITOR_ID, looked, "new_day")["outcome"] == "announced"
         assert api.read_run(DAG_ID, by_hand)["state"] not in FINISHED_RUN, "the events came too late for this test"
@@ -354,9 +363,8 @@ class TestTriggers:
     def test_a_due_schedule(self, api: AirflowApi, dags_path: Path) -> None:
         """A tick that falls due while the scheduler runs starts one run, as of it; of a model that nobody else asks."""
         dag_id = "retrain__departures"
-        due = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=3)
         api.unpause(dag_id)
-        change_spec(dags_path, "departures", lambda spec: spec.update(schedule=f"{due.minute} {due.hour} * * *"))
+        due = set_schedule(api, dags_path, "departures")
         (run,) = wait_for("the run of the schedule", lambda: api.runs(dag_id), 300)
         found = planned(api, run["dag_run_id"], dag_id)  # the tasks after it are those of every run
         api.call("PATCH", f"/dags/{dag_id}/dagRuns/{run['dag_run_id']}", json={"state": "failed"})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +16,7 @@ from retraining.core.data.sql import Query
 from retraining.core.naming import bigquery as bigquery_names
 from retraining.core.spec import files
 from tests.support.small_model import make_plan, make_spec
+from tests.support.warehouse import Warehouse
 
 DATASET = "core_sql"
 QUERY = "SELECT id, at, carrier, distance, late FROM core_sql.examples -- all of them"
@@ -43,34 +42,10 @@ def examples() -> list[dict[str, Any]]:
     return rows
 
 
-class Warehouse:
-    """What the hook does, in few lines: queries with their parameters, loads of rows."""
-
-    def __init__(self, bigquery: Any) -> None:
-        self.bigquery = bigquery
-        self.client = bigquery.Client()
-
-    def run(self, query: Query) -> list[dict[str, Any]]:
-        """Rows of a query's result."""
-        config = self.bigquery.QueryJobConfig.from_api_repr({"query": query.to_api()})
-        return [dict(row) for row in self.client.query(query.sql, job_config=config).result()]
-
-    def load(self, table: str, rows: list[dict[str, Any]], schema: str) -> None:
-        """A new table; `schema` is `name:TYPE` or `name:TYPE:MODE` per column."""
-        fields = [self.bigquery.SchemaField(*item.split(":")) for item in schema.split()]
-        self.client.delete_table(table, not_found_ok=True)
-        self.client.create_table(self.bigquery.Table(table, schema=fields))
-        config = self.bigquery.LoadJobConfig(schema=fields, source_format="NEWLINE_DELIMITED_JSON")
-        data = io.BytesIO("\n".join(json.dumps(row) for row in rows).encode())
-        self.client.load_table_from_file(data, table, job_config=config).result()
-
-
 @pytest.fixture(scope="module")
 def warehouse(local_cloud):
     """The local BigQuery with the examples in it."""
-    found = Warehouse(pytest.importorskip("google.cloud.bigquery"))
-    for dataset in (DATASET, local_cloud.dataset):
-        found.client.create_dataset(dataset, exists_ok=True)
+    found = Warehouse(local_cloud, DATASET)
     schema = "id:STRING at:TIMESTAMP carrier:STRING distance:FLOAT64 late:INT64"
     found.load(f"{local_cloud.project}.{DATASET}.examples", examples(), schema)
     return found

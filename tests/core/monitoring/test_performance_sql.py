@@ -19,9 +19,10 @@ from retraining.core.monitoring.request_log import (
     read_labelled_answers,
     render_performance_sql,
 )
-from tests.core.data.test_templates import DATASET, Warehouse
 from tests.support.small_model import make_spec, spec_values
+from tests.support.warehouse import Warehouse
 
+DATASET = "core_sql"
 NOW = datetime(2013, 11, 20, 3, tzinfo=UTC)
 MINE, OTHER = "1000000001", "1000000002"
 LOG = (
@@ -35,9 +36,7 @@ TRUTH = [0, 0, 1, 1, 1, 0, 1, 1]
 @pytest.fixture(scope="module")
 def warehouse(local_cloud):
     """The local BigQuery, with a data set."""
-    found = Warehouse(pytest.importorskip("google.cloud.bigquery"))
-    found.client.create_dataset(DATASET, exists_ok=True)
-    return found
+    return Warehouse(local_cloud, DATASET)
 
 
 def table(local_cloud: Any, name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.support.node import install_program
 from tests.support.trainer_documents import make_feature, make_feature_statistics, make_label, make_statistics
 from trainer.contract.documents import Label, Report, Training, ValueCount
 from trainer.contract.reading import serialise
@@ -68,11 +68,7 @@ def report(exported, tmp_path_factory: pytest.TempPathFactory) -> Report:
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program that asks, with TensorFlow.js as the lock has it."""
-    folder = tmp_path_factory.mktemp("node") / "ask"
-    shutil.copytree(NODE_FILES, folder)
-    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
-    return folder / "ask.mjs"
+    return install_program(NODE_FILES, tmp_path_factory.mktemp("node") / "ask") / "ask.mjs"
 
 
 def convert(run: Path) -> subprocess.CompletedProcess[str]:
