@@ -172,7 +172,7 @@ class _Package:
 
     def _render_class(self, model: type[BaseModel]) -> str:
         lines = ["", "@dataclass(frozen=True, kw_only=True)", f"class {model.__name__}:"]
-        lines += [textwrap.indent(_quoted(inspect.cleandoc(model.__doc__ or "")), "    "), ""]
+        lines += [textwrap.indent(_quoted(without_links(inspect.cleandoc(model.__doc__ or ""))), "    "), ""]
         if issubclass(model, Document):
             lines.append(f'    kind: ClassVar[str] = "{model.kind_name()}"')
         docstrings = field_docstrings(model)

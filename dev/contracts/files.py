@@ -13,9 +13,11 @@ from contracts.dataclasses import render_package
 from contracts.keys import TABLES as KEY_TABLES
 from contracts.keys import render_keys
 from contracts.metrics import render_module, render_page_table
+from contracts.records import render_documents
 from contracts.schemas import render_schema
 from retraining.core import column_types
 from retraining.core.documents import (
+    PLACES,
     Manifest,
     ModelScores,
     Report,
@@ -40,6 +42,9 @@ TABLES: dict[Path, dict[str, Callable[[], str]]] = {
     REPOSITORY_PATH / "docs" / "model-spec.md": {"metrics": render_page_table}
     | {f"keys of {name}": functools.partial(render_keys, name) for name in KEY_TABLES},
     REPOSITORY_PATH / "docs" / "types.md": {"types": render_types, "roles": render_roles},
+    REPOSITORY_PATH / "docs" / "documents.md": {
+        f"documents of {place}": functools.partial(render_documents, kinds) for place, kinds in PLACES.items()
+    },
 }
 """Tables in pages, by the name that stands in the comments around them."""
 

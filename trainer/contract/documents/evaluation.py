@@ -93,7 +93,7 @@ class Bootstrap:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateRequest:
-    """What the judge is asked: two models, the same shards."""
+    """What the judge is asked: the same shards for the challenger and the champion, or why it meets no champion."""
 
     kind: ClassVar[str] = "evaluate_request"
     digest_required: bool = False
@@ -338,7 +338,12 @@ class LiteArtifact:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """How challenger and champion did on the same rows."""
+    """How challenger and champion did on the same files, or why the champion could not be scored.
+
+    Metrics of both as a whole, by slice and class by class, of numbers residuals and baselines; curves; the keys of
+    the largest errors; the difference and its interval; both on the frozen set; TF Lite models, where the spec asks for
+    some.
+    """
 
     kind: ClassVar[str] = "evaluation"
     request_digest: Sha256 | None = None

@@ -104,7 +104,7 @@ class GoldenWork:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """What the exporter is asked: the spans of a run table, and where their files go."""
+    """What the exporter is asked: which days of a run table to write, and where their files go."""
 
     kind: ClassVar[str] = "export_request"
     digest_required: bool = False
@@ -148,7 +148,10 @@ class SpanFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """`span.json` beside a span's files: they are all there. The frozen set is the span `golden`."""
+    """The files of a day of examples with their rows, bytes and checksums; written last, when all of them are there.
+
+    The frozen set is the day `golden`.
+    """
 
     kind: ClassVar[str] = "span"
     span: SpanName
@@ -191,7 +194,7 @@ class ManifestSpan:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """The data set of a run: every file of every split with its checksums."""
+    """The data set of a run: every file of every split with its rows, bytes, CRC32C and SHA-256."""
 
     kind: ClassVar[str] = "manifest"
     request_digest: Sha256 | None = None

@@ -28,7 +28,10 @@ class ScoredModel:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRequest:
-    """What a trainer is asked: answers of models that it made, to the same examples."""
+    """What a trainer is asked: answers of models that it made, to the same examples, and where their scores go.
+
+    It lies in `scores/challenger/` or `scores/champion/`.
+    """
 
     kind: ClassVar[str] = "score_request"
     digest_required: bool = False
@@ -59,7 +62,11 @@ class ScoresFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelScores:
-    """What a model answers to every example of some splits."""
+    """What a model answers to every example of some splits, or why it answers none.
+
+    The Parquet files beside it hold the answers (key, label, score); it says on which shards. It lies in
+    `scores/challenger/` or `scores/champion/`.
+    """
 
     kind: ClassVar[str] = "scores"
     request_digest: Sha256 | None = None

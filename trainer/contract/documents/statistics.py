@@ -251,9 +251,10 @@ class DayStatistics:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """One pass over the run table: for checks, normalisation, vocabularies, and the baseline of drift.
+    """What one pass over the run table gave, for checks, normalisation, vocabularies, and the baseline of drift.
 
-    `days` has every day that has examples; the days in `quarantined` are left out of everything else.
+    Per split and feature: nulls, range, quantiles, top values or file sizes; the label's mean, the rows of each class,
+    or a number's range, mean, deviation and quantiles; per day what checks need.
     """
 
     kind: ClassVar[str] = "statistics"
@@ -267,4 +268,6 @@ class Statistics:
         Limits(required=("train", "validation", "test")),
     ]
     days: tuple[DayStatistics, ...] = ()
+    """Every day that has examples."""
     quarantined: tuple[Day, ...] = ()
+    """Days that are left out of everything but `days`."""

@@ -23,10 +23,7 @@ class ComparedColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class MultivariateRequest:
-    """What the trainer is asked: how well requests and training examples can be told apart.
-
-    `table` has a row per request and per training example, which the BOOL column `asked` tells apart.
-    """
+    """The table with a sample of requests and training examples, and the columns that may tell them apart."""
 
     kind: ClassVar[str] = "multivariate_request"
     digest_required: bool = False
@@ -35,6 +32,7 @@ class MultivariateRequest:
     run_key: RunKey
     """Of the champion's run, whose training examples they are."""
     table: TableName
+    """A row per request and per training example, which the BOOL column `asked` tells apart."""
     columns: Annotated[tuple[ComparedColumn, ...], Limits(min_length=1)]
     folds: Annotated[int, Limits(minimum=2, maximum=20)]
     seed: Count
@@ -51,9 +49,9 @@ class DrivingFeature:
 
 @dataclass(frozen=True, kw_only=True)
 class Multivariate:
-    """How well they can be told apart: the AUC of rows that the classifier has not seen; 0.5 is not at all.
+    """How far requests and training examples differ, and by which features.
 
-    `low` and `high` are its interval of 95 %, `folds` the AUC of each fold that has both sides.
+    It is measured by how well a classifier tells them apart.
     """
 
     kind: ClassVar[str] = "multivariate"
@@ -65,8 +63,12 @@ class Multivariate:
     requests: Count
     examples: Count
     auc: Share
+    """Of rows that the classifier has not seen; 0.5 is not at all."""
     low: Share
+    """Lower end of the AUC's interval of 95 %."""
     high: Share
+    """Upper end."""
     folds: tuple[Share, ...]
+    """AUC of each fold that has both sides."""
     features: tuple[DrivingFeature, ...]
     """The one that drives it most first."""

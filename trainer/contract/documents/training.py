@@ -289,7 +289,7 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest:
-    """What the trainer is asked, and where its outputs go; `weight` is a column: how much an example counts."""
+    """What the trainer is asked: features, label, architecture, hyperparameters, seed, and where its outputs go."""
 
     kind: ClassVar[str] = "train_request"
     digest_required: bool = False
@@ -306,6 +306,7 @@ class TrainRequest:
     key_input: bool = False
     """Whether the stored model takes the key as an input, and gives it back as an output of that name."""
     weight: Text | None = None
+    """Column that says how much an example counts; null: all count the same."""
     training: Training
     seed: Seed
     trial_metric: Text | None = None
@@ -380,7 +381,7 @@ class Golden:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What training did."""
+    """What training did: history, best epoch, the model's address, digest and signature, up to five smoke requests."""
 
     kind: ClassVar[str] = "report"
     request_digest: Sha256 | None = None

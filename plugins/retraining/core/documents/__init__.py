@@ -111,52 +111,42 @@ from retraining.core.documents.training import Framework, Golden, Report, Signat
 from retraining.core.documents.tuning import Recalled, Trial, Tuning, TuningRequest
 from retraining.core.metrics import Metrics, NumberMetrics
 
-KINDS: dict[str, type[Document]] = {
-    model.kind_name(): model
-    for model in (
+PLACES: dict[str, tuple[type[Document], ...]] = {
+    "run": (
         Plan,
         Snapshot,
-        FrozenSet,
         Statistics,
         Checks,
         ExportRequest,
-        Span,
         Manifest,
         TuningRequest,
         Tuning,
         TrainRequest,
         Report,
+        EvaluateRequest,
         ScoreRequest,
         ModelScores,
-        EvaluateRequest,
         Evaluation,
         Decision,
         Registration,
         ModelCard,
         ApprovalAnswer,
         Deployment,
-        Rollout,
-        Rollback,
-        Pause,
-        Notification,
-        Failure,
         Timings,
-        Drift,
-        Signals,
-        MultivariateRequest,
-        Multivariate,
-        Ledger,
-        NewDay,
-        ScoringPlan,
-        ScoringInput,
-        Predictions,
-        ScoringResult,
-        MaintenancePlan,
-        Maintenance,
-        Overview,
-        ModelOverview,
-    )
+        Failure,
+    ),
+    "monitor": (Drift, NewDay, Signals, MultivariateRequest, Multivariate, Ledger),
+    "models page": (Overview, ModelOverview),
+    "scoring": (ScoringPlan, ScoringInput, Predictions, ScoringResult),
+    "rollback": (Rollback,),
+    "pause": (Pause,),
+    "notification": (Notification,),
+    "retention": (MaintenancePlan, Maintenance),
+    "span store": (Span,),
+    "objects beside the record": (FrozenSet, Rollout),
 }
+"""Every kind by where it is stored; `make contracts` makes a table of each in docs/documents.md."""
+KINDS: dict[str, type[Document]] = {kind.kind_name(): kind for kinds in PLACES.values() for kind in kinds}
 RESULTS: dict[str, type[ResultDocument]] = {
     kind: model for kind, model in KINDS.items() if issubclass(model, ResultDocument)
 }
@@ -164,6 +154,7 @@ RESULTS: dict[str, type[ResultDocument]] = {
 
 __all__ = [
     "KINDS",
+    "PLACES",
     "RESULTS",
     "Approval",
     "ApprovalAnswer",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -230,11 +230,14 @@ class DayStatistics(Value):
 
 
 class Statistics(Document):
-    """One pass over the run table: for checks, normalisation, vocabularies, and the baseline of drift.
+    """What one pass over the run table gave, for checks, normalisation, vocabularies, and the baseline of drift.
 
-    `days` has every day that has examples; the days in `quarantined` are left out of everything else.
+    Per split and feature: nulls, range, quantiles, top values or file sizes; the label's mean, the rows of each class,
+    or a number's range, mean, deviation and quantiles; per day what checks need.
     """
 
+    written_by: ClassVar[str] = "check_data"
+    read_by: ClassVar[str] = "train, `monitor__<model>`, later runs' check_data"
     kind: Literal["statistics"] = "statistics"
     model: ModelId
     run_key: RunKey
@@ -243,7 +246,9 @@ class Statistics(Document):
     keys: KeyStatistics
     splits: AllSplits[SplitStatistics]
     days: tuple[DayStatistics, ...] = ()
+    """Every day that has examples."""
     quarantined: tuple[Day, ...] = ()
+    """Days that are left out of everything but `days`."""
 
 
 class Finding(Value):
@@ -286,13 +291,20 @@ class Compared(Value):
 
 
 class Checks(Document):
-    """The verdict on the data: passed when no finding blocks. Days in `quarantined` are left out of the run."""
+    """What is wrong with the data ([checks](checks.md)), whether it blocks, and which days are left out.
 
+    It names what the data were compared with.
+    """
+
+    written_by: ClassVar[str] = "check_data"
+    read_by: ClassVar[str] = "export, later runs' check_data, people, report"
     kind: Literal["checks"] = "checks"
     model: ModelId
     run_key: RunKey
     passed: bool
+    """No finding blocks."""
     findings: tuple[Finding, ...]
     quarantined: tuple[Day, ...] = ()
+    """Days that are left out of the run."""
     volume: Volume | None = None
     compared_with: tuple[Compared, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -22,8 +22,10 @@ from retraining.core.documents.plan import Trigger
 
 
 class Registration(Document):
-    """The version in the registry."""
+    """The version in the registry, and its aliases."""
 
+    written_by: ClassVar[str] = "register"
+    read_by: ClassVar[str] = "deploy, report"
     kind: Literal["registration"] = "registration"
     model: ModelId
     run_key: RunKey
@@ -102,36 +104,42 @@ class Approval(Value):
 
 
 class ApprovalAnswer(Document):
-    """What Airflow's question to a person came to, or that nobody was wanted; `approval` is null while one is asked.
+    """[Whether a person approved](deployment.md#asking-a-person), who and when, or that nobody was asked.
 
-    It counts for the run of the DAG that asked; `task_try` is Airflow's id of the try that asks, and no earlier one may
-    answer. `question` is the SHA-256 of what the person decides on, null until Airflow holds the question: from then on
-    another try of the same `generation` (grows when the task is cleared; null in earlier releases) does not ask again.
+    It counts for the DAG's run that asked, and for the task's try. `approval` is null while a person is asked.
     """
 
+    written_by: ClassVar[str] = "approve, again when it asks again"
+    read_by: ClassVar[str] = "deploy"
     kind: Literal["approval"] = "approval"
     model: ModelId
     run_key: RunKey
     dag_id: Text
     dag_run_id: Text
     task_try: Text
+    """Airflow's id of the try that asks; no earlier one may answer."""
     approval: Approval | None
     generation: Count | None = None
+    """Grows when the task is cleared; null: of an earlier release."""
     question: Text | None = None
+    """SHA-256 of what the person decides on; null: Airflow does not hold the question yet.
+
+    Once it does, another try of the same generation does not ask again.
+    """
 
 
 class Deployment(Document):
-    """What the endpoint serves after this run; `deployed` is false when nothing was changed, and `words` says why.
+    """What the endpoint serves after this run, or one sentence why nothing changed; the smoke test; who approved."""
 
-    So it is when a gate of the ramp failed: `steps` has its numbers; and when the version was wrong in its `staging`.
-    `approval` is null where the spec asks nobody, `staging` where it is not wanted.
-    """
-
+    written_by: ClassVar[str] = "deploy"
+    read_by: ClassVar[str] = "people, report"
     kind: Literal["deployment"] = "deployment"
     model: ModelId
     run_key: RunKey
     deployed: bool
+    """Whether anything was changed. It was not where a gate of the ramp failed, or the version in its staging."""
     message: Text
+    """Where nothing was changed, why."""
     endpoint_name: str | None
     deployed_model_id: str | None
     traffic: dict[str, Annotated[int, Field(ge=0, le=100)]]
@@ -140,11 +148,21 @@ class Deployment(Document):
     smoke_test: SmokeTest | None
     log_table: str | None
     steps: tuple[RampStep, ...] = ()
+    """Of the ramp, with the numbers of its gates."""
     approval: Approval | None = None
+    """null: the spec asks nobody."""
     staging: Staging | None = None
+    """null: the spec wants none."""
 
 
 RolloutState = Literal["staging", "going", "ramping", "proven", "done", "returning", "ended"]
+"""How far a change of the champion has come.
+
+`staging`: the version is tried on an endpoint of its own, and taken off it again. `going`: it is deployed where it
+shall serve, and tested with a small share of the traffic. `ramping`: it passed, and its share grows. `proven`: it has
+all traffic, the aliases are being moved. `done`: it is champion, the others leave, but for the one that is kept.
+`returning`: all is brought back to what was before. `ended`: nothing is open.
+"""
 
 
 class SmokeRequest(Value):
@@ -179,19 +197,13 @@ class Kept(Value):
 
 
 class Rollout(Document):
-    """The change of a model's champion that is under way, or the last one: one object per model, changed by generation.
+    """How far the change of the champion has come, what was before it, when smoke tests asked the endpoint.
 
-    `staging`: the version is tried on an endpoint of its own (`staging`), and taken off it again. `going`: it is
-    deployed where it shall serve, and tested with a small share of the traffic. `ramping`: it passed, and its share
-    grows. `proven`: it has all traffic, the aliases are being moved. `done`: it is champion, the others leave, but for
-    the one that is `kept`. `returning`: all is brought back to `before`, for the reason `because`. `ended`: nothing is
-    open. `writer` is who wrote this; `asked` is when the deployment was last asked for, `starts` times so far.
-    `smoke_requests` are of this and of earlier rollouts: the monitor leaves them out. `kept` is an earlier rollout's
-    until this one is done; `keep_previous_hours` is what the run's spec says. `rollback` names the rollback that this
-    change is, `stopped_by` the one that ended it: then its run deploys nothing any more. `outage` is since when a
-    service does not answer that is needed to go on.
+    It is the change that is under way, or the last one.
     """
 
+    written_by: ClassVar[str] = "deploy, cancel_jobs, roll_back, end"
+    read_by: ClassVar[str] = "deploy, cancel_jobs, roll_back, end, `monitor__<model>`"
     kind: Literal["rollout"] = "rollout"
     model: ModelId
     run_key: RunKey
@@ -201,40 +213,52 @@ class Rollout(Document):
     deployed_model_id: Text
     state: RolloutState
     reason: str
+    """Why all is brought back to `before`."""
     before: Before
     writer: str
+    """Who wrote this."""
     changed: UtcTime
     asked: UtcTime
+    """When the deployment was last asked for."""
     starts: Count
+    """How often the deployment was asked for."""
     operation: str | None
     smoke_test: SmokeTest | None
     smoke_requests: tuple[SmokeRequest, ...]
+    """Of this and of earlier rollouts: the monitor leaves them out."""
     steps: tuple[RampStep, ...] = ()
     keep_previous_hours: Count = 0
+    """As the run's spec says."""
     kept: Kept | None = None
+    """An earlier rollout's, until this one is done."""
     rollback: str | None = None
+    """Name of the rollback that this change is; null: it is a run's."""
     stopped_by: str | None = None
+    """Name of the rollback that ended it: then its run deploys nothing any more."""
     staging: Staging | None = None
     outage: UtcTime | None = None
+    """Since when a service does not answer that is needed to go on."""
 
 
 class Rollback(Document):
-    """What a rollback did; `name` is its folder's. Versions are null where none is: a first version was stopped.
+    """Who went back, why, from which version to which."""
 
-    `from_version_name` lost the traffic, all or what it had of it; `stopped` when its deployment was still under way,
-    and was brought back to what was before it. `smoke_test` is null where the version's run left no smoke requests, or
-    nothing was asked.
-    """
-
+    written_by: ClassVar[str] = "roll_back"
+    read_by: ClassVar[str] = "people"
     kind: Literal["rollback"] = "rollback"
     model: ModelId
     name: Text
+    """Of its folder."""
     dag_run_id: Text
     trigger: Trigger
     to: Text
     reason: str = Field(alias="reason")
     stopped: bool
+    """Whether a deployment was under way, and was brought back to what was before it."""
     version_name: str | None
+    """null: none, as a first version was stopped."""
     from_version_name: str | None
+    """It lost the traffic, all or what it had of it."""
     smoke_test: SmokeTest | None
+    """null: the version's run left no smoke requests, or nothing was asked."""
     message: Text

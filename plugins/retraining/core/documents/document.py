@@ -77,9 +77,16 @@ Positive = Annotated[int, Field(ge=1)]
 
 
 class Document(Value):
-    """A whole document: `kind` names its contract, `schema_version` the edition of it."""
+    """A whole document: `kind` names its contract, `schema_version` the edition of it.
+
+    Of a kind that is stored, docs/documents.md says what its docstring says; links in it are those of that page.
+    """
 
     schema_version: Literal[1] = 1
+    written_by: ClassVar[str]
+    """Tasks and jobs, as that page names them."""
+    read_by: ClassVar[str]
+    """As `written_by`; files beside the code, such as the price list, have neither."""
     is_strict: ClassVar[bool] = True
     """Whether nothing is converted on the way in, in parts that are a spec's neither."""
 

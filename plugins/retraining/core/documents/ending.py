@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -35,18 +35,21 @@ class TaskTiming(Value):
 
 
 class Timings(Document):
-    """All tasks in the order in which they ran. `prices_date` is the price list's; null when there was none.
+    """What each task took, in the order in which they ran: seconds, machine, list price."""
 
-    `elapsed_seconds` is from the run's start until its tasks' times were noted, with all waiting; null: not known, as
-    in documents of earlier releases.
-    """
-
+    written_by: ClassVar[str] = "report, when the run came to its end"
+    read_by: ClassVar[str] = "report"
     kind: Literal["timings"] = "timings"
     model: ModelId
     run_key: RunKey
     prices_date: Day | None
+    """Of the price list; null: there was none."""
     tasks: tuple[TaskTiming, ...]
     elapsed_seconds: Annotated[Number, Field(ge=0)] | None = None
+    """From the run's start until its tasks' times were noted, with all waiting.
+
+    null: not known, as in documents of earlier releases.
+    """
 
 
 MOST_TEXT = 2000
@@ -55,52 +58,65 @@ Part = Annotated[str, StringConstraints(max_length=MOST_TEXT)]
 
 
 class Failure(Document):
-    """Why a try of a task failed, in four parts, without a terminal's escapes and without secrets.
+    """Why a try failed: where, what was found, what was expected, the way out; the address of its log.
 
-    `error` is the class of the error; of what this package did not raise itself `where` is the task. `attempt` is
-    Airflow's try, `retried` whether it makes another by itself. `quotes` says that `found` may quote the data or
-    another service, and so stays out of mails. `log` is the address of the try's log; null: the UI's is not known.
-    `folder_uri` is where it lies, in `failures`, beside the run's page; null: it was written by an earlier release.
+    Without a terminal's escapes and without secrets.
     """
 
+    written_by: ClassVar[str] = (
+        "the task that failed, as `failures/<task>-<try>.json`; report, of one that could not (`…-end.json`)"
+    )
+    read_by: ClassVar[str] = "report, conclude, `retraining why`, the Models page"
     kind: Literal["failure"] = "failure"
     model: ModelId
     dag_run_id: Text
     task: Text
     attempt: Positive
+    """Airflow's try."""
     retried: bool
+    """Whether Airflow makes another try by itself."""
     failed_at: UtcTime
     error: Text
+    """Class of the error."""
     where: Part
+    """The task, where the error is not of this package."""
     found: Part
     expected: Part
     way_out: Part
     quotes: bool
+    """Whether `found` may quote the data or another service, and so stays out of mails."""
     log: Text | None = None
+    """Address of the try's log; null: the UI's is not known."""
     folder_uri: Uri | None = None
+    """Where it lies, in `failures`, beside the run's page; null: of an earlier release."""
 
 
 NotificationState = Literal["telling", "told", "over"]
+"""`telling`: a task claimed it and is at it, or died. `told`: every channel was tried. `over`: it is no longer so."""
 ChannelName = Annotated[str, StringConstraints(pattern=r"^[a-z]+:\S+$")]
 """`mail:` with the first digits of the address's SHA-256, or `channel:` with the connection's id."""
 
 
 class Notification(Document):
-    """What was told of a cause, by one task, and to whom. No address of a person, and no text of a message.
+    """The cause, who was notified, who could not be reached and why; whether it is over.
 
-    `telling`: a task claimed it and is at it, or died. `told`: every channel was tried; `failed` says of some why they
-    were not reached, and the next time the same cause comes up they are tried again. `over`: it is no longer so.
-    `claimant` is the task of the DAG run, `attempt` its try; `since` is when the cause began to be told.
+    Without a person's address and without a message's text.
     """
 
+    written_by: ClassVar[str] = "conclude, decide, approve, deploy, roll_back, `monitor__<model>`, maintain"
+    read_by: ClassVar[str] = "the same"
     kind: Literal["notification"] = "notification"
     model: ModelId | None
     event: Event
     cause: Text
     state: NotificationState
     claimant: Text
+    """Task of the DAG run."""
     attempt: Positive
+    """Its try."""
     since: UtcTime
+    """When people began to be notified of the cause."""
     changed: UtcTime
     told: tuple[ChannelName, ...] = ()
     failed: dict[ChannelName, Text] = {}
+    """Why some channels were not reached: they are tried again when the same cause comes up."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -87,8 +87,10 @@ class LiteRequest(Value):
 
 
 class EvaluateRequest(RequestDocument):
-    """What the judge is asked: two models, the same shards."""
+    """What the judge is asked: the same shards for the challenger and the champion, or why it meets no champion."""
 
+    written_by: ClassVar[str] = "evaluate"
+    read_by: ClassVar[str] = "evaluation job, decide"
     kind: Literal["evaluate_request"] = "evaluate_request"
     model: ModelId
     run_key: RunKey
@@ -267,8 +269,15 @@ class LiteArtifact(Value):
 
 
 class Evaluation(ResultDocument):
-    """How challenger and champion did on the same rows."""
+    """How challenger and champion did on the same files, or why the champion could not be scored.
 
+    Metrics of both as a whole, by slice and class by class, of numbers residuals and baselines; curves; the keys of
+    the largest errors; the difference and its interval; both on the frozen set; TF Lite models, where the spec asks for
+    some.
+    """
+
+    written_by: ClassVar[str] = "evaluation job"
+    read_by: ClassVar[str] = "decide, report"
     kind: Literal["evaluation"] = "evaluation"
     model: ModelId
     run_key: RunKey
@@ -333,8 +342,10 @@ class DecisionChampion(Value):
 
 
 class Decision(Document):
-    """The verdict, its gates, one sentence for a human, and the digests of what it was taken from."""
+    """The verdict (promote, reject or record), each gate, one sentence for people, and the digests of its inputs."""
 
+    written_by: ClassVar[str] = "decide"
+    read_by: ClassVar[str] = "register, approve, deploy, report"
     kind: Literal["decision"] = "decision"
     model: ModelId
     run_key: RunKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -65,8 +65,10 @@ class ImageColumn(Value):
 
 
 class ExportRequest(RequestDocument):
-    """What the exporter is asked: the spans of a run table, and where their files go."""
+    """What the exporter is asked: which days of a run table to write, and where their files go."""
 
+    written_by: ClassVar[str] = "export"
+    read_by: ClassVar[str] = "export job"
     kind: Literal["export_request"] = "export_request"
     model: ModelId
     run_key: RunKey
@@ -107,8 +109,13 @@ class SpanFile(Value):
 
 
 class Span(Document):
-    """`span.json` beside a span's files: they are all there. The frozen set is the span `golden`."""
+    """The files of a day of examples with their rows, bytes and checksums; written last, when all of them are there.
 
+    The frozen set is the day `golden`.
+    """
+
+    written_by: ClassVar[str] = "export job"
+    read_by: ClassVar[str] = "snapshot, later export jobs, `maintain`"
     kind: Literal["span"] = "span"
     span: SpanName
     fingerprint: Fingerprint
@@ -146,8 +153,10 @@ class ManifestSpan(Value):
 
 
 class Manifest(ResultDocument):
-    """The data set of a run: every file of every split with its checksums."""
+    """The data set of a run: every file of every split with its rows, bytes, CRC32C and SHA-256."""
 
+    written_by: ClassVar[str] = "export job"
+    read_by: ClassVar[str] = "train and evaluate jobs, report"
     kind: Literal["manifest"] = "manifest"
     model: ModelId
     run_key: RunKey

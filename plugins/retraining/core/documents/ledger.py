@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -102,34 +102,42 @@ class LedgerFacts(Value):
 
 
 class Ledger(Document):
-    """What one monitor run came to, and why.
+    """What one monitor run came to (none, warn, retrain, tune or rollback), the reason, and all that was exceeded.
 
-    `cause` is the signal that it is about, `kind:subject`; `causes` are all that were exceeded, worst first;
-    `named_states` are those whose input was wrong, with what was wrong.
-    `dag_run_id` is the monitor's own run, by which a later one sees whether the order went out.
-    `retrain_as_of` is the time that an ordered retraining computes as of. Rows of earlier releases have `decision` and
-    `drift_uri`, and no policy and no facts.
+    With the policy and the facts that it was decided by. The model's `last_order.json` is a copy of the row that
+    ordered something last.
     """
 
+    written_by: ClassVar[str] = "decide"
+    read_by: ClassVar[str] = "later monitor runs, people"
     kind: Literal["ledger"] = "ledger"
     model: ModelId
     as_of: UtcTime
     ledger_id: Text | None = None
     dag_run_id: Text | None = None
+    """The monitor's own run, by which a later one sees whether the order went out."""
     outcome: Action = "none"
     reason: LedgerBecause
     cause: Text | None = None
+    """The signal that it is about, `kind:subject`."""
     causes: tuple[Text, ...] = ()
+    """All that were exceeded, worst first."""
     named_states: dict[Text, NamedState] = Field(default_factory=dict)
+    """Signals whose input was wrong, with what was wrong."""
     severity: Severity = "info"
     message: Text
     signals_uri: Uri | None = None
     policy: LedgerPolicy | None = None
+    """null: of an earlier release."""
     facts: LedgerFacts | None = None
+    """null: of an earlier release."""
     retrain_as_of: UtcTime | None
+    """Time that an ordered retraining computes as of."""
     last_retrain_as_of: UtcTime | None
     decision: Literal["retrain", "wait"] | None = None
+    """Of an earlier release alone."""
     drift_uri: Uri | None = None
+    """Of an earlier release alone."""
 
     @classmethod
     def upgrade(cls, raw: JsonObject) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from retraining.core.documents.deployment import Approval
 from retraining.core.documents.document import (
@@ -51,29 +51,36 @@ class CardTraining(Value):
 class ModelCard(Document):
     """What is to be known of a version; written with its registration, and again once it is deployed, or not.
 
-    `purpose`, `owner` and `licence` are the spec's. `metrics` and `slices` are those of the test split; `differences`
-    and `slice_differences` to the champion of that time, with their intervals. `approval` is null until the end of the
-    deployment, and where nobody is asked.
+    What it is for, owner, licence, data and their limits, training, metrics and slices with intervals, who approved,
+    caveats.
     """
 
+    written_by: ClassVar[str] = "register; deploy, again"
+    read_by: ClassVar[str] = "people, report"
     kind: Literal["model_card"] = "model_card"
     model: ModelId
     run_key: RunKey
     version_name: Text
     as_of: UtcTime
     purpose: Text
+    """The spec's, as the owner and the licence."""
     owner: Text
     licence: str | None
     data: CardData
     training: CardTraining
     metrics: Quality
+    """Of the test split."""
     differences: tuple[Difference, ...]
+    """To the champion of that time, with their intervals."""
     slices: tuple[Slice, ...]
+    """Of the test split."""
     slice_differences: tuple[SliceDifference, ...]
+    """To the champion of that time, with their intervals."""
     verdict: Verdict
     message: Text
     """The decision in a sentence."""
     spec_sha256: Sha256
     approval: Approval | None
+    """null: the deployment has not ended, or nobody is asked."""
     caveats: tuple[Text, ...]
     """What whoever uses it should mind: limits of its data, and what was found and let pass."""

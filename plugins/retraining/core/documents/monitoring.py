@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -40,12 +40,15 @@ class FeatureDrift(Value):
 
 
 class Drift(Document):
-    """Drift of the requests of the last `window_hours` before `as_of`."""
+    """The distance of each feature between the requests and the champion's training data."""
 
+    written_by: ClassVar[str] = "measure of earlier releases"
+    read_by: ClassVar[str] = "the Models page"
     kind: Literal["drift"] = "drift"
     model: ModelId
     as_of: UtcTime
     window_hours: Annotated[int, Field(ge=1)]
+    """Of the requests, before `as_of`."""
     endpoint_name: Text
     log_table: Text
     rows: Count
@@ -107,21 +110,24 @@ class Signal(Value):
 
 
 class Signals(Document):
-    """All that was watched in the last `window_hours` before `as_of`.
+    """All that was [watched](monitoring.md): each signal's value, limit, state and sentence."""
 
-    `requests` is the number of instances in the window's log; `endpoint_name` is null where there is no endpoint,
-    `log_table` where nothing was logged yet. `bytes_read` is what BigQuery read for it.
-    """
-
+    written_by: ClassVar[str] = "measure"
+    read_by: ClassVar[str] = "decide, people"
     kind: Literal["signals"] = "signals"
     model: ModelId
     as_of: UtcTime
     window_hours: Annotated[int, Field(ge=1)]
+    """Before `as_of`."""
     champion: DriftChampion | None
     endpoint_name: Text | None
+    """null: there is no endpoint."""
     log_table: Text | None
+    """null: nothing was logged yet."""
     requests: Count
+    """Instances in the window's log."""
     bytes_read: Count
+    """By BigQuery, for all of it."""
     signals: tuple[Signal, ...]
 
 
@@ -140,13 +146,20 @@ class DayRows(Value):
 
 
 class NewDay(Document):
-    """Whether the source has a complete new day. `looked_for` could be the newest; `day` is the newest complete one."""
+    """Whether the source has a complete [new day](monitoring.md#new-data).
 
+    Which day was looked for, rows beside the usual number, what was announced.
+    """
+
+    written_by: ClassVar[str] = "new_day"
+    read_by: ClassVar[str] = "the next ones, people"
     kind: Literal["new_day"] = "new_day"
     model: ModelId
     as_of: UtcTime
     looked_for: Day
+    """The newest that could be complete."""
     day: Day | None
+    """The newest complete one; null: none was found."""
     outcome: NewDayOutcome
     message: Text
     cause: Text | None

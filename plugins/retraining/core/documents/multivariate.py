@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -30,16 +30,16 @@ class ComparedColumn(Value):
 
 
 class MultivariateRequest(RequestDocument):
-    """What the trainer is asked: how well requests and training examples can be told apart.
+    """The table with a sample of requests and training examples, and the columns that may tell them apart."""
 
-    `table` has a row per request and per training example, which the BOOL column `asked` tells apart.
-    """
-
+    written_by: ClassVar[str] = "multivariate"
+    read_by: ClassVar[str] = "job `separate`"
     kind: Literal["multivariate_request"] = "multivariate_request"
     model: ModelId
     run_key: RunKey
     """Of the champion's run, whose training examples they are."""
     table: TableName
+    """A row per request and per training example, which the BOOL column `asked` tells apart."""
     columns: Annotated[tuple[ComparedColumn, ...], Field(min_length=1)]
     folds: Annotated[int, Field(ge=2, le=20)]
     seed: Count
@@ -54,11 +54,13 @@ class DrivingFeature(Value):
 
 
 class Multivariate(ResultDocument):
-    """How well they can be told apart: the AUC of rows that the classifier has not seen; 0.5 is not at all.
+    """How far requests and training examples [differ](monitoring.md#multivariate-drift), and by which features.
 
-    `low` and `high` are its interval of 95 %, `folds` the AUC of each fold that has both sides.
+    It is measured by how well a classifier tells them apart.
     """
 
+    written_by: ClassVar[str] = "job `separate`"
+    read_by: ClassVar[str] = "decide, people"
     kind: Literal["multivariate"] = "multivariate"
     model: ModelId
     run_key: RunKey
@@ -66,8 +68,12 @@ class Multivariate(ResultDocument):
     requests: Count
     examples: Count
     auc: Share
+    """Of rows that the classifier has not seen; 0.5 is not at all."""
     low: Share
+    """Lower end of the AUC's interval of 95 %."""
     high: Share
+    """Upper end."""
     folds: tuple[Share, ...]
+    """AUC of each fold that has both sides."""
     features: tuple[DrivingFeature, ...]
     """The one that drives it most first."""

@@ -5,7 +5,7 @@ They are derived: a task makes them again from the runs' and the monitor's docum
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -117,8 +117,10 @@ class ModelSummary(Value):
 
 
 class Overview(Document):
-    """All models, by name. One object, changed by generation: each task replaces its model's row."""
+    """A row per model, by name; each task replaces its model's row."""
 
+    written_by: ClassVar[str] = "report, show"
+    read_by: ClassVar[str] = "the Models page"
     kind: Literal["overview"] = "overview"
     models: tuple[ModelSummary, ...]
 
@@ -218,11 +220,10 @@ class WatchRow(Value):
 
 
 class ModelOverview(Document):
-    """A model's page: its row, and its newest versions, rollbacks, runs and ledger rows, each newest first.
+    """A model's row, and its newest versions, rollbacks, runs and ledger rows, each newest first."""
 
-    `unreadable` says by folder what could not be read.
-    """
-
+    written_by: ClassVar[str] = "report, show"
+    read_by: ClassVar[str] = "the Models page"
     kind: Literal["model_overview"] = "model_overview"
     project: Text
     bucket: Text
@@ -232,3 +233,4 @@ class ModelOverview(Document):
     runs: tuple[ShownRun, ...]
     watches: tuple[WatchRow, ...]
     unreadable: dict[str, Label]
+    """By folder, what could not be read."""

@@ -113,15 +113,13 @@ class Machines(Value):
 
 
 class Plan(Document):
-    """What this run will do: time, window, spec after overrides, query texts, images, addresses.
+    """What the run will do, and who or what started it, with every [cause](monitoring.md#triggers).
 
-    `spec` names every feature; `feature_patterns` says which of them the file named by which pattern.
-    `golden_query` gives the frozen set. `machines` are those of each of its jobs; those of `tune` are one trial's.
-    `unknown_prices` names what has no list price, `endpoint_usd_per_hour` is that of one of the endpoint's machines.
-    `results_uri` is the folder that the run's jobs write in, which may write nothing beside it.
-    `environment`, `machines` and `results_uri` are None in a plan of a release that did not record them.
+    Time, window, spec after this run's changes, SQL texts, images, addresses, machines of each job, cost estimate.
     """
 
+    written_by: ClassVar[str] = "plan"
+    read_by: ClassVar[str] = "every later task"
     is_strict: ClassVar[bool] = False  # the spec's own checks hand lists on where tuples are asked for
     kind: Literal["plan"] = "plan"
     model: ModelId
@@ -138,13 +136,18 @@ class Plan(Document):
     bucket: Text
     dataset: Text
     environment: Text | None = None
+    """null: of an earlier release."""
     run_uri: Uri
     results_uri: Annotated[Uri | None, Field(exclude_if=lambda value: value is None)] = None
+    """Folder that the run's jobs write in, which may write nothing beside it; null: of an earlier release."""
     window: Window
     query: Query
     golden_query: Query | None = None
+    """It gives the frozen set; null: there is none."""
     spec: ModelSpec
+    """After this run's changes; it names every feature."""
     feature_patterns: dict[str, tuple[Text, ...]] = Field(default_factory=dict)
+    """Which features the file named by which pattern."""
     overrides: dict[str, JsonValue]
     spec_sha256: Sha256
     trainer_image: Text
@@ -153,21 +156,24 @@ class Plan(Document):
     attempt: str | None
     estimate_usd: Estimate | None
     unknown_prices: tuple[Text, ...] = ()
+    """What has no list price."""
     endpoint_usd_per_hour: Number | None = None
+    """Of one of the endpoint's machines."""
     machines: dict[JobTask, Machines] | None = None
+    """Of each job; those of `tune` are one trial's. null: of an earlier release."""
 
 
 class Pause(Document):
-    """No retraining begins before `until`: one object per model, changed by generation.
+    """Until when no retraining begins, who asked for it, and why; what was asked last counts."""
 
-    A run that starts at `until` begins; null: the pause was taken away. `asked` is when, by the run `dag_run_id` of
-    `rollback`; what was asked last counts.
-    """
-
+    written_by: ClassVar[str] = "roll_back"
+    read_by: ClassVar[str] = "plan, `monitor__<model>`, people"
     kind: Literal["pause"] = "pause"
     model: ModelId
     until: UtcTime | None
+    """A run that starts then begins; null: the pause was taken away."""
     reason: str = Field(alias="reason")
     trigger: Trigger
     asked: UtcTime
     dag_run_id: Text
+    """Of the DAG `rollback`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -118,8 +118,13 @@ class FoundVersion(Value):
 
 
 class MaintenancePlan(Document):
-    """What one cleaning found and means to do, written before it does anything."""
+    """Per model which runs are kept and why, what shall go and why; written before anything is done.
 
+    Jobs that run and who waits for them; tables that do not expire.
+    """
+
+    written_by: ClassVar[str] = "look"
+    read_by: ClassVar[str] = "cancel_jobs, delete, the next cleaning"
     kind: Literal["maintenance_plan"] = "maintenance_plan"
     as_of: UtcTime
     dag_run_id: str
@@ -192,12 +197,15 @@ class CleanedVersion(Value):
 
 
 class Maintenance(Document):
-    """What one cleaning did; after a dry run: nothing. `words` sums it up in a sentence."""
+    """What was kept because of what, what was deleted, spared after all or refused; bytes freed; jobs cancelled."""
 
+    written_by: ClassVar[str] = "delete"
+    read_by: ClassVar[str] = "people"
     kind: Literal["maintenance"] = "maintenance"
     as_of: UtcTime
     dag_run_id: str
     dry_run: bool
+    """true: nothing was done."""
     plan_sha256: Sha256
     models: tuple[CleanedModel, ...]
     litter: tuple[CleanedLitter, ...]
@@ -207,3 +215,4 @@ class Maintenance(Document):
     versions: tuple[CleanedVersion, ...] = ()
     freed_bytes: Count
     message: Text
+    """All of it in a sentence."""

@@ -5,7 +5,7 @@ The comparison needs nothing else of a model, so champion and challenger may be 
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -38,8 +38,13 @@ class ScoredModel(Value):
 
 
 class ScoreRequest(RequestDocument):
-    """What a trainer is asked: answers of models that it made, to the same examples."""
+    """What a trainer is asked: answers of models that it made, to the same examples, and where their scores go.
 
+    It lies in `scores/challenger/` or `scores/champion/`.
+    """
+
+    written_by: ClassVar[str] = "evaluate"
+    read_by: ClassVar[str] = "scoring job of another framework"
     kind: Literal["score_request"] = "score_request"
     model: ModelId
     run_key: RunKey
@@ -65,8 +70,14 @@ class ScoresFile(Value):
 
 
 class ModelScores(ResultDocument):
-    """What a model answers to every example of some splits."""
+    """What a model answers to every example of some splits, or why it answers none.
 
+    The Parquet files beside it hold the answers (key, label, score); it says on which shards. It lies in
+    `scores/challenger/` or `scores/champion/`.
+    """
+
+    written_by: ClassVar[str] = "evaluation job, or a scoring job"
+    read_by: ClassVar[str] = "evaluation job, people"
     kind: Literal["scores"] = "scores"
     model: ModelId
     run_key: RunKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -49,8 +49,10 @@ class Destination(Value):
 
 
 class ScoringPlan(Document):
-    """What a scoring will do: source, version, destination, machines, at what price."""
+    """What a scoring will do: source, version, destination, machines, cost estimate."""
 
+    written_by: ClassVar[str] = "plan"
+    read_by: ClassVar[str] = "every later task"
     kind: Literal["scoring_plan"] = "scoring_plan"
     model: ModelId
     run_key: RunKey
@@ -91,8 +93,10 @@ class ScoringPlan(Document):
 
 
 class ScoringInput(Document):
-    """The instances: a table of its own, with the key and what the model reads; or the source's files."""
+    """The instances, their number and fingerprint: a table of keys and what the model reads, or the source's files."""
 
+    written_by: ClassVar[str] = "snapshot"
+    read_by: ClassVar[str] = "predict, write"
     kind: Literal["scoring_input"] = "scoring_input"
     model: ModelId
     run_key: RunKey
@@ -108,8 +112,10 @@ class ScoringInput(Document):
 
 
 class Predictions(Document):
-    """What the batch prediction left: tables, or a folder of files."""
+    """The batch prediction's job, and what it left: tables of predictions and of errors, or a folder of files."""
 
+    written_by: ClassVar[str] = "predict"
+    read_by: ClassVar[str] = "write, clean_up"
     kind: Literal["predictions"] = "predictions"
     model: ModelId
     run_key: RunKey
@@ -121,8 +127,10 @@ class Predictions(Document):
 
 
 class ScoringResult(Document):
-    """What came of a scoring: the destination holds an answer for each row."""
+    """What came of a scoring, whose destination holds an answer for each row: rows, version, seconds, price."""
 
+    written_by: ClassVar[str] = "write"
+    read_by: ClassVar[str] = "people"
     kind: Literal["scoring"] = "scoring"
     model: ModelId
     run_key: RunKey

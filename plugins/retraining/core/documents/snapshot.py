@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
@@ -126,8 +126,13 @@ class GoldenWork(Value):
 
 
 class FrozenSet(Document):
-    """What the query of a frozen set gave when it was first run: it must stay so for as long as the query is used."""
+    """What the query of a [frozen set](data.md#the-frozen-set) gave when it was first run: rows and fingerprint.
 
+    It must stay so for as long as the query is used.
+    """
+
+    written_by: ClassVar[str] = "snapshot"
+    read_by: ClassVar[str] = "later runs"
     kind: Literal["golden"] = "golden"
     model: ModelId
     run_key: RunKey
@@ -140,17 +145,20 @@ class FrozenSet(Document):
 
 
 class Snapshot(Document):
-    """The run table: its schema (the query's own columns), its spans, and the frozen set beside it.
+    """The run table, its schema, the tables that the query reads, and each day's fingerprint.
 
-    `explain` says in a line per span what is done with it, because of what.
+    Per day and for the frozen set it says whether it is exported or reused, and why; and what no day can hold.
     """
 
+    written_by: ClassVar[str] = "snapshot"
+    read_by: ClassVar[str] = "check_data, export"
     kind: Literal["snapshot"] = "snapshot"
     model: ModelId
     run_key: RunKey
     table: Text
     bytes_processed: Count
     columns: tuple[Column, ...] = Field(alias="schema")
+    """The query's own columns."""
     schema_hash: SchemaHash
     spans_uri: Uri
     spans: tuple[SpanWork, ...]
@@ -160,3 +168,4 @@ class Snapshot(Document):
     sources: tuple[SourceTable, ...] = ()
     """What BigQuery says that the query reads, by name; of a release before this one nothing."""
     explain: tuple[Text, ...] = ()
+    """A line per day and for the frozen set: what is done with it, because of what."""

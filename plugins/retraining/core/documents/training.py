@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -101,8 +101,10 @@ class WeightedLabel(Value):
 
 
 class TrainRequest(RequestDocument):
-    """What the trainer is asked, and where its outputs go; `weight` is a column: how much an example counts."""
+    """What the trainer is asked: features, label, architecture, hyperparameters, seed, and where its outputs go."""
 
+    written_by: ClassVar[str] = "train"
+    read_by: ClassVar[str] = "training job"
     kind: Literal["train_request"] = "train_request"
     model: ModelId
     run_key: RunKey
@@ -116,6 +118,7 @@ class TrainRequest(RequestDocument):
     key_input: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
     """Whether the stored model takes the key as an input, and gives it back as an output of that name."""
     weight: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
+    """Column that says how much an example counts; null: all count the same."""
     training: Training
     seed: Seed
     trial_metric: Text | None = None
@@ -188,8 +191,10 @@ class Golden(Value):
 
 
 class Report(ResultDocument):
-    """What training did."""
+    """What training did: history, best epoch, the model's address, digest and signature, up to five smoke requests."""
 
+    written_by: ClassVar[str] = "training job"
+    read_by: ClassVar[str] = "register, deploy, report"
     kind: Literal["report"] = "report"
     model: ModelId
     run_key: RunKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -33,11 +33,10 @@ class LastStudy(Value):
 
 
 class TuningRequest(Document):
-    """Whether hyperparameters are searched in this run and why, and what is used when they are not.
+    """Whether hyperparameters are searched in this run and why, and which earlier trials are repeated."""
 
-    `focus`: the share of each numeric parameter's range that the search looks at; of those left out, the whole.
-    """
-
+    written_by: ClassVar[str] = "tune"
+    read_by: ClassVar[str] = "tune"
     kind: Literal["tuning_request"] = "tuning_request"
     model: ModelId
     run_key: RunKey
@@ -45,11 +44,13 @@ class TuningRequest(Document):
     reason: Because
     message: Text
     hyperparameters: Hyperparameters
+    """What is used where none are searched."""
     source: Literal["spec", "champion"]
     last_study: LastStudy | None
     earlier_studies: Count
     recalled: tuple[Recalled, ...]
     focus: dict[str, Annotated[Number, Field(gt=0, le=1)]]
+    """Share of each numeric parameter's range that the search looks at; of those left out, the whole."""
 
 
 class Measured(Value):
@@ -73,8 +74,10 @@ class Trial(Value):
 
 
 class Tuning(Document):
-    """The hyperparameters this run trains with and where they come from; with the trials of its study, if any."""
+    """The hyperparameters that this run trains with, where they come from, and the trials of its study, if any."""
 
+    written_by: ClassVar[str] = "tune"
+    read_by: ClassVar[str] = "train, later runs, report"
     kind: Literal["tuning"] = "tuning"
     model: ModelId
     run_key: RunKey
