@@ -13,6 +13,7 @@ MONTHS ?= 3
 STATE ?= build/localcloud
 ROUNDS ?= 5
 SEEDS ?= 5
+SETS ?=
 TRAINER_ENV ?= trainer
 AIRFLOW_ENV ?= airflow
 SCALE ?= 1
@@ -91,6 +92,7 @@ $(VENV)/xgboost/.ready: examples/xgboost/image/requirements.txt
 $(VENV)/localcloud/.ready: dev/requirements.txt
 $(VENV)/tuning/.ready: packages/localcloud/src/localcloud/tuning-requirements.txt
 $(VENV)/bench-tfx/.ready: packages/bench/requirements-tfx.txt
+$(VENV)/bench-models/.ready: packages/bench/requirements-models.txt
 $(VENV)/tfdv/.ready: dev/tfdv/requirements.txt
 $(VENV)/floor/.ready: requirements-floor.txt
 $(VENV)/containers/.ready: dev/containers/requirements.txt
@@ -141,6 +143,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade examples/sklearn/image/requirements.in -o examples/sklearn/image/requirements.txt
 	$(COMPILE) --upgrade examples/xgboost/image/requirements.in -o examples/xgboost/image/requirements.txt
 	$(COMPILE) --upgrade packages/bench/requirements-tfx.in -o packages/bench/requirements-tfx.txt
+	$(COMPILE) --upgrade --overrides packages/bench/requirements-models-overrides.txt packages/bench/requirements-models.in -o packages/bench/requirements-models.txt
 	$(COMPILE) --upgrade dev/tfdv/requirements.in -o dev/tfdv/requirements.txt
 	$(COMPILE) --upgrade packages/localcloud/clients/requirements.in -o packages/localcloud/clients/requirements.txt
 	$(COMPILE) --upgrade packages/localcloud/clients/gsutil.in -o packages/localcloud/clients/gsutil.txt
@@ -338,6 +341,10 @@ bench-export: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/bench-tfx
 .PHONY: bench-train
 bench-train: $(VENV)/$(TRAINER_ENV)/.ready $(VENV)/localcloud/.ready ## Measure two workers beside one, a step fed by the reader beside one from memory, the way to the first step: build/bench/train.json (8 min; ROUNDS=5; TRAINER_ENV=tfio: on TensorFlow 2.16)
 	@PYTHONPATH=$(DEV):. $(VENV)/$(TRAINER_ENV)/bin/python -m bench.train --rounds $(ROUNDS)
+
+.PHONY: bench-models
+bench-models: $(VENV)/trainer/.ready $(VENV)/bench-models/.ready ## Measure the default model beside scikit-learn's and LightGBM's on public tables: build/bench/models.json (40 min; SEEDS=5; SETS=digits penguins)
+	@PYTHONPATH=$(DEV):plugins:. exec $(TRAINER_PY) -m bench.models $(abspath $(VENV))/bench-models/bin/python --seeds $(SEEDS) $(if $(SETS),--sets $(SETS))
 
 .PHONY: bench-environments
 bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Measure the way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (6 min; ROUNDS=5)

@@ -65,6 +65,8 @@ class InputShape:
         images: One per feature of that kind.
         sequences: One per feature of that kind.
         texts: One per feature of that kind.
+        quantiles: Of each of the first numbers, in the unit of the matrix: its distinct quantiles over the training
+            split, rising. The numbers after them only say that another one is missing.
     """
 
     numbers: int
@@ -72,6 +74,7 @@ class InputShape:
     images: tuple[Image, ...] = ()
     sequences: tuple[Steps, ...] = ()
     texts: tuple[Text, ...] = ()
+    quantiles: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +188,7 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
             images=self._images,
             sequences=tuple(sequence for sequence, _ in self._sequences),
             texts=self._texts,
+            quantiles=tuple(number.quantiles for number in self._numbers),
         )
 
     def __call__(self, raw: Mapping[str, Any]) -> Encoded:
@@ -221,17 +225,22 @@ class _Number:
     mean: float
     scale: float
     indicated: bool
+    quantiles: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, feature: NumericFeature | SequenceFeature, statistics: Statistics) -> _Number:
         known = statistics_of(feature, statistics)
-        mean = known.mean or 0.0
+        found = known.mean or 0.0
+        mean = found if feature.normalize else 0.0
+        scale = 1.0 / known.stddev if feature.normalize and known.stddev else 1.0
+        quantiles = known.quantiles if known.kind == "numeric" else ()
         return cls(
             name=feature.name,
-            fill=0.0 if feature.kind == "numeric" and feature.missing == "zero" else mean,
-            mean=mean if feature.normalize else 0.0,
-            scale=1.0 / known.stddev if feature.normalize and known.stddev else 1.0,
+            fill=0.0 if feature.kind == "numeric" and feature.missing == "zero" else found,
+            mean=mean,
+            scale=scale,
             indicated=known.nulls > 0,
+            quantiles=tuple(sorted({(value - mean) * scale for value in quantiles})),
         )
 
     def encode(self, values: tf.Tensor) -> tf.Tensor:

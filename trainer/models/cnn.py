@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from trainer.models.dense import SeeingHyperparameters, deep, model_inputs
+from trainer.models.dense import SeeingHyperparameters, deep, last, model_inputs
 from trainer.models.features import Image, InputShape
 from trainer.models.hyperparameters import whole, widths
 
@@ -40,7 +40,7 @@ def build(shape: InputShape, outputs: int, hyperparameters: CnnHyperparameters) 
     pixels = {image.key: tf_keras.Input(image.shape, dtype=tf.uint8, name=image.key) for image in shape.images}
     inputs: dict[str, Any] = {**model_inputs(shape), **pixels}
     seen = [_convolutions(image, hyperparameters)(pixels[image.key]) for image in shape.images]
-    logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, seen))
+    logits = last(deep(inputs, shape, hyperparameters, seen), outputs, hyperparameters)
     return tf_keras.Model(inputs, logits, name="cnn")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 import tf_keras
 
-from trainer.models.dense import DenseHyperparameters, deep, model_inputs
+from trainer.models.dense import DenseHyperparameters, deep, last, model_inputs
 from trainer.models.dropout import SeededDropout
 from trainer.models.features import InputShape
 from trainer.models.hyperparameters import whole, widths
@@ -39,7 +39,7 @@ def build(shape: InputShape, outputs: int, hyperparameters: Conv1dHyperparameter
     """Build the model. sequences [B, T, …], numeric [B, n], categorical [B, m] → logits [B, outputs]."""
     inputs = {**model_inputs(shape), **sequence_inputs(shape)}
     read = [_layers_over(series, hyperparameters) for series in read_series(inputs, shape)]
-    logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, read))
+    logits = last(deep(inputs, shape, hyperparameters, read), outputs, hyperparameters)
     return tf_keras.Model(inputs, logits, name="conv1d")
 
 

@@ -7,15 +7,15 @@ https://arxiv.org/abs/2008.13535
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 import tf_keras
 
-from trainer.models.dense import DenseHyperparameters
+from trainer.models.dense import DenseHyperparameters, dense_of, embed, examples_first, hidden_layers
 from trainer.models.dropout import SeededDropout
 from trainer.models.features import InputShape
 from trainer.models.hyperparameters import whole
+from trainer.models.numbers import piecewise_linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,35 +48,22 @@ class DeepCross(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
 
     def __init__(self, shape: InputShape, outputs: int, hyperparameters: DeepCrossHyperparameters) -> None:
         super().__init__(name="deep_cross")
-        layers, decay = tf_keras.layers, hyperparameters.l2
         self._numbers = shape.numbers
-        self._embeddings = [
-            layers.Embedding(category.ids, category.embedding_dim, name=f"embed_{category.name}")
-            for category in shape.categories
-        ]
+        self._embeddings = [embed(category) for category in shape.categories]
+        self._intervals = piecewise_linear(shape, hyperparameters.numeric_bins)
         self._crosses = [
             Cross(hyperparameters.cross_rank, name=f"cross_{index}") for index in range(hyperparameters.cross_layers)
         ]
-        self._hidden: list[Any] = []
-        for index, units in enumerate(hyperparameters.hidden_units):
-            regularizer = tf_keras.regularizers.L2(decay) if decay else None
-            self._hidden.append(
-                layers.Dense(
-                    units,
-                    activation=hyperparameters.activation,
-                    kernel_regularizer=regularizer,
-                    name=f"hidden_{index}",
-                )
-            )
-            if hyperparameters.dropout:
-                self._hidden.append(SeededDropout(hyperparameters.dropout, name=f"dropout_{index}"))
-        self._logit = layers.Dense(outputs, name="logit")
+        self._hidden, self._members = hidden_layers(hyperparameters), hyperparameters.members
+        self._logit = dense_of(hyperparameters)(outputs, name="logit")
 
     def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         """Return logits. → [B, outputs]."""
-        columns = [embed(inputs["categorical"][:, index]) for index, embed in enumerate(self._embeddings)]
+        columns = [table(inputs["categorical"][:, index]) for index, table in enumerate(self._embeddings)]
         if self._numbers:
             columns.append(tf.cast(inputs["numeric"], self.compute_dtype))
+        if self._intervals:
+            columns.append(tf.cast(self._intervals(inputs["numeric"]), self.compute_dtype))
         together = tf.concat(columns, axis=1)  # [B, n]
         crossed = together
         for cross in self._crosses:
@@ -84,7 +71,10 @@ class DeepCross(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
         deep = together
         for layer in self._hidden:
             deep = layer(deep, training=training) if isinstance(layer, SeededDropout) else layer(deep)
-        return self._logit(tf.concat([crossed, deep], axis=1))
+        if self._members == 1:
+            return self._logit(tf.concat([crossed, deep], axis=1))
+        crossed = tf.tile(crossed[tf.newaxis], [self._members, 1, 1])  # of all members the same
+        return examples_first(self._logit(tf.concat([crossed, deep], axis=2)))
 
 
 class Cross(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no types

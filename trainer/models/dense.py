@@ -5,16 +5,19 @@ Also the deep half of `wide_deep`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
 
 from trainer.models.dropout import SeededDropout
-from trainer.models.features import InputShape
-from trainer.models.hyperparameters import Hyperparameters, activation, limited, widths
+from trainer.models.features import Category, InputShape
+from trainer.models.hyperparameters import Hyperparameters, activation, limited, whole, widths
+from trainer.models.members import MembersDense
+from trainer.models.numbers import piecewise_linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,18 +29,23 @@ class DenseHyperparameters(Hyperparameters):
         activation: By its Keras name.
         dropout: Share of units dropped after each layer, in [0, 1).
         l2: Weight decay on the layers' kernels, added to the loss.
+        numeric_bins: Intervals between quantiles in which each number is read, beside itself; 0: itself alone.
+        members: How often there are these layers and the last one, side by side, with other first weights each; the
+            answer is the mean of theirs (`trainer.objective.members`).
     """
 
     hidden_units: tuple[int, ...] = widths((64, 32))
     activation: str = activation()
     dropout: float = limited(0.0, "a number in [0, 1)", minimum=0, below=1)
     l2: float = limited(0.0, "a number from 0 to 1000", minimum=0, maximum=1000)
+    numeric_bins: int = whole(0, 0, 20)
+    members: int = whole(1, 1, 64)
 
 
 def build(shape: InputShape, outputs: int, hyperparameters: DenseHyperparameters) -> tf_keras.Model:
     """Build the model. numeric [B, n], categorical [B, m] → logits [B, outputs]."""
     inputs = model_inputs(shape)
-    logit = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters))
+    logit = last(deep(inputs, shape, hyperparameters), outputs, hyperparameters)
     return tf_keras.Model(inputs, logit, name="dense")
 
 
@@ -49,6 +57,11 @@ def model_inputs(shape: InputShape) -> dict[str, Any]:
     }
 
 
+def embed(category: Category) -> tf_keras.layers.Embedding:
+    """Return a category's embedding."""
+    return tf_keras.layers.Embedding(category.ids, category.embedding_dim, name=f"embed_{category.name}")
+
+
 def deep(
     inputs: dict[str, Any], shape: InputShape, hyperparameters: DenseHyperparameters, more: Sequence[tf.Tensor] = ()
 ) -> tf.Tensor:
@@ -58,21 +71,50 @@ def deep(
         more: What else goes in beside numbers and embeddings. [B, n] each
 
     Returns:
-        [B, hidden_units[-1]]
+        [B, hidden_units[-1]], or of several members [members, B, hidden_units[-1]]; `last` takes both.
     """
     columns = [*more, *([inputs["numeric"]] if shape.numbers else [])]
+    if intervals := piecewise_linear(shape, hyperparameters.numeric_bins):
+        columns.append(intervals(inputs["numeric"]))
     for index, category in enumerate(shape.categories):
-        embedding = tf_keras.layers.Embedding(category.ids, category.embedding_dim, name=f"embed_{category.name}")
+        embedding = embed(category)
         columns.append(embedding(inputs["categorical"][:, index]))  # [B, embedding_dim]
     x = tf_keras.layers.Concatenate(name="features")(columns) if len(columns) > 1 else columns[0]
+    for layer in hidden_layers(hyperparameters):
+        x = layer(x)
+    return x
+
+
+def hidden_layers(hyperparameters: DenseHyperparameters) -> list[Any]:
+    """Return the fully connected layers, each with its dropout behind it."""
+    layers: list[Any] = []
     for index, units in enumerate(hyperparameters.hidden_units):
         decay = tf_keras.regularizers.L2(hyperparameters.l2) if hyperparameters.l2 else None
-        x = tf_keras.layers.Dense(
-            units, activation=hyperparameters.activation, kernel_regularizer=decay, name=f"hidden_{index}"
-        )(x)
+        layers.append(
+            dense_of(hyperparameters)(
+                units, activation=hyperparameters.activation, kernel_regularizer=decay, name=f"hidden_{index}"
+            )
+        )
         if hyperparameters.dropout:
-            x = SeededDropout(hyperparameters.dropout, name=f"dropout_{index}")(x)
-    return x
+            layers.append(SeededDropout(hyperparameters.dropout, name=f"dropout_{index}"))
+    return layers
+
+
+def last(x: tf.Tensor, outputs: int, hyperparameters: DenseHyperparameters, name: str = "logit") -> tf.Tensor:
+    """Build the last layer. [B, n] or [members, B, n] → [B, outputs] or [B, members, outputs]."""
+    logits = dense_of(hyperparameters)(outputs, name=name)(x)
+    return logits if hyperparameters.members == 1 else tf_keras.layers.Lambda(examples_first, name="members")(logits)
+
+
+def dense_of(hyperparameters: DenseHyperparameters) -> Callable[..., Any]:
+    """Return what makes a fully connected layer: Keras's own, or one of several members."""
+    alone: Callable[..., Any] = tf_keras.layers.Dense
+    return alone if hyperparameters.members == 1 else partial(MembersDense, members=hyperparameters.members)
+
+
+def examples_first(logits: tf.Tensor) -> tf.Tensor:
+    """Give members' answers by example. [members, B, n] → [B, members, n]."""
+    return tf.transpose(logits, [1, 0, 2])
 
 
 @dataclass(frozen=True, kw_only=True)

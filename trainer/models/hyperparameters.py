@@ -109,9 +109,12 @@ class Hyperparameters:
 
     Attributes:
         learning_rate: Of Adam. Default: Keras's own.
+        weight_decay: Share of each weight, times the learning rate, that a step takes away; of biases none. Decoupled
+            from the loss: Loshchilov, Hutter, 2019, https://arxiv.org/abs/1711.05101
     """
 
     learning_rate: float = limited(0.001, "a number above 0, at most 1000", above=0, maximum=1000)
+    weight_decay: float = limited(0.0, "a number from 0 to 1", minimum=0, maximum=1)
 
 
 Known = TypeVar("Known", bound=Hyperparameters)

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from trainer.models.dense import deep, model_inputs
+from trainer.models.dense import deep, last, model_inputs
 from trainer.models.features import InputShape
 from trainer.models.pretrained import PretrainedHyperparameters, colors
 from trainer.models.stored_module import StoredModule
@@ -51,7 +51,7 @@ def build(shape: InputShape, outputs: int, hyperparameters: ModuleHyperparameter
         module = _load_module("text_module", hyperparameters.text_module, hyperparameters)
         module.require_vectors(tf.TensorSpec([None], tf.string))
         seen += [module(texts[text.key]) for text in shape.texts]
-    logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, seen))
+    logits = last(deep(inputs, shape, hyperparameters, seen), outputs, hyperparameters)
     return tf_keras.Model(inputs, logits, name="module")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
-from trainer.models.dense import DenseHyperparameters, deep, model_inputs
+from trainer.models.dense import DenseHyperparameters, deep, last, model_inputs
 from trainer.models.dropout import SeededDropout
 from trainer.models.features import InputShape
 from trainer.models.hyperparameters import widths
@@ -53,7 +53,7 @@ def _build_recurrent(
     """
     inputs = {**model_inputs(shape), **sequence_inputs(shape)}
     read = [_layers_over(layer, series, hyperparameters) for series in read_series(inputs, shape)]
-    logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, read))
+    logits = last(deep(inputs, shape, hyperparameters, read), outputs, hyperparameters)
     return tf_keras.Model(inputs, logits, name=name)
 
 

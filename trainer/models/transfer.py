@@ -14,7 +14,7 @@ import tf_keras
 
 from trainer.errors import DataError
 from trainer.models.backbones import BACKBONES, LEAST_SIDE, Backbone, recognize_weights
-from trainer.models.dense import deep, model_inputs
+from trainer.models.dense import deep, last, model_inputs
 from trainer.models.features import Image, InputShape
 from trainer.models.hyperparameters import limited
 from trainer.models.pretrained import Pretrained, PretrainedHyperparameters, colors, fetch_file
@@ -41,7 +41,7 @@ def build(shape: InputShape, outputs: int, hyperparameters: TransferHyperparamet
     backbone = BACKBONES[hyperparameters.backbone]
     eyes = Eyes(hyperparameters)
     seen = [eyes(backbone.prepare(_enlarged(pixels[image.key], image))) for image in shape.images]
-    logits = tf_keras.layers.Dense(outputs, name="logit")(deep(inputs, shape, hyperparameters, seen))
+    logits = last(deep(inputs, shape, hyperparameters, seen), outputs, hyperparameters)
     return tf_keras.Model(inputs, logits, name="transfer")
 
 

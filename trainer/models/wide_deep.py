@@ -9,9 +9,10 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
 import tf_keras
 
-from trainer.models.dense import DenseHyperparameters, deep, model_inputs
+from trainer.models.dense import DenseHyperparameters, deep, last, model_inputs
 from trainer.models.features import InputShape
 from trainer.models.hyperparameters import whole
 
@@ -30,8 +31,9 @@ class WideDeepHyperparameters(DenseHyperparameters):
 def build(shape: InputShape, outputs: int, hyperparameters: WideDeepHyperparameters) -> tf_keras.Model:
     """Build the model. numeric [B, n], categorical [B, m] → logits [B, outputs]."""
     inputs = model_inputs(shape)
-    parts = [tf_keras.layers.Dense(outputs, name="deep_logit")(deep(inputs, shape, hyperparameters))]
-    parts += _wide(inputs, shape, outputs, hyperparameters)
+    parts = [last(deep(inputs, shape, hyperparameters), outputs, hyperparameters, name="deep_logit")]
+    wide = _wide(inputs, shape, outputs, hyperparameters)  # of all members the same
+    parts += wide if hyperparameters.members == 1 else [term[:, tf.newaxis, :] for term in wide]
     logit = tf_keras.layers.Add(name="logit")(parts) if len(parts) > 1 else parts[0]
     return tf_keras.Model(inputs, logit, name="wide_deep")
 
@@ -42,7 +44,8 @@ def _wide(
     """Return the wide half's terms: a weight per output and number, category and cross. [B, outputs] each."""
     terms = []
     if shape.numbers:
-        terms.append(tf_keras.layers.Dense(outputs, use_bias=False, name="wide_numeric")(inputs["numeric"]))
+        wide = tf_keras.layers.Dense(outputs, use_bias=False, kernel_initializer="zeros", name="wide_numeric")
+        terms.append(wide(inputs["numeric"]))
     columns = {category.name: inputs["categorical"][:, index] for index, category in enumerate(shape.categories)}
     for category in shape.categories:
         weights = tf_keras.layers.Embedding(

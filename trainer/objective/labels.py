@@ -6,7 +6,8 @@ metrics are in `metrics.py` and `number_metrics.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,11 +15,12 @@ import tensorflow as tf
 import tf_keras
 
 from trainer.contract.column_types import ROLE_TYPES
-from trainer.contract.documents import Label, Manifest, Metric, Statistics
+from trainer.contract.documents import BinaryLabel, Label, Manifest, Metric, MulticlassLabel, Statistics
 from trainer.contract.metrics import IF_ASKED, OF_EPOCH
 from trainer.errors import DataError
 from trainer.objective.answers import SCORE, SCORES, Answers
 from trainer.objective.class_metrics import defined, weigh_scores
+from trainer.objective.members import mean_of_members
 from trainer.objective.metrics import Floats, Mask, Values
 from trainer.objective.regression import Regression, Scale
 
@@ -78,11 +80,55 @@ def labels_of(label: Label, statistics: Statistics | None = None) -> Labels:
     """
     if label.kind == "regression":
         return Regression(label, Scale.of(label, statistics) if statistics else None)
-    return Binary() if label.kind == "binary" else Multiclass(label.classes)
+    if label.kind == "binary":
+        return Binary(_base_rate(label, statistics))
+    return Multiclass(label.classes, _class_shares(label, statistics))
+
+
+def _base_rate(label: BinaryLabel, statistics: Statistics | None) -> float:
+    """Return the share of 1 in the training split, never 0 or 1; where nothing is known of it, a half."""
+    train = statistics.splits["train"] if statistics else None
+    known = train.auxiliary_labels.get(label.name, train.label) if train else None
+    if train is None or known is None or known.mean is None:
+        return 0.5
+    return (known.mean * train.rows + 1) / (train.rows + 2)
+
+
+def _class_shares(label: MulticlassLabel, statistics: Statistics | None) -> tuple[float, ...]:
+    """Return the share of each class in the training split, never 0; where nothing is known of it, equal ones."""
+    train = statistics.splits["train"] if statistics else None
+    known = train.auxiliary_labels.get(label.name, train.label) if train else None
+    counts = known.counts if known and known.counts and len(known.counts) == label.classes else (0,) * label.classes
+    return tuple((count + 1) / (sum(counts) + label.classes) for count in counts)
+
+
+class _FromShares(tf_keras.losses.Loss):  # type: ignore[misc]  # Keras has no types
+    """A loss of logits that are counted from those of the classes' shares.
+
+    Args:
+        inner: Of whole logits.
+        whole: From a model's logits to whole ones.
+    """
+
+    def __init__(self, inner: tf_keras.losses.Loss, whole: Callable[[tf.Tensor], tf.Tensor]) -> None:
+        super().__init__(name="loss")
+        self._inner, self._whole = inner, whole
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Return each example's. [B, 1], [B, outputs] → [B]."""
+        return self._inner.call(y_true, self._whole(y_pred))
 
 
 class Binary:
-    """0 or 1: one logit, whose sigmoid is the score."""
+    """0 or 1: one logit, whose sigmoid is the score.
+
+    A model's logits are counted from that of the training split's share of 1, so that it begins with the share as its
+    answer and need not learn it first: Karpathy, A Recipe for Training Neural Networks, 2019,
+    https://karpathy.github.io/2019/04/25/recipe/
+
+    Args:
+        share: Of 1; only training and its model need it.
+    """
 
     outputs: int = 1
     answers = Answers(output=SCORE)
@@ -90,9 +136,12 @@ class Binary:
     of_epoch: tuple[Metric, ...] = OF_EPOCH["binary"]
     if_asked: tuple[Metric, ...] = IF_ASKED["binary"]
 
+    def __init__(self, share: float = 0.5) -> None:
+        self._base = math.log(share / (1 - share))
+
     def loss(self) -> tf_keras.losses.Loss:
         """Return binary cross-entropy."""
-        return tf_keras.losses.BinaryCrossentropy(from_logits=True)
+        return _FromShares(tf_keras.losses.BinaryCrossentropy(from_logits=True), self._whole)
 
     def targets(self, column: tf.Tensor) -> tf.Tensor:
         """Return float32."""
@@ -100,7 +149,10 @@ class Binary:
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
         """Return the probability of 1."""
-        return tf.sigmoid(logits)[:, 0]
+        return mean_of_members(tf.sigmoid(self._whole(logits)))[:, 0]
+
+    def _whole(self, logits: tf.Tensor) -> tf.Tensor:
+        return logits + tf.constant(self._base, logits.dtype)
 
     epoch_scores = scores
 
@@ -118,11 +170,16 @@ class Binary:
 
 
 class Multiclass:
-    """A whole number from 0: a logit per class, whose softmax are the scores."""
+    """A whole number from 0: a logit per class, whose softmax are the scores.
+
+    Args:
+        shares: Of each class, as `Binary` has one; only training and its model need them.
+    """
 
     of_epoch: tuple[Metric, ...] = OF_EPOCH["multiclass"]
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int, shares: tuple[float, ...] = ()) -> None:
+        self._base = [math.log(share) for share in shares or (1 / classes,) * classes]
         self.outputs: int = classes
         self.answers = Answers(output=SCORES, classes=classes)
         self.if_asked: tuple[Metric, ...] = defined(IF_ASKED["multiclass"], classes)
@@ -130,7 +187,7 @@ class Multiclass:
 
     def loss(self) -> tf_keras.losses.Loss:
         """Return cross-entropy of the class."""
-        return tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return _FromShares(tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True), self._whole)
 
     def targets(self, column: tf.Tensor) -> tf.Tensor:
         """Return int64."""
@@ -138,7 +195,10 @@ class Multiclass:
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
         """Return the probability of each class."""
-        return tf.nn.softmax(logits)
+        return mean_of_members(tf.nn.softmax(self._whole(logits)))
+
+    def _whole(self, logits: tf.Tensor) -> tf.Tensor:
+        return logits + tf.constant(self._base, logits.dtype)
 
     epoch_scores = scores
 

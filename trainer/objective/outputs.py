@@ -25,6 +25,7 @@ import tf_keras
 from trainer.contract.documents import Label, Statistics, WeightedLabel
 from trainer.errors import DataError, RequestError
 from trainer.objective.labels import Labels, labels_of, require_labels, require_weights
+from trainer.objective.members import MembersLoss
 from trainer.objective.metrics import Floats, Values
 
 _INT64_MISSING = np.iinfo(np.int64).min
@@ -125,7 +126,7 @@ class Objective:
 
     def loss(self) -> tf_keras.losses.Loss:
         """Return the loss of all logits."""
-        return self.kind.loss() if self._is_plain else _JointLoss(self)
+        return MembersLoss(self.kind.loss() if self._is_plain else _JointLoss(self))
 
     @property
     def labels(self) -> list[Label]:
@@ -151,7 +152,7 @@ class Objective:
         return total * columns[-1] / self.weighting.mean if self.weighting else total
 
     def parts(self, logits: tf.Tensor) -> list[tf.Tensor]:
-        """Return each label's own. [B, outputs] → [B, its outputs] each.
+        """Return each label's own. [B, outputs] → [B, its outputs] each; of members [B, members, …].
 
         Raises:
             RequestError: The architecture gives another number of logits.
@@ -165,7 +166,7 @@ class Objective:
                 f"{self.outputs}, for the label and {len(self.auxiliary)} auxiliary ones",
                 "Let the architecture's build give as many logits as it is asked for, or remove auxiliary_labels",
             )
-        parts: list[tf.Tensor] = tf.split(logits, self._widths, axis=1)
+        parts: list[tf.Tensor] = tf.split(logits, self._widths, axis=-1)
         return parts
 
     def auxiliary_scores(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -31,6 +31,7 @@ from trainer.contract.documents import Metric, RegressionLabel, Statistics
 from trainer.contract.metrics import IF_ASKED, OF_EPOCH
 from trainer.errors import DataError
 from trainer.objective.answers import PREDICTION, QUANTILES, Answers
+from trainer.objective.members import mean_of_members
 from trainer.objective.metrics import Floats, Mask, Values
 from trainer.objective.number_metrics import defined, weigh_numbers
 
@@ -117,7 +118,7 @@ class Regression:
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
         """Return numbers in the label's unit. [B, outputs] → [B], or [B, quantiles]."""
-        answers = self._in_unit(self.answers_of(logits))
+        answers = self._in_unit(self.epoch_scores(logits))
         if not self._label.quantiles:
             return answers[:, 0]
         # Quantiles that all but touch cross by a rounding on the way to the label's unit.
@@ -126,10 +127,10 @@ class Regression:
 
     def epoch_scores(self, logits: tf.Tensor) -> tf.Tensor:
         """Return what training compares with targets. [B, outputs] → [B, outputs]."""
-        return self.answers_of(logits)
+        return mean_of_members(self.answers_of(logits))
 
     def answers_of(self, logits: tf.Tensor) -> tf.Tensor:
-        """Return answers as training sees them; quantiles cannot cross. [B, outputs] → [B, outputs].
+        """Return answers as training sees them; quantiles cannot cross. [B, outputs] → [B, outputs], of members too.
 
         The lowest quantile is an output of its own; each next one lies above it by the softplus of its output. Outputs
         of 0 are the quantiles of a normal distribution.
@@ -139,7 +140,7 @@ class Regression:
         normal = [NormalDist().inv_cdf(level) for level in self._label.quantiles]
         starts = [normal[0], *(_inverse_softplus(high - low) for low, high in itertools.pairwise(normal))]
         raw = logits + tf.constant(starts, logits.dtype)
-        return tf.cumsum(tf.concat([raw[:, :1], tf.nn.softplus(raw[:, 1:])], axis=1), axis=1)
+        return tf.cumsum(tf.concat([raw[..., :1], tf.nn.softplus(raw[..., 1:])], axis=-1), axis=-1)
 
     def losses(self, targets: tf.Tensor, answers: tf.Tensor) -> tf.Tensor:
         """Return each example's loss. [B], [B, outputs] → [B]."""

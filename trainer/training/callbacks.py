@@ -200,7 +200,7 @@ class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
 
     def _lower_rate(self) -> None:
         state = self._course.state
-        if self._rate and self._reduce and state.rate_waited >= self._reduce.patience:
+        if self._rate and self._reduce and 0 < self._reduce.patience <= state.rate_waited:
             state.rate_factor, state.rate_waited = state.rate_factor * self._reduce.factor, 0
             self._rate.set_factor(state.rate_factor)
 

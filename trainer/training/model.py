@@ -1,6 +1,7 @@
 """A recipe's model, ready to be trained: built where the strategy wants it, with optimizer and loss.
 
-The optimizer is Adam; a part that was trained elsewhere waits, and then learns more slowly.
+The optimizer is Adam, with weight decay where the hyperparameters have it; a part that was trained elsewhere waits, and
+then learns more slowly.
 """
 
 from __future__ import annotations
@@ -94,12 +95,18 @@ def compile_model(recipe: Recipe, model: tf_keras.Model, plan: RatePlan) -> Rate
 def _optimizer(recipe: Recipe, model: tf_keras.Model, rate: float | Rate, steps: int) -> tf_keras.optimizers.Optimizer:
     clip_norm, chosen = recipe.training.clip_norm, recipe.hyperparameters
     slow = pretrained_variables(model)
+    options = {"global_clipnorm": clip_norm, "weight_decay": chosen.weight_decay or None}
     if not slow or not isinstance(chosen, PretrainedHyperparameters):
-        return tf_keras.optimizers.Adam(rate, global_clipnorm=clip_norm)
-    return FineTuningAdam(
-        rate,
-        slow=slow,
-        first_step=round(chosen.fine_tune_from * steps),
-        factor=chosen.fine_tune_rate,
-        global_clipnorm=clip_norm,
-    )
+        optimizer = tf_keras.optimizers.Adam(rate, **options)
+    else:
+        optimizer = FineTuningAdam(
+            rate,
+            slow=slow,
+            first_step=round(chosen.fine_tune_from * steps),
+            factor=chosen.fine_tune_rate,
+            **options,
+        )
+    if chosen.weight_decay:
+        kept = [variable for variable in model.trainable_variables if "/bias" in variable.name]
+        optimizer.exclude_from_weight_decay([*kept, *slow])
+    return optimizer

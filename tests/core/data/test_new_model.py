@@ -9,7 +9,6 @@ import pytest
 from retraining.core.catalog.model_check import check_model
 from retraining.core.column_types import KEY_TYPES
 from retraining.core.data import new_model
-from retraining.core.data.first_spec import guess_recipe
 from retraining.core.data.table_profile import NewModel, build_profile, render_profile_sql, require_columns
 from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SpecError
@@ -262,20 +261,10 @@ def test_a_table_that_ended_says_as_of_when_it_can_be_looked_at(tmp_path):
     assert write(profile(days=every(1, 50))).preview == "make preview MODEL=late"
 
 
-@pytest.mark.parametrize("rows", [20, 60, 344, 1797, 10_000, 60_000, 1_000_000])
-def test_a_recipe_has_steps_enough(rows):
-    """Also when it stops as early as it may: 5 steps taught nothing."""
-    recipe = guess_recipe(rows)
-    assert (recipe.patience + 1) * recipe.steps_per_epoch >= 300
-    assert recipe.epochs * recipe.steps_per_epoch >= 600
-    assert recipe.patience <= recipe.epochs <= 300
-
-
-def test_the_recipe_is_written_as_a_guess(tmp_path):
-    files = write(profile())
-    training = valid_spec(tmp_path, files).training
-    assert (training.epochs, training.batch_size, training.early_stopping_patience) == (120, 32, 12)
-    assert "# guess: 25 steps" in files.yaml
+def test_how_long_it_is_trained_is_left_to_the_recipe(tmp_path):
+    training = valid_spec(tmp_path, write(profile())).training
+    assert (training.epochs, training.batch_size, training.early_stopping_patience) == (None, None, None)
+    assert training.hyperparameters == {}
 
 
 def test_whole_numbers_that_count_the_rows_are_left_out(tmp_path):

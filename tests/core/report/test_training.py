@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents.training import Report
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.training import Report, TrainRequest
 from retraining.core.report.page import render
 from retraining.core.report.run import read_reported_run
 from retraining.core.report.terminal import explain_run
-from retraining.core.report.training import training_warnings
+from retraining.core.report.training import training_settings, training_warnings
 from tests.support.contracts import EXAMPLES
 
 REPORT = json.loads((EXAMPLES / "report__first_attempt.json").read_text())
@@ -41,6 +42,28 @@ def test_a_short_training_is_found(changes, found):
     warnings = list(training_warnings(Report.parse(json.dumps(report(**changes)).encode(), "test")))
     assert len(warnings) == len(found)
     assert all(warning.startswith(words) for warning, words in zip(warnings, found, strict=True))
+
+
+def test_the_page_says_whence_each_number_came():
+    plan = json.loads((EXAMPLES / "plan__scheduled.json").read_text())
+    request = json.loads((EXAMPLES / "train_request__wide_deep.json").read_text())
+    plan["spec"]["training"] |= {"epochs": None, "batch_size": 512, "hyperparameters": {"learning_rate": 0.001}}
+    plan["overrides"] = {"training.batch_size": 512}
+    request["training"]["hyperparameters"] = {"learning_rate": 0.001, "dropout": 0.1}
+    trained = report(hyperparameters={"learning_rate": 0.001, "dropout": 0.1, "activation": "relu"})
+    settings = training_settings(
+        Plan.parse(json.dumps(plan).encode(), "test"),
+        TrainRequest.parse(json.dumps(request).encode(), "test"),
+        Report.parse(json.dumps(trained).encode(), "test"),
+        None,
+    )
+    found = {setting.name: setting.source for setting in settings}
+    assert found["batch_size"] == "form"
+    assert found["epochs"] == found["dropout"] == "recipe"
+    assert found["learning_rate"] == "file"
+    assert found["activation"] == "default"
+    page = render({"plan": plan, "report": trained, "train_request": request})
+    assert "the recipe, by" in page
 
 
 def test_it_stands_on_the_page_and_in_the_shell():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retraining.core.documents import Tuning
+from retraining.core.jobs.requests import training_job
 from retraining.core.tuning import decision
 from retraining.core.tuning import requests as tuning_requests
 from tests.support.small_study import CHAMPION, SECTION, plan_with, study, trial
@@ -129,6 +130,7 @@ def test_a_run_trains_with_exactly_what_the_best_trial_had():
     request = decision.decide(plan, [], CHAMPION)
     assert request.hyperparameters["dropout"] == 0.9
     settled = decision.conclude(plan, request, (trial(1, 0.7, 0.02),))
-    trained = tuning_requests.trial_request_of(plan, "search", ()).training.hyperparameters
-    assert settled.hyperparameters == {**trained, "learning_rate": 0.02, "hidden_units": "small"}
-    assert settled.hyperparameters["dropout"] == 0.1
+    tried = tuning_requests.trial_request_of(plan, "search", ()).training.hyperparameters
+    trained = training_job(plan, settled).request.training.hyperparameters
+    assert trained == {**tried, "learning_rate": 0.02, "hidden_units": "small"}
+    assert trained["dropout"] == 0.1

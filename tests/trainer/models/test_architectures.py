@@ -24,6 +24,8 @@ from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyper
 from trainer.objective.outputs import objective_of
 from trainer.saved_model.model import StoredModel, save_model
 from trainer.training.keras_internals import seed_layers
+from trainer.training.learning_rate import RatePlan
+from trainer.training.model import compile_model
 from trainer.training.recipe import Recipe
 
 ROWS, SIDE = 6, 8
@@ -161,6 +163,61 @@ def test_each_answers_with_quantiles_that_do_not_cross(name: str, tmp_path: Path
     assert stored.answers == chosen.objective.kind.answers
     assert (np.diff(found, axis=1) >= 0).all()
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["dense", "wide_deep", "deep_cross", "cnn", "conv1d"])
+def test_several_members_answer_with_their_mean_in_one_stored_model(name: str, tmp_path: Path) -> None:
+    chosen, preprocessing, model = built(name, members=3, dropout=0.2)
+    learn_once(chosen, preprocessing, model)
+    expected, stored = scored_after_reload(chosen, preprocessing, model, tmp_path)
+    rows = raw(ARCHITECTURES[name].reads)
+    each = tf.nn.softmax(model(preprocessing(rows), training=False)).numpy()  # [B, members, classes]
+    assert each.shape == (ROWS, 3, 3)
+    assert np.ptp(each, axis=1).max() > 0.001
+    np.testing.assert_allclose(expected, each.mean(axis=1), atol=1e-6)
+    np.testing.assert_allclose(stored.predict(rows), expected, rtol=0, atol=1e-6)
+
+
+def test_members_answer_with_quantiles_that_do_not_cross() -> None:
+    chosen, preprocessing, model = built("wide_deep", QUANTILES, members=3)
+    learn_once(chosen, preprocessing, model)
+    found = chosen.objective.scores(model(preprocessing(raw(())), training=False)).numpy()
+    assert found.shape == (ROWS, 3)
+    assert (np.diff(found, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_weights_decay_and_biases_do_not(members: int) -> None:
+    """A step without a gradient takes the learning rate times the decay away."""
+    chosen, _, model = built("wide_deep", members=members, learning_rate=0.1, weight_decay=0.5)
+    compile_model(chosen, model, RatePlan(peak=0.1, warmup_steps=0, changes=False))
+    for variable in model.trainable_variables:
+        variable.assign(tf.ones_like(variable))
+    model.optimizer.apply_gradients([(tf.zeros_like(each), each) for each in model.trainable_variables])
+    for variable in model.trainable_variables:
+        kept = 1.0 if "/bias" in variable.name else 0.95
+        np.testing.assert_allclose(variable.numpy(), kept, rtol=1e-5, err_msg=variable.name)
+
+
+@pytest.mark.parametrize("name", ["dense", "wide_deep", "deep_cross"])
+def test_a_number_is_read_in_intervals_too(name: str) -> None:
+    """Between the quantiles -1, 0, 1 and 3: far outside nothing more changes in them."""
+    statistics = make_statistics(
+        weight=make_feature_statistics(kind="numeric", mean=10.0, stddev=4.0, quantiles=(6.0, 10.0, 10.0, 14.0, 22.0)),
+        carrier=STATISTICS.splits["train"].features["carrier"],
+    )
+    preprocessing = Preprocessing(TABLE, statistics)
+    assert preprocessing.shape.quantiles == ((-1.0, 0.0, 1.0, 3.0),)
+    chosen = recipe(name, numeric_bins=20)
+    layers = [layer for layer in chosen.build_model(preprocessing.shape).submodules if layer.name == "intervals"]
+    numbers = tf.constant([[-9.0], [-0.5], [1.0], [2.0], [1e30]])
+    np.testing.assert_allclose(
+        layers[0](numbers), [[0, 0, 0], [0.5, 0, 0], [1, 1, 0], [1, 1, 0.5], [1, 1, 1]], atol=1e-6
+    )
+    two = recipe(name, numeric_bins=2).build_model(preprocessing.shape)
+    assert next(layer for layer in two.submodules if layer.name == "intervals").intervals == 2
+    none = recipe(name).build_model(preprocessing.shape)
+    assert not [layer for layer in none.submodules if layer.name == "intervals"]
 
 
 @pytest.mark.parametrize(

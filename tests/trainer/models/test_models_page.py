@@ -85,7 +85,7 @@ def test_the_example_is_an_architecture(exported, tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(registry.ARCHITECTURES, "towers", entry.ENTRY["towers"])
     wanted = {"model": "towers", "hyperparameters": {"width": 8, "learning_rate": 0.01}}
     report = exported.train(exported.train_request_in(tmp_path, training=wanted))
-    assert report.hyperparameters == {"height": 2, "width": 8, "learning_rate": 0.01}
+    assert report.hyperparameters == {"height": 2, "width": 8, "learning_rate": 0.01, "weight_decay": 0.0}
     assert report.metrics["val_auc"] > 0.7
     served = tf.saved_model.load(report.model_uri).signatures["serving_default"]
     golden = report.golden[0]

@@ -196,8 +196,8 @@ class Checkpoint:
 class ReduceRate:
     """The learning rate times `factor` after `patience` epochs without a better validation loss."""
 
-    patience: Annotated[int, Limits(minimum=1, maximum=1000)]
-    """Epochs without a better validation loss before that."""
+    patience: Annotated[int, Limits(minimum=0, maximum=1000)]
+    """Epochs without a better validation loss before that; `0`: it never falls."""
     factor: Annotated[float, Limits(above=0, below=1)] = 0.5
     """What the learning rate is multiplied by."""
 
@@ -217,7 +217,7 @@ class Callbacks:
     """What happens beside the steps."""
 
     reduce_lr: ReduceRate | None = None
-    """The learning rate falls when nothing gets better."""
+    """The learning rate falls when nothing gets better; `null`: by the recipe."""
     tensorboard: TensorBoardOptions = field(default_factory=TensorBoardOptions)
 
 

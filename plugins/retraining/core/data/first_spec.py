@@ -1,15 +1,12 @@
-"""What a new model's YAML guesses from a look at its table: label, division by time, and how long it is trained.
+"""What a new model's YAML guesses from a look at its table: label, and division by time.
 
 In: a table's profile, and today's date. Out: the label as YAML has it, how the SQL makes numbers of its values, a
-metric and its bound; the window and its test days; epochs and batches by the rows. These follow a rule of thumb: 0.001,
-the learning rate of Adam, needs some thousand steps whatever the rows are, and early stopping ends what has learnt
-before.
+metric and its bound; the window and its test days. How long a model is trained is each run's to decide (`jobs/recipe`).
 """
 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
@@ -142,36 +139,6 @@ def _quoted(found: Counted) -> str:
     """Return a text for a comment of one line."""
     shown = found.value if len(found.value) <= 30 else f"{found.value[:29]}…"
     return json.dumps(shown, ensure_ascii=False)
-
-
-STEPS = 3000
-"""Optimizer steps that a training may take, if its rows are few."""
-MIN_STEPS = 300
-"""Before it may stop early."""
-MAX_EPOCHS = 300
-_SMALLEST_BATCH, _LARGEST_BATCH = 16, 512
-_BATCHES_PER_EPOCH = 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class FirstRecipe:
-    """Epochs at most, rows per step, and the epochs without progress after which the training ends."""
-
-    epochs: int
-    batch_size: int
-    patience: int
-    steps_per_epoch: int
-
-
-def guess_recipe(train_rows: float) -> FirstRecipe:
-    """Return a recipe for so many training rows: some thousand steps, at least some hundred before it stops early."""
-    rows = max(1, math.floor(train_rows))
-    power = 2 ** round(math.log2(max(1, rows / _BATCHES_PER_EPOCH)))
-    batch = min(_LARGEST_BATCH, max(_SMALLEST_BATCH, power))
-    steps = math.ceil(rows / batch)
-    epochs = min(MAX_EPOCHS, max(5, math.ceil(STEPS / steps)))
-    patience = min(epochs, max(3, math.ceil(epochs / 10), math.ceil(MIN_STEPS / steps)))
-    return FirstRecipe(epochs=epochs, batch_size=batch, patience=patience, steps_per_epoch=steps)
 
 
 LABEL_LAG_DAYS = 1

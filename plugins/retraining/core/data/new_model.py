@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from retraining.core.data.column_roles import types_of
-from retraining.core.data.first_spec import guess_label, guess_recipe, guess_window
+from retraining.core.data.first_spec import guess_label, guess_window
 from retraining.core.data.sql import render
 from retraining.core.data.table_profile import NewModel, TableProfile, reason_left_out
 from retraining.core.errors import DataError
@@ -23,7 +23,7 @@ MAX_LINES = 32
 _MAX_FEATURE_LINES = 8
 _MAX_LEFT_OUT_LINES = 2
 _WIDTH = 116
-_TEST_PERCENT, _VALIDATION_PERCENT = 10, 10
+_TEST_PERCENT = 10
 _ALIKE = 4
 """Columns of one beginning that are worth a pattern."""
 _BEGINNING = re.compile(r"[A-Za-z0-9]+_|[A-Za-z]+(?=[0-9]+$)")
@@ -49,10 +49,6 @@ class _Size:
 
     rows: int
     tested: float
-
-    @property
-    def trained(self) -> float:
-        return (self.rows - self.tested) * (1 - _VALIDATION_PERCENT / 100)
 
 
 def write_model(model: NewModel, profile: TableProfile, today: date) -> ModelFiles:
@@ -94,8 +90,6 @@ def write_model(model: NewModel, profile: TableProfile, today: date) -> ModelFil
         features=_feature_lines({names[name]: kind for name, kind in kinds.items()}),
         left_out=_left_out_lines(left_out),
         label=label,
-        recipe=guess_recipe(size.trained),
-        train_rows=int(size.trained),
     )
     return ModelFiles(yaml=yaml, sql=_sql(model, profile, names, kinds, label.mapped), preview=preview)
 

@@ -10,14 +10,16 @@ from retraining.core.catalog.machines import planned_machines
 from retraining.core.data.leakage import PROVEN, Proof
 from retraining.core.data.shard_format import format_of, images_of, layout_of
 from retraining.core.documents.answers import ThresholdRule
+from retraining.core.documents.checks import Statistics
 from retraining.core.documents.document import RequestDocument, format_time
 from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteRequest
 from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
-from retraining.core.documents.training import Report, Training, TrainRequest, WeightedLabel
+from retraining.core.documents.training import Report, TrainRequest, WeightedLabel
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
+from retraining.core.jobs.planned_training import planned_training
 from retraining.core.naming import serving, storage, vertex
 from retraining.core.spec.data import Data
 from retraining.core.spec.evaluation import ErrorCosts, Threshold, read_rule
@@ -95,10 +97,24 @@ def export_job(
     return _job_request(plan, "export", request, manifest_uri, "manifest", service_account)
 
 
-def training_job(plan: Plan, tuning: Tuning | None = None, service_account: str | None = None) -> JobRequest:
-    """Return the job that trains the challenger with the run's hyperparameters; without `tuning` the spec's own."""
+def training_job(
+    plan: Plan,
+    tuning: Tuning | None = None,
+    service_account: str | None = None,
+    *,
+    statistics: Statistics | None = None,
+) -> JobRequest:
+    """Return the job that trains the challenger with the run's hyperparameters; without `tuning` the spec's own.
+
+    Args:
+        plan: The run.
+        tuning: What a search settled on.
+        service_account: Whom the job runs as.
+        statistics: Of the run's examples: the recipe goes by them.
+    """
     hyperparameters = tuning.hyperparameters if tuning else None
-    request = train_request(plan, storage.training_uri(storage.results_uri(plan)), hyperparameters=hyperparameters)
+    base_uri = storage.training_uri(storage.results_uri(plan))
+    request = train_request(plan, base_uri, hyperparameters=hyperparameters, statistics=statistics)
     job_request = _job_request(plan, "train", request, request.report_uri, "report", service_account)
     own = plan.spec.training.runtime.scoring_image is not None
     return replace(job_request, artifact_uri=storage.model_file_uri(request.model_uri, own=own))
@@ -111,6 +127,7 @@ def train_request(
     hyperparameters: Mapping[str, HyperparameterValue] | None = None,
     trial_metric: str | None = None,
     priors: Sequence[Mapping[str, HyperparameterValue]] = (),
+    statistics: Statistics | None = None,
 ) -> TrainRequest:
     """Return what the trainer is asked.
 
@@ -121,6 +138,7 @@ def train_request(
         trial_metric: What a trial of a study reports: it is scored, not stored; flags of the command line go over the
             hyperparameters. None: it is no trial.
         priors: Sets of hyperparameters of which the flag `--prior` chooses one.
+        statistics: Of the run's examples, for the recipe; None: of as few rows as the checks let pass.
     """
     training = plan.spec.training
     report_folder = base_uri if trial_metric else storage.results_uri(plan)
@@ -138,12 +156,7 @@ def train_request(
         key=plan.spec.data.key,
         key_input=plan.spec.deployment.key_input,
         weight=plan.spec.data.weight,
-        training=Training.model_validate(
-            {
-                **training.model_dump(include=set(Training.model_fields)),
-                "hyperparameters": training.hyperparameters if hyperparameters is None else hyperparameters,
-            }
-        ),
+        training=planned_training(plan.spec, hyperparameters, statistics),
         seed=training.seed,
         trial_metric=trial_metric,
         priors=tuple(dict(prior) for prior in priors),

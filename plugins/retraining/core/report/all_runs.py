@@ -265,7 +265,10 @@ def _settings(run: Run) -> dict[str, Scalar]:
     training = run.plan.spec.training
     values = run.report.hyperparameters if run.report else training.hyperparameters
     shown = {name: ", ".join(map(str, value)) if isinstance(value, tuple) else value for name, value in values.items()}
-    return {"model": training.model, "epochs": training.epochs, "batch_size": training.batch_size, **shown}
+    asked = run.train_request.training if run.train_request else training
+    steps = {"epochs": asked.epochs, "batch_size": asked.batch_size}
+    known = {name: value for name, value in steps.items() if value is not None}
+    return {"model": training.model, **known, **shown}
 
 
 def _places(entries: Sequence[_Entry]) -> dict[str, dict[str, int]]:

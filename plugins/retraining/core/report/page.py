@@ -38,7 +38,7 @@ from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expecte
 from retraining.core.report.started import explain_trigger, further_causes
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
 from retraining.core.report.timings import costs, total_seconds, total_usd
-from retraining.core.report.training import training_warnings
+from retraining.core.report.training import Setting, training_settings, training_warnings
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
 DAYS_SHOWN = 6
@@ -310,6 +310,14 @@ class Page:
     def training_warnings(self) -> list[str]:
         """What speaks against the training, by its report."""
         return list(training_warnings(self.run.report)) if self.run.report else []
+
+    @property
+    def training_settings(self) -> list[Setting]:
+        """What the training went by, and whence each number came; nothing of a run without its request."""
+        run = self.run
+        if run.report is None or run.train_request is None:
+            return []
+        return training_settings(run.plan, run.train_request, run.report, run.tuning)
 
     @property
     def unpriced(self) -> list[TaskTiming]:

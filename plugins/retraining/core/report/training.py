@@ -1,10 +1,14 @@
-"""What a training's report says against it: it may not have been over, or too short to learn anything."""
+"""How a training was set up, and what its report says against it: not over, or too short to learn anything."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
-from retraining.core.documents.training import Report
+from retraining.core.documents.plan import Plan
+from retraining.core.documents.training import Report, TrainRequest
+from retraining.core.documents.tuning import Tuning
 
 FEW_STEPS = 200
 """Optimizer steps below which what was learnt is mostly what the seed made of the weights."""
@@ -17,10 +21,51 @@ def training_warnings(report: Report) -> Iterator[str]:
     if report.steps < FEW_STEPS:
         yield (
             f"{report.steps} optimizer steps are few (expected at least {FEW_STEPS}): with another seed this could be "
-            "another model. Raise training.epochs, or lower training.batch_size"
+            "another model. Remove training.epochs and training.batch_size, so that the recipe chooses them, or raise "
+            "the one and lower the other"
         )
     if report.best_epoch == report.epochs_run:
         yield (
             f"the best epoch is the last of {report.epochs_run}: the training was still getting better when it ended. "
-            "Raise training.epochs; training.early_stopping_patience ends it when it has learnt"
+            "Remove training.epochs, so that it goes on until nothing gets better, or raise it"
         )
+
+
+Source = Literal["file", "form", "search", "recipe", "default"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A number that a training went by, and whence it came."""
+
+    name: str
+    value: object
+    source: Source
+
+
+def training_settings(plan: Plan, request: TrainRequest, report: Report, tuning: Tuning | None) -> list[Setting]:
+    """Return what a training went by: how long, how fast, and its hyperparameters, by name."""
+    written, asked = plan.spec.training, request.training
+    falls = asked.callbacks.reduce_lr
+    settings = [
+        _setting(plan, name, getattr(asked, name), is_written=getattr(written, name) is not None)
+        for name in ("batch_size", "epochs", "early_stopping_patience")
+    ]
+    rate = f"x {falls.factor:g} after {falls.patience} epochs without a better loss" if falls else "never"
+    is_written = written.callbacks.reduce_lr is not None or written.early_stopping_patience is not None
+    settings.append(_setting(plan, "callbacks.reduce_lr", rate, is_written=is_written))
+    searched = {trial_name for trial in tuning.trials for trial_name in trial.hyperparameters} if tuning else set()
+    for name, value in sorted(report.hyperparameters.items()):
+        if name in searched:
+            settings.append(Setting(name=name, value=value, source="search"))
+        elif name in written.hyperparameters:
+            settings.append(_setting(plan, f"hyperparameters.{name}", value, is_written=True, shown=name))
+        else:
+            source: Source = "recipe" if name in asked.hyperparameters else "default"
+            settings.append(Setting(name=name, value=value, source=source))
+    return settings
+
+
+def _setting(plan: Plan, name: str, value: object, *, is_written: bool, shown: str | None = None) -> Setting:
+    source: Source = "form" if f"training.{name}" in plan.overrides else "file" if is_written else "recipe"
+    return Setting(name=shown or name, value=value, source=source)

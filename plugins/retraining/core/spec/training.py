@@ -72,8 +72,8 @@ class Checkpoint(Section):
 class ReduceRate(Section):
     """The learning rate times `factor` after `patience` epochs without a better validation loss."""
 
-    patience: Annotated[int, Field(ge=1, le=1000)]
-    """Epochs without a better validation loss before that."""
+    patience: Annotated[int, Field(ge=0, le=1000)]
+    """Epochs without a better validation loss before that; `0`: it never falls."""
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5
     """What the learning rate is multiplied by."""
 
@@ -91,7 +91,7 @@ class Callbacks(Section):
     """What happens beside the steps."""
 
     reduce_lr: ReduceRate | None = None
-    """The learning rate falls when nothing gets better."""
+    """The learning rate falls when nothing gets better; `null`: by the [recipe](models.md#the-recipe)."""
     tensorboard: TensorBoardOptions = Field(default_factory=TensorBoardOptions)
 
 
@@ -105,14 +105,15 @@ class Training(Section):
     model: Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9_]*$")]
     """[Architecture](models.md): `dense`, `wide_deep`, `deep_cross`. With images `cnn`, `transfer`, `module`; with
     texts `module`; with sequences `lstm`, `gru`, `conv1d`, `transformer`."""
-    epochs: Annotated[int, Field(ge=1, le=10000)] = 5
-    """Epochs, at most."""
-    batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 512
-    """Examples per step and replica."""
+    epochs: Annotated[int, Field(ge=1, le=10000)] | None = None
+    """Epochs, at most; `null`: by the [recipe](models.md#the-recipe), which trains until nothing gets better."""
+    batch_size: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Examples per step and replica; `null`: by the recipe."""
     hyperparameters: dict[ColumnName, HyperparameterValue] = Field(default_factory=dict)
-    """By name; an unknown one ends the training job with the list of known ones."""
-    early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] = 2
-    """Epochs without a better validation loss before training ends; `0`: never."""
+    """By name; an unknown one ends the training job with the list of known ones. Of `dense`, `wide_deep` and
+    `deep_cross` the recipe has those that are not named here."""
+    early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """Epochs without a better validation loss before training ends; `0`: never; `null`: by the recipe."""
     input: InputSource = "tfrecord"
     """[What training reads](data.md#what-a-training-reads): `csv`: the export writes CSV instead; `bigquery`: the run
     table itself."""

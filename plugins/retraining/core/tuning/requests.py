@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from retraining.core.catalog.machines import planned_machines
+from retraining.core.documents.checks import Statistics
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import TrainRequest
 from retraining.core.documents.tuning import Measured, Phase, Recalled, Trial, TuningRequest
@@ -25,22 +26,30 @@ _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE", "reverse_log"
 _ALGORITHMS = {"grid": "GRID_SEARCH", "random": "RANDOM_SEARCH"}
 
 
-def repetition_job(plan: Plan, request: TuningRequest, service_account: str | None = None) -> JobRequest:
+def repetition_job(
+    plan: Plan, request: TuningRequest, service_account: str | None = None, statistics: Statistics | None = None
+) -> JobRequest:
     """Return the job that repeats the recalled trials, each once; a trial that fails leaves the others alone."""
     spec = _spec(plan)
     prior = TuningParameter(name=PRIOR, kind="discrete", values=tuple(map(float, range(len(request.recalled)))))
     study = {**study_spec(spec, [prior]), "algorithm": "GRID_SEARCH"}
     trials = len(request.recalled)
-    return _job_request(plan, "recall", study, trials, trials, request, service_account)
+    asked = trial_request_of(plan, "recall", request.recalled, statistics)
+    return _job_request(plan, "recall", study, trials, trials, asked, service_account)
 
 
 def search_job(
-    plan: Plan, request: TuningRequest, space: Sequence[TuningParameter], service_account: str | None = None
+    plan: Plan,
+    request: TuningRequest,
+    space: Sequence[TuningParameter],
+    service_account: str | None = None,
+    statistics: Statistics | None = None,
 ) -> JobRequest:
     """Return the job that searches a space with the trials that the repetition left."""
     spec = _spec(plan)
     trials, study = spec.max_trials - len(request.recalled), study_spec(spec, space)
-    return _job_request(plan, "search", study, trials, min(spec.max_failed_trials, trials), request, service_account)
+    asked = trial_request_of(plan, "search", request.recalled, statistics)
+    return _job_request(plan, "search", study, trials, min(spec.max_failed_trials, trials), asked, service_account)
 
 
 def bears_failure(plan: Plan, phase: Phase, request: TuningRequest) -> bool:
@@ -107,13 +116,12 @@ def _job_request(
     study: ProtoJson,
     trials: int,
     failed: int,
-    request: TuningRequest,
+    trial_request: TrainRequest,
     service_account: str | None,
 ) -> JobRequest:
     spec = _spec(plan)
     base_uri = storage.tuning_uri(storage.results_uri(plan), phase)
     request_uri = storage.document_uri(storage.tuning_uri(plan.run_uri, phase), "train_request")
-    trial_request = trial_request_of(plan, phase, request.recalled)
     machines = planned_machines(plan, "tune")
     job = custom_job(plan, "train", request_uri, base_uri, machines, service_account)
     return JobRequest(
@@ -133,14 +141,16 @@ def _job_request(
     )
 
 
-def trial_request_of(plan: Plan, phase: Phase, recalled: Sequence[Recalled]) -> TrainRequest:
+def trial_request_of(
+    plan: Plan, phase: Phase, recalled: Sequence[Recalled], statistics: Statistics | None = None
+) -> TrainRequest:
     """Return what every trial of a phase is asked.
 
     Its own hyperparameters come as flags, its folder from its number.
     """
     priors = tuple(dict(trial.hyperparameters) for trial in recalled) if phase == "recall" else ()
     base_uri = storage.tuning_uri(storage.results_uri(plan), phase)
-    return train_request(plan, base_uri, trial_metric=_spec(plan).metric, priors=priors)
+    return train_request(plan, base_uri, trial_metric=_spec(plan).metric, priors=priors, statistics=statistics)
 
 
 def read_trials(

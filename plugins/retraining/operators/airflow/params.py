@@ -262,12 +262,12 @@ def _spec_params(spec: ModelSpec) -> dict[str, Param]:
         ),
         "epochs": Param(
             spec.training.epochs,
-            type="integer",
+            type="integer" if spec.training.epochs else ["null", "integer"],
             minimum=1,
             maximum=MAX_EPOCHS,
             title="Epochs",
             section=_TRAINING,
-            description="Passes over the training split at most; early stopping may end it before.",
+            description="Passes over the training split at most; early stopping may end it before. Empty: the recipe.",
         ),
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from retraining.core.data import leakage
-from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Report, Snapshot, Tuning
+from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Report, Snapshot, Statistics, Tuning
 from retraining.core.jobs import requests
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage, vertex
@@ -31,9 +31,12 @@ def request_export(cloud: CloudPort, record: Record) -> JobRequest:
 
 
 def request_training(cloud: CloudPort, record: Record) -> JobRequest:
-    """Request the training of the challenger, with the hyperparameters that `tune` settled on."""
+    """Request the training of the challenger, with the hyperparameters that `tune` settled on, by the run's recipe."""
     return requests.training_job(
-        record.read_document(Plan), record.find_document(Tuning), cloud.settings.service_account
+        record.read_document(Plan),
+        record.find_document(Tuning),
+        cloud.settings.service_account,
+        statistics=record.find_document(Statistics),
     )
 
 

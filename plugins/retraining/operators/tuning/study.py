@@ -13,7 +13,17 @@ from typing import TypeVar
 
 from airflow.sdk import Context, PokeReturnValue
 
-from retraining.core.documents import Document, EvaluateRequest, Evaluation, Plan, Report, Trial, Tuning, TuningRequest
+from retraining.core.documents import (
+    Document,
+    EvaluateRequest,
+    Evaluation,
+    Plan,
+    Report,
+    Statistics,
+    Trial,
+    Tuning,
+    TuningRequest,
+)
 from retraining.core.errors import ContractError
 from retraining.core.jobs.job import Job, JobIdentity, JobType
 from retraining.core.jobs.outcomes import goes_on_with
@@ -140,15 +150,16 @@ class TuneOperator(RunTask, CloudSensor):
         if not request.search or plan.spec.tuning is None:
             return record.write_once(decision.conclude(plan, request, ()))
         account, jobs, recalled = cloud.settings.service_account, list[str](), tuple[Trial, ...]()
+        statistics = record.find_document(Statistics)
         if request.recalled:
-            job_request = requests.repetition_job(plan, request, account)
+            job_request = requests.repetition_job(plan, request, account, statistics)
             job = self._finish_job(cloud, job_request, context, requests.bears_failure(plan, "recall", request))
             if job is None:
                 return None
             jobs.append(job)
             recalled = requests.read_trials(plan, "recall", request, cloud.jobs.trials(job))
         space = warm_start.narrowed_space(plan.spec.tuning, recalled, request.focus)
-        job_request = requests.search_job(plan, request, space, account)
+        job_request = requests.search_job(plan, request, space, account, statistics)
         job = self._finish_job(cloud, job_request, context, requests.bears_failure(plan, "search", request))
         if job is None:
             return None

@@ -1,0 +1,153 @@
+"""`make bench-models`: the trainer's default beside scikit-learn's and LightGBM's, on public tables.
+
+In: nothing but this machine. Out: a table, and `build/bench/models.json`. For each set the same split: `wide_deep` as
+`make new-model` writes it, by the recipe, trained by the trainer's own code (`models_ours`), and logistic regression or
+ridge, a network of two layers, and two kinds of boosted trees, all at their defaults (`models_contender`). A ratio is
+the default's mean loss over the seeds to the least of the others' means: log loss of classes, root mean square error
+of numbers.
+
+The sets in `models_sets.HELD_OUT` were not looked at while the recipe was made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.checkout import PACKAGES_PATH, REPOSITORY_PATH
+from bench.input import machine
+from bench.models_ours import Examples
+from bench.models_scores import measure
+from bench.models_sets import HELD_OUT, SETS
+from bench.tables import MEMORY_PATH
+
+OURS = "wide_deep"
+_OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "models.json"
+
+Line = Mapping[str, Any]
+"""A training: name, model, seed, seconds, loss, score."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train everything, print the table, write the JSON."""
+    parser = argparse.ArgumentParser(prog="bench.models", description=__doc__)
+    parser.add_argument("python", help="of the contenders' environment")
+    parser.add_argument("--seeds", type=int, default=5, help="trainings of each model (default: %(default)s)")
+    parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS), help="default: all")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="bench-models-", dir=MEMORY_PATH) as folder:
+        folder_path = Path(folder)
+        _run(options.python, "bench.models_data", folder, *options.sets)
+        lines = list(_compete(options.python, folder_path, options.seeds, options.sets))
+        for name in options.sets:
+            lines += train_ours(folder_path, name, options.seeds)
+            print(render([summarise(name, lines)]), flush=True)
+    rows = [summarise(name, lines) for name in options.sets]
+    print(render(rows, totals=True))
+    result = {
+        "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine(),
+        "seeds": options.seeds,
+        "sets": rows,
+        "trainings": lines,
+    }
+    _OUT_PATH.parent.mkdir(parents=True, exist_ok=True)
+    _OUT_PATH.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"bench-models: wrote {_OUT_PATH.relative_to(REPOSITORY_PATH)}")
+    return 0
+
+
+def train_ours(folder_path: Path, name: str, seeds: int) -> Iterator[Line]:
+    """Yield what the trainer's default reaches with each seed."""
+    examples_path = folder_path / f"{name}-examples"
+    examples = Examples.write(folder_path / f"{name}.parquet", SETS[name], examples_path)
+    labels = examples.test["label"].to_numpy()
+    for seed in range(1, seeds + 1):
+        done = examples.train_default(seed)
+        loss, score = measure(SETS[name], labels, done.answers)
+        yield {
+            "name": name,
+            "model": OURS,
+            "seed": seed,
+            "seconds": done.seconds,
+            "loss": loss,
+            "score": score,
+            "steps": done.report.steps,
+            "best_epoch": done.report.best_epoch,
+            "epochs_run": done.report.epochs_run,
+            "rows": len(examples.train),
+        }
+    shutil.rmtree(examples_path)
+
+
+def summarise(name: str, lines: Sequence[Line]) -> dict[str, Any]:
+    """Return a set's row: means over the seeds by model, and the default's ratio to the best of the others."""
+    models: dict[str, dict[str, float]] = {}
+    for model in dict.fromkeys(line["model"] for line in lines):
+        mine = [line for line in lines if line["name"] == name and line["model"] == model]
+        models[model] = {
+            number: statistics.fmean(line[number] for line in mine) for number in ("loss", "score", "seconds")
+        }
+    ours = [line for line in lines if line["name"] == name and line["model"] == OURS]
+    others = {model: found["loss"] for model, found in models.items() if model != OURS}
+    best = min(others, key=lambda model: others[model])
+    return {
+        "name": name,
+        "rows": ours[0]["rows"],
+        "models": models,
+        "best": best,
+        "ratio": models[OURS]["loss"] / others[best],
+        "worst_ratio": max(line["loss"] for line in ours) / others[best],
+        "held_out": name in HELD_OUT,
+    }
+
+
+def render(rows: Sequence[Mapping[str, Any]], *, totals: bool = False) -> str:
+    """Give rows of the table of docs/models.md; with totals, its head and the medians below it."""
+    lines = ["| set | rows | loss | score | best of the others | its loss | ratio | worst seed | seconds |"] * totals
+    lines += ["|---|---|---|---|---|---|---|---|---|"] * totals
+    for row in rows:
+        ours, best = row["models"][OURS], row["models"][row["best"]]
+        name = f"*{row['name']}*" if row["held_out"] else row["name"]
+        lines.append(
+            f"| {name} | {row['rows']:,} | {ours['loss']:.4g} | {ours['score']:.3f} | {row['best']} "
+            f"| {best['loss']:.4g} | {row['ratio']:.2f} | {row['worst_ratio']:.2f} | {ours['seconds']:.0f} |"
+        )
+    if totals:
+        lines += [_median("all", rows), _median("held out", [row for row in rows if row["held_out"]])]
+    return "\n".join(line for line in lines if line)
+
+
+def _median(what: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return ""
+    ratios = [row["ratio"] for row in rows]
+    return f"median ratio of {len(rows)} sets, {what}: {statistics.median(ratios):.3f}"
+
+
+def _compete(python: str, folder_path: Path, seeds: int, names: Sequence[str]) -> Iterator[Line]:
+    done = _run(python, "bench.models_contender", str(folder_path), str(seeds), *names)
+    for line in done.splitlines():
+        yield json.loads(line)
+
+
+def _run(python: str, module: str, *arguments: str) -> str:
+    environ = {**os.environ, "PYTHONPATH": PACKAGES_PATH}
+    done = subprocess.run(
+        [python, "-m", module, *arguments], stdout=subprocess.PIPE, text=True, check=True, env=environ
+    )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""What a train request asks of the training: what is written, and the recipe by the run's rows for the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from retraining.core.jobs import requests
+from retraining.core.jobs.planned_training import planned_training, training_rows
+from retraining.core.jobs.recipe import make_recipe
+from tests.support.small_model import make_plan, make_spec, make_statistics
+
+NOTHING = {"model": "wide_deep"}
+
+
+def asked(training, rows=80, hyperparameters=None, **spec):
+    plan = make_plan(make_spec(training=training, **spec))
+    statistics = make_statistics(plan, rows={"train": rows, "validation": 10, "test": 30})
+    return planned_training(plan.spec, hyperparameters, statistics)
+
+
+@pytest.mark.parametrize("rows", [80, 8000])
+def test_where_nothing_is_written_the_rows_of_the_run_decide(rows):
+    recipe = make_recipe(rows)
+    training = asked(NOTHING, rows)
+    assert (training.epochs, training.batch_size) == (recipe.epochs, recipe.batch_size)
+    assert training.early_stopping_patience == recipe.patience
+    assert training.callbacks.reduce_lr.patience == recipe.rate_patience
+    assert training.hyperparameters == recipe.hyperparameters
+
+
+def test_what_is_written_is_kept():
+    written = {"epochs": 3, "batch_size": 64, "early_stopping_patience": 2, "hyperparameters": {"learning_rate": 0.1}}
+    training = asked({**NOTHING, **written})
+    assert training.model_dump(include={"epochs", "batch_size", "early_stopping_patience"}).items() <= written.items()
+    assert training.hyperparameters["learning_rate"] == 0.1
+    assert training.hyperparameters["hidden_units"] == make_recipe(80).hyperparameters["hidden_units"]
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ({"early_stopping_patience": 5}, None),
+        ({"callbacks": {"reduce_lr": {"patience": 0}}}, None),
+        ({"callbacks": {"reduce_lr": {"patience": 4, "factor": 0.2}}}, (4, 0.2)),
+    ],
+    ids=["its own patience", "never", "its own"],
+)
+def test_when_the_rate_falls_can_be_written_too(written, found):
+    rate = asked({**NOTHING, **written}).callbacks.reduce_lr
+    assert (rate and (rate.patience, rate.factor)) == found
+
+
+def test_a_phone_gets_one_network():
+    assert asked(NOTHING).hyperparameters["members"] > 1
+    assert "members" not in asked({**NOTHING, "export_lite": ["int8"]}).hyperparameters
+
+
+def test_a_search_chooses_over_the_recipe():
+    training = asked(NOTHING, hyperparameters={"dropout": 0.5})
+    assert training.hyperparameters["dropout"] == 0.5
+    assert "learning_rate" in training.hyperparameters
+
+
+def test_trials_and_the_training_after_them_have_the_same_recipe():
+    plan = make_plan(make_spec(training=NOTHING))
+    statistics = make_statistics(plan)
+    trained = requests.training_job(plan, statistics=statistics).request.training
+    tried = requests.train_request(plan, "gs://b/x", trial_metric="val_auc", statistics=statistics).training
+    assert tried == trained
+
+
+OWN = {"image": "host/own:1", "models": "own"}
+SERVED = {"container": {"image": "host/own:1", "predict_route": "/predict", "health_route": "/health"}}
+
+
+@pytest.mark.parametrize(
+    ("training", "others"),
+    [
+        ({"model": "dense", "runtime": OWN}, {"deployment": SERVED}),
+        ({"model": "own_layers"}, {}),
+    ],
+    ids=["another framework", "an architecture of a package"],
+)
+def test_layers_of_others_are_left_to_them(training, others):
+    found = asked(training, **others)
+    assert found.hyperparameters == {}
+    assert found.epochs > 5
+
+
+def test_without_statistics_it_is_as_few_rows_as_the_checks_let_pass():
+    spec = make_spec(training=NOTHING)
+    assert training_rows(spec) == spec.data.checks.min_rows
+
+
+def test_steps_are_counted_over_machines_in_lockstep():
+    machine = {"machine": "n1-standard-4"}
+    alone = {"tier": "CUSTOM", "chief": machine}
+    spread = {**alone, "workers": {**machine, "count": 7}}
+    one, eight = (asked({**NOTHING, "cluster": cluster}, 60_000) for cluster in (alone, spread))
+    assert eight.epochs > one.epochs
