@@ -12,7 +12,10 @@ LOCALCLOUD = {
     "localcloud.environment": Room(
         "what a program needs so that Google's clients in it come here", ("localcloud", "localcloud.access")
     ),
-    "localcloud.http": Room("HTTP/1.1 between clients, the gateway and the servers behind it", ("localcloud",)),
+    "localcloud.http": Room(
+        "HTTP/1.1 between clients, the gateway and the servers behind it; what stands before the gateway's services",
+        ("localcloud",),
+    ),
     "localcloud.storage": Room(
         "Cloud Storage: a request is read once, checked, and answered from files", ("localcloud", "localcloud.http")
     ),

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from localcloud.errors import LocalCloudError
+from localcloud.http.routes import Routes
 from localcloud.services import read_service, services
+from localcloud.state import State
 
 PAGE = (Path(__file__).parents[1] / "docs" / "localcloud.md").read_text(encoding="utf-8")
 LEAST = {"name": "notes", "title": "Notes", "made_of": "ours", "hosts": {}, "methods": {}}
@@ -48,3 +50,9 @@ def test_what_is_no_service_is_refused(tmp_path, document, found) -> None:
         read_service(path)
     assert refused.value.where == str(path)
     assert found in refused.value.found
+
+
+def test_a_service_that_nobody_answers_for_is_named(tmp_path) -> None:
+    """When the gateway starts, before a client meets it."""
+    with pytest.raises(LocalCloudError, match=r"service identity: oauth2.*gateway/services\.py"):
+        Routes(State(tmp_path), {})

@@ -13,6 +13,7 @@ A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the
   `bigquery.tables.get project.dataset.table`  a call of BigQuery's REST API, likewise
   `Query.Run SELECT …`                         a query that was accepted and is about to run (its text on one line)
   `BigQueryRead.ReadRows project.dataset.table`   a call of the Storage Read API, also in its v1beta1 form
+  `LoggingServiceV2.ListLogEntries projects/p`    a call of any other service, by its name in `service.json`
 `filter` (optional) is a list filter over the job of `Job.Start` and `Replica.Run`: `display_name:"*__train__*"`.
 `skip` events pass unharmed first; `count` are hit (default 1; 0: until it is deleted).
 `action.kind`:
@@ -45,6 +46,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from localcloud.codes import HTTP_STATUS
+from localcloud.errors import CallError
 
 ActionKind = Literal["error", "lost_response", "delay", "skew", "break", "split", "preempt"]
 Fault = dict[str, Any]
@@ -77,13 +79,11 @@ class FaultError(ValueError):
         self.field = field
 
 
-class InjectedError(Exception):
+class InjectedError(CallError):
     """A fault's answer to a call, for its server to put into the form of its service."""
 
     def __init__(self, action: Action) -> None:
-        super().__init__(action["message"])
-        self.code = str(action["code"])
-        self.message = str(action["message"])
+        super().__init__(str(action["message"]), str(action["code"]))
         self.reason = str(action["reason"])
 
 

@@ -1,25 +1,30 @@
-"""What stands before every gRPC method of the local cloud: who calls, what they may do, can it be read.
+"""What stands before every gRPC method of the local cloud: who calls, what they may do, what goes wrong.
 
 In: calls. Out: UNAUTHENTICATED for nobody we know, PERMISSION_DENIED by the IAM table, INVALID_ARGUMENT for bytes that
-are not the method's request, INTERNAL for a fault of ours; gRPC for Python would say UNKNOWN or INTERNAL to all of
-them, and print a traceback.
+are not the method's request, the code of a `CallError` (a fault that was asked for is one), INTERNAL for a fault of
+ours; gRPC for Python would say UNKNOWN or INTERNAL to all of them, and print a traceback.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import grpc
 
 from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.iam import DeniedError, Iam
-from localcloud.access.iam_calls import asked
+from localcloud.access.iam_calls import about, asked
+from localcloud.errors import CallError
+from localcloud.faults import FaultShelf
 
 _log = logging.getLogger("grpc")
 
 Details = Any  # grpc.HandlerCallDetails: grpc publishes no types
+Around = Callable[[Any], AbstractContextManager[None]]
+"""Gives what a fault does to the call of a request, as a context around its work."""
 
 
 class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publishes no types
@@ -28,11 +33,13 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
     Args:
         bearers: Knows who calls.
         iam: The IAM table; None for a server that asks it itself.
+        shelf: The faults in force; None for a server that meets them itself.
     """
 
-    def __init__(self, bearers: Bearers, iam: Iam | None = None) -> None:
+    def __init__(self, bearers: Bearers, iam: Iam | None = None, shelf: FaultShelf | None = None) -> None:
         self._bearers = bearers
         self._iam = iam
+        self._shelf = shelf
 
     def intercept_service(
         self,
@@ -52,7 +59,8 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
         make = (
             grpc.unary_stream_rpc_method_handler if handler.response_streaming else grpc.unary_unary_rpc_method_handler
         )
-        behaviour = _stream(handler, read) if handler.response_streaming else _single(handler, read)
+        around = self._around(handler_call_details.method)
+        behaviour = _stream(handler, read, around) if handler.response_streaming else _single(handler, read, around)
         return make(behaviour, None, handler.response_serializer)
 
     def _permitting(self, read: Callable[[bytes], Any], principal: str, path: str) -> Callable[[bytes], Any]:
@@ -63,6 +71,15 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
             return request
 
         return permit
+
+    def _around(self, path: str) -> Around:
+        def intercept(request: object) -> AbstractContextManager[None]:
+            if self._shelf is None or self._shelf.is_empty():
+                return nullcontext()
+            method, resources = asked(path, request)
+            return self._shelf.intercept(method, about(resources))
+
+        return intercept
 
 
 class _Refusal(Exception):
@@ -94,28 +111,38 @@ def _read_request(read: Callable[[bytes], Any], data: bytes, context: grpc.Servi
     raise AssertionError("abort always raises")
 
 
-def _single(handler: grpc.RpcMethodHandler, read: Callable[[bytes], Any]) -> Callable[[bytes, Any], Any]:
+def _single(
+    handler: grpc.RpcMethodHandler, read: Callable[[bytes], Any], around: Around
+) -> Callable[[bytes, Any], Any]:
     def answer(data: bytes, context: grpc.ServicerContext) -> object:
         request = _read_request(read, data, context)
-        try:
+        with _ending(context), around(request):
             return handler.unary_unary(request, context)
-        except Exception as error:  # raised again, with a status that the client can read
-            _end(error, context)
-            raise
 
     return answer
 
 
-def _stream(handler: grpc.RpcMethodHandler, read: Callable[[bytes], Any]) -> Callable[[bytes, Any], Iterator[Any]]:
+def _stream(
+    handler: grpc.RpcMethodHandler, read: Callable[[bytes], Any], around: Around
+) -> Callable[[bytes, Any], Iterator[Any]]:
     def answer(data: bytes, context: grpc.ServicerContext) -> Iterator[object]:
         request = _read_request(read, data, context)
-        try:
+        with _ending(context), around(request):
             yield from handler.unary_stream(request, context)
-        except Exception as error:  # raised again, with a status that the client can read
-            _end(error, context)
-            raise
 
     return answer
+
+
+@contextmanager
+def _ending(context: grpc.ServicerContext) -> Iterator[None]:
+    """End a call that fails with a status that its client can read."""
+    try:
+        yield
+    except CallError as error:
+        context.abort(grpc.StatusCode[error.code], error.message)
+    except Exception as error:
+        _end(error, context)
+        raise
 
 
 def _end(error: Exception, context: grpc.ServicerContext) -> None:

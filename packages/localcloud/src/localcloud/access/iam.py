@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from localcloud.errors import CallError
 from localcloud.projects import Projects
 from localcloud.services import services
 from localcloud.state import State
@@ -39,8 +40,11 @@ _NAME = re.compile(r"\b[A-Z]\b")  # in the form of a resource
 _BINDING = {"principal", "role", "resource"}
 
 
-class DeniedError(Exception):
-    """The caller may not do this (PERMISSION_DENIED)."""
+class DeniedError(CallError):
+    """The caller may not do this."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "PERMISSION_DENIED")
 
 
 class TableError(ValueError):

@@ -26,6 +26,11 @@ def asked(path: str, request: Message) -> tuple[str, Resources]:
     return f"{kind}.{name}", {"project": projects, "dataset": _datasets(plain, texts)}
 
 
+def about(resources: Resources) -> str:
+    """Give what a fault's target may name: the call's dataset, or else its project."""
+    return next((name for kind in ("dataset", "project") for name in resources.get(kind, ())), "")
+
+
 def service_accounts(message: Message) -> list[str]:
     """Return the service accounts that a message wants something to run as."""
     accounts = []

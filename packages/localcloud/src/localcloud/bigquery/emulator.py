@@ -13,7 +13,7 @@ from pathlib import Path
 
 from localcloud.bigquery import limits, time_travel
 from localcloud.bigquery.files import extracts, loads
-from localcloud.bigquery.middleware.faults import FaultMiddleware, fail_queries
+from localcloud.bigquery.middleware.faults import fail_queries
 from localcloud.bigquery.patches import (
     anonymous_tables,
     column_case,
@@ -85,7 +85,7 @@ def prepare(
     for module in (executor, job_routes):
         module.JOB_RESULTS = results
     fail_queries(job_routes, shelf)
-    open_app(server, projects, expiring, shelf, results)
+    open_app(server, projects, expiring, results)
 
 
 def mend_sql(executor: Untyped) -> None:
@@ -150,7 +150,6 @@ def open_app(
     server: Untyped,
     projects: Projects,
     expiring: expirations.Expirations,
-    shelf: FaultShelf,
     results: BoundedResults,
 ) -> None:
     """Put what concerns all requests around the REST application once it is made."""
@@ -164,7 +163,6 @@ def open_app(
         app = original(context)
         app.add_middleware(failed_queries.FailedQueries)
         app.add_middleware(unknown_projects.KnownProjects, projects=projects)
-        app.add_middleware(FaultMiddleware, shelf=shelf)
         app.add_middleware(internal_errors.InternalErrors)
         table_resources.apply(context, expiring)
         inserted_rows.apply(app, context)

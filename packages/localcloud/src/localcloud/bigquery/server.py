@@ -39,25 +39,26 @@ def main(arguments: list[str] | None = None) -> int:
     from bqemulator.server import EmulatorServer
 
     from localcloud.bigquery import emulator
-    from localcloud.bigquery.middleware import job_documents, permissions
+    from localcloud.bigquery.middleware import guard, job_documents
     from localcloud.bigquery.patches.expirations import Expirations
     from localcloud.bigquery.read.service import build_server
 
     duckdb_extensions.import_extension("spatial")  # the emulator would download it
     emulator_settings = _settings(state)
+    shelf = FaultShelf(state.faults_path)
     emulator.prepare(
         projects=projects,
         directory=directory,
         memory_limit=MEMORY_LIMIT,
         expiring=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
-        shelf=FaultShelf(state.faults_path),
+        shelf=shelf,
         read_server=functools.partial(
             build_server, state.socket_path("bigquery_grpc"), GrpcMiddleware(bearers, iam), projects
         ),
         rest_socket=state.socket_path("bigquery_rest"),
         readable=[state.directory("bigquery/uploads")],
     )
-    permissions.install(iam, bearers)
+    guard.install(iam, bearers, shelf)
     job_documents.install()
     server = EmulatorServer(emulator_settings)
     asyncio.run(server._run_forever_async())

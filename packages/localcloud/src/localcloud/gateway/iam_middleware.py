@@ -1,36 +1,24 @@
-"""The IAM table before the services that the gateway answers itself: Cloud Storage and the identity hosts.
+"""The IAM table, as the REST services that the gateway answers are held to it (`http.fronts`).
 
-In: requests and calls. Out: nothing, or a 403 in the service's own form.
+In: who calls, and what they call. Out: nothing, or `DeniedError`.
 """
 
 from __future__ import annotations
 
-import re
-from urllib.parse import unquote
-
-from localcloud.access.iam import DeniedError, Iam, Resources, object_resource
-from localcloud.access.iam_calls import project_of
-from localcloud.http.http1 import Request, Response
-from localcloud.http.routes import Handler
+from localcloud.access.iam import Iam, Resources, object_resource
+from localcloud.http import fronts
+from localcloud.http.fronts import Permit
 from localcloud.storage.calls import Call
-from localcloud.storage.front import Permit
-from localcloud.storage.refusals import RefusedError
-
-_ACCOUNT = re.compile(r"/v1/projects/-/serviceAccounts/(?P<email>[^/:]+)[/:](?P<verb>\w+)")
-_PROJECT = re.compile(r"/v[13]/(projects/[^/:]+)")
 
 
-def permit_storage(iam: Iam) -> Permit:
+def permit_calls(iam: Iam) -> Permit[fronts.Call]:
+    """Return what asks the table about a call that says itself what it concerns."""
+    return lambda principal, call: iam.check(principal, call.method, call.resources)
+
+
+def permit_storage(iam: Iam) -> Permit[Call]:
     """Return what asks the table about a call of Cloud Storage: the value that is acted on, not the request."""
-
-    def permit(principal: str, call: Call) -> Response | None:
-        try:
-            iam.check(principal, call.method, concerned(call))
-        except DeniedError as error:
-            return RefusedError(403, str(error)).respond(xml=call.xml)
-        return None
-
-    return permit
+    return lambda principal, call: iam.check(principal, call.method, concerned(call))
 
 
 def concerned(call: Call) -> Resources:
@@ -44,27 +32,3 @@ def concerned(call: Call) -> Resources:
         "bucket": [object_resource(call.bucket, call.name)] if call.bucket and not piece else [],
         "source": sorted({object_resource(source.bucket, source.name) for source in call.sources}),
     }
-
-
-def guard_identity(answer: Handler, iam: Iam) -> Handler:
-    """Put the table before the identity hosts; who asks for a token there has none, and is not asked for permission."""
-
-    async def guarded(request: Request) -> Response:
-        if request.host == "oauth2.googleapis.com":
-            return await answer(request)
-        account, project = _ACCOUNT.fullmatch(unquote(request.path)), _PROJECT.fullmatch(request.path)
-        method, resources = f"{request.host} {request.path}", dict[str, list[str]]()
-        if account is not None:
-            method = f"iamcredentials.{account['verb']}"
-            resources["service_account"] = [
-                f"projects/{project_of(account['email'])}/serviceAccounts/{account['email']}"
-            ]
-        elif project is not None:
-            method, resources["project"] = "Projects.GetProject", [project[1]]
-        try:
-            iam.check(request.principal, method, resources)
-        except DeniedError as error:
-            return Response.of_error(403, str(error), "PERMISSION_DENIED")
-        return await answer(request)
-
-    return guarded

@@ -10,21 +10,33 @@ import base64
 import datetime as dt
 import json
 import re
+from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote
 
 from google.auth import crypt, jwt
 
 from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.credentials import TOKEN_URI, Accounts, ServiceAccount
+from localcloud.access.iam_calls import project_of
+from localcloud.errors import CallError
+from localcloud.http.fronts import Call, Front
 from localcloud.http.http1 import Request, Response
 from localcloud.projects import Projects
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 LIFETIME_S = 3600
 _ACCOUNT = re.compile(r"/v1/projects/-/serviceAccounts/(?P<email>[^/:]+)[/:](?P<verb>\w+)")
+_PROJECT = re.compile(r"/v[13]/projects/(?P<project>[^/:]+)")
 
 
-class Identity:
+@dataclass(frozen=True, kw_only=True)
+class IdentityCall(Call):
+    """A call of an identity host: its request, whose path says all that its method does not."""
+
+    request: Request
+
+
+class Identity(Front[IdentityCall]):
     """Answers for the identity hosts."""
 
     def __init__(self, own: ServiceAccount, accounts: Accounts, bearers: Bearers, *, projects: Projects) -> None:
@@ -33,8 +45,30 @@ class Identity:
         self._bearers = bearers
         self._projects = projects
 
-    async def answer(self, request: Request) -> Response:
-        """Answer one request to an identity host."""
+    async def read_call(self, request: Request) -> IdentityCall:
+        """Read a request: whose token, signature or project it asks for."""
+        if request.host == "oauth2.googleapis.com":
+            if request.path not in ("/token", "/tokeninfo"):
+                raise CallError(f"{request.path} is not part of the local cloud", "NOT_FOUND")
+            return IdentityCall(method=f"oauth2.{request.path.removeprefix('/')}", request=request)
+        if account := _ACCOUNT.fullmatch(unquote(request.path)):
+            name = f"projects/{project_of(account['email'])}/serviceAccounts/{account['email']}"
+            return IdentityCall(
+                method=f"iamcredentials.{account['verb']}",
+                resources={"service_account": [name]},
+                about=account["email"],
+                request=request,
+            )
+        if project := _PROJECT.fullmatch(request.path):
+            name = f"projects/{project['project']}"
+            return IdentityCall(
+                method="Projects.GetProject", resources={"project": [name]}, about=name, request=request
+            )
+        return IdentityCall(method=f"{request.host} {request.path}", request=request)
+
+    async def answer_call(self, call: IdentityCall) -> Response:
+        """Answer a call."""
+        request = call.request
         service = request.host.split(".")[0]
         if service == "oauth2":
             return self._oauth2(request, await request.read_body())
@@ -46,8 +80,6 @@ class Identity:
         form = {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
         if request.path == "/tokeninfo":
             return self._describe({**form, **request.query}.get("access_token", ""))
-        if request.path != "/token":
-            return _unknown_path(request.path)
         if form.get("grant_type") != JWT_BEARER:
             return _token_error("unsupported_grant_type", f"Expected grant_type {JWT_BEARER}.")
         try:
@@ -99,12 +131,12 @@ class Identity:
         return Response.of_json({"keyId": account.key_id, "signedBlob": base64.b64encode(signature).decode()})
 
     def _resource_manager(self, path: str) -> Response:
-        match = re.fullmatch(r"/v[13]/projects/([^/:]+)", path)
+        match = _PROJECT.fullmatch(path)
         if match is None:
             return _unknown_path(path)
-        project = self._projects.find_id(match.group(1))
+        project = self._projects.find_id(match["project"])
         if project is None:
-            return Response.of_error(403, f"Project {match.group(1)} does not exist here.", "PERMISSION_DENIED")
+            return Response.of_error(403, f"Project {match['project']} does not exist here.", "PERMISSION_DENIED")
         number = self._projects.number(project)
         return Response.of_json(
             {

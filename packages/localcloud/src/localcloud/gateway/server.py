@@ -21,28 +21,13 @@ from pathlib import Path
 
 import uvloop
 
-from localcloud.access import credentials
 from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.certificates import Authority
-from localcloud.access.grpc_middleware import GrpcMiddleware
-from localcloud.access.iam import Iam
-from localcloud.faults import FaultShelf
-from localcloud.gateway.iam_middleware import guard_identity, permit_storage
-from localcloud.gateway.identity import Identity
-from localcloud.gateway.resource_manager import ResourceManager
+from localcloud.gateway.services import start_services
 from localcloud.http import http1
 from localcloud.http.http1 import Exchange, Head, MalformedMessageError, Peer, Request, Response
 from localcloud.http.routes import Address, Handler, Route, Routes
-from localcloud.logs.metrics.measurements import Measurements
-from localcloud.logs.metrics.service import MetricService
-from localcloud.logs.service import LogService
-from localcloud.logs.store import LogStore, is_found
-from localcloud.projects import Projects
-from localcloud.services import GATEWAY_SOCKET
 from localcloud.state import State
-from localcloud.storage.front import StorageFront
-from localcloud.storage.objects import Objects
-from localcloud.storage.service import StorageService
 
 _log = logging.getLogger("gateway")
 
@@ -266,23 +251,9 @@ async def _connection(address: Address) -> AsyncIterator[tuple[asyncio.StreamRea
 async def serve_gateway(state: State) -> None:
     """Serve until SIGTERM or SIGINT."""
     settings = state.read_settings()
-    projects = Projects.of(state)
-    store = LogStore(state.logs_path)
-    iam = Iam(state, projects)
-    logs = LogService(store, projects, iam)
-    is_found("", "")  # the first search of a process takes a second or more
     bearers = Bearers(state)
-    identity = Identity(credentials.load_or_create(state), credentials.Accounts(state), bearers, projects=projects)
-    objects = Objects(state.directory("storage"), state.storage_path)
-    service = StorageService(objects, projects, state.directory("uploads"), location=settings.region)
-    storage = StorageFront(service, FaultShelf(state.faults_path), permit_storage(iam)).answer
-    handlers = {"identity": guard_identity(identity.answer, iam), "logging": logs.answer, "storage": storage}
-    routes = Routes(state, handlers)
-    gateway = Gateway(Authority(state), routes, bearers)
-    measured = MetricService(Measurements(state.measurements_path), projects)
-    grpc_server = logs.start_grpc(
-        state.socket_path(GATEWAY_SOCKET), GrpcMiddleware(bearers, iam), ResourceManager(projects), measured
-    )
+    services = start_services(state, bearers)
+    gateway = Gateway(Authority(state), Routes(state, services.handlers), bearers)
     server = await asyncio.start_server(
         gateway.serve, settings.gateway_host, settings.ports["gateway"], limit=http1.HEAD_LIMIT_BYTES, backlog=512
     )
@@ -291,7 +262,7 @@ async def serve_gateway(state: State) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     await stopped.wait()
     server.close()
-    grpc_server.stop(grace=0.2)
+    services.grpc_server.stop(grace=0.2)
 
 
 def main(arguments: list[str] | None = None) -> int:

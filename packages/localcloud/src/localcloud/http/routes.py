@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from localcloud.errors import LocalCloudError
 from localcloud.http.http1 import HEAD_LIMIT_BYTES, Head, Request, Response
 from localcloud.services import GATEWAY, Host, Service, services
 from localcloud.state import State
@@ -48,6 +49,9 @@ class Routes:
 
     Args:
         handlers: Service's name -> what answers its REST requests, for those that the gateway answers itself.
+
+    Raises:
+        LocalCloudError: One of these has none.
     """
 
     def __init__(self, state: State, handlers: Mapping[str, Handler]) -> None:
@@ -60,7 +64,16 @@ class Routes:
         }
 
     def _target(self, host: Host, service: Service, handlers: Mapping[str, Handler]) -> Target:
-        return handlers[service.name] if host.rest == GATEWAY else self._address(service, host.rest)
+        if host.rest != GATEWAY:
+            return self._address(service, host.rest)
+        if service.name not in handlers:
+            raise LocalCloudError(
+                f"service {service.name}",
+                found=f"{host.name} leads to the gateway, where nothing answers for it",
+                expected="a front of that name",
+                way_out="Add it to localcloud/gateway/services.py",
+            )
+        return handlers[service.name]
 
     def _address(self, service: Service, socket: str) -> Address:
         return Address(service.name, self._state.socket_path(socket))

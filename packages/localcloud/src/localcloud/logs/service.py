@@ -12,18 +12,18 @@ import logging
 import re
 import sqlite3
 import urllib.parse
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
 from google.cloud.logging_v2 import types
 from google.protobuf import empty_pb2, json_format, timestamp_pb2
 
-from localcloud.access.iam import DeniedError, Iam
-from localcloud.access.iam_calls import asked
+from localcloud.access.iam_calls import about, asked
+from localcloud.errors import CallError
+from localcloud.http.fronts import Call, Front
 from localcloud.http.http1 import Request, Response
 from localcloud.logs.filters import FilterError, compile_filter
 from localcloud.logs.store import Entry, LogStore
@@ -39,21 +39,20 @@ _MAX_NAMES = 100  # as the service
 _LOG_NAME = re.compile(r"projects/[^/]+/logs/[^/]+")
 
 
-class RefusalError(Exception):
-    """A request that Cloud Logging would refuse with INVALID_ARGUMENT."""
+@dataclass(frozen=True, kw_only=True)
+class LogCall(Call):
+    """A call: its name and its message."""
+
+    name: str
+    message: Untyped
 
 
-class MissingError(Exception):
-    """A request about a log that is not there (NOT_FOUND)."""
+class LogService(Front[LogCall]):
+    """The service, in its REST form; `grpc_handler` is its gRPC form."""
 
-
-class LogService:
-    """The service; `start_grpc` opens its gRPC port, `answer` serves its REST form inside the gateway."""
-
-    def __init__(self, store: LogStore, projects: Projects, iam: Iam) -> None:
+    def __init__(self, store: LogStore, projects: Projects) -> None:
         self._store = store
         self._projects = projects
-        self._iam = iam
         self._methods: dict[str, tuple[type, Callable[[Any], Any]]] = {
             "WriteLogEntries": (types.WriteLogEntriesRequest, self.write),
             "ListLogEntries": (types.ListLogEntriesRequest, self.list),
@@ -70,17 +69,17 @@ class LogService:
     def list(self, request: types.ListLogEntriesRequest) -> types.ListLogEntriesResponse:
         """Return a page of entries of the named projects that match the filter, oldest first unless asked otherwise."""
         if not request.resource_names:
-            raise RefusalError("ListLogEntries requires at least one resource name, for example projects/my-project.")
+            raise CallError("ListLogEntries requires at least one resource name, for example projects/my-project.")
         order_by = request.order_by.strip().lower() or "timestamp asc"
         if order_by not in ("timestamp asc", "timestamp desc", "timestamp"):
-            raise RefusalError(f"Unknown order_by {request.order_by!r}. Expected 'timestamp asc' or 'timestamp desc'.")
+            raise CallError(f"Unknown order_by {request.order_by!r}. Expected 'timestamp asc' or 'timestamp desc'.")
         try:
             condition, parameters = compile_filter(request.filter)
         except FilterError as error:
-            raise RefusalError(str(error)) from None
+            raise CallError(str(error)) from None
         names = [f"{self._projects.with_ids(name.split('/locations/')[0])}/logs/%" for name in request.resource_names]
         if len(names) > _MAX_NAMES:
-            raise RefusalError(f"ListLogEntries takes at most {_MAX_NAMES} resource names.")
+            raise CallError(f"ListLogEntries takes at most {_MAX_NAMES} resource names.")
         try:
             entries, end = self._store.page(
                 where=f"({' OR '.join(['log_name LIKE ?'] * len(names))}) AND {condition}",
@@ -90,7 +89,7 @@ class LogService:
                 after=_read_token(request.page_token),
             )
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:  # a path or number that SQLite refuses
-            raise RefusalError(f"The filter cannot be evaluated: {error}.") from None
+            raise CallError(f"The filter cannot be evaluated: {error}.") from None
         return types.ListLogEntriesResponse(
             entries=[_from_entry(entry) for entry in entries],
             next_page_token="" if end is None else _write_token(end),
@@ -105,23 +104,17 @@ class LogService:
         """Delete a log's entries; those that are written later make it again."""
         name = self._projects.with_ids(request.log_name)
         if not _LOG_NAME.fullmatch(name):
-            raise RefusalError(f"Invalid log name {name!r}. Expected the form projects/<project>/logs/<log>.")
+            raise CallError(f"Invalid log name {name!r}. Expected the form projects/<project>/logs/<log>.")
         if not self._store.delete_log(name):
-            raise MissingError(f"Log not found: {name}.")
+            raise CallError(f"Log not found: {name}.", "NOT_FOUND")
         return empty_pb2.Empty()
 
-    def start_grpc(
-        self, socket_path: Path, middleware: grpc.ServerInterceptor, *further: grpc.GenericRpcHandler
-    ) -> grpc.Server:
-        """Serve gRPC, and the `further` small services, on a unix socket; `middleware` decides who may call."""
-        server = grpc.server(ThreadPoolExecutor(8), interceptors=[middleware])
-        server.add_generic_rpc_handlers((_Dispatch(self._methods), *further))
-        server.add_insecure_port(f"unix:{socket_path}")
-        server.start()
-        return server
+    def grpc_handler(self) -> grpc.GenericRpcHandler:
+        """Return the methods for a gRPC server."""
+        return _Dispatch(self._methods)
 
-    async def answer(self, request: Request) -> Response:
-        """Answer a REST request: entries:write, entries:list, the list of logs, and a log's end."""
+    async def read_call(self, request: Request) -> LogCall:
+        """Read a REST request: entries:write, entries:list, the list of logs, and a log's end."""
         if request.path in ("/v2/entries:write", "/v2/entries:list"):
             name = "WriteLogEntries" if request.path.endswith("write") else "ListLogEntries"
             document = await request.read_body()
@@ -131,27 +124,36 @@ class LogService:
         elif request.method == "DELETE" and (log_name := request.path.removeprefix("/v2/")) != request.path:
             name, document = "DeleteLog", json.dumps({"logName": log_name}).encode()
         else:
-            return Response.of_error(404, f"{request.path} is not part of the local cloud", "NOT_FOUND")
-        kind, method = self._methods[name]
-        try:
+            raise CallError(f"{request.path} is not part of the local cloud", "NOT_FOUND")
+        kind, _ = self._methods[name]
+        with _refusing_malformed():
             message = kind.pb(kind())  # type: ignore[attr-defined]  # proto-plus
             parsed = kind.wrap(json_format.Parse(document or b"{}", message))  # type: ignore[attr-defined]
-            self._iam.check(request.principal, *asked(_SERVICE + name, parsed))
-            answer = await asyncio.to_thread(method, parsed)  # a slow filter must not hold up other requests
-        except DeniedError as error:
-            return Response.of_error(403, str(error), "PERMISSION_DENIED")
-        except MissingError as error:
-            return Response.of_error(404, str(error), "NOT_FOUND")
-        except (RefusalError, json_format.ParseError, UnicodeDecodeError, RecursionError, OverflowError) as error:
-            return Response.of_error(400, str(error), "INVALID_ARGUMENT")
+            method, resources = asked(_SERVICE + name, parsed)
+        return LogCall(method=method, resources=resources, about=about(resources), name=name, message=parsed)
+
+    async def answer_call(self, call: LogCall) -> Response:
+        """Answer a call."""
+        _, method = self._methods[call.name]
+        with _refusing_malformed():
+            answer = await asyncio.to_thread(method, call.message)  # a slow filter must not hold up other requests
         return Response(body=json_format.MessageToJson(_plain(answer), indent=None).encode())
+
+
+@contextmanager
+def _refusing_malformed() -> Iterator[None]:
+    """Refuse what protobuf, a filter or SQLite cannot take."""
+    try:
+        yield
+    except (json_format.ParseError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        raise CallError(str(error)) from None
 
 
 class _Dispatch(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     def __init__(self, methods: dict[str, tuple[type, Callable[[Any], Any]]]) -> None:
         self._handlers = {
             _SERVICE + name: grpc.unary_unary_rpc_method_handler(
-                _refusing(method),
+                _with_request(method),
                 request_deserializer=kind.deserialize,  # type: ignore[attr-defined]  # proto-plus
                 response_serializer=lambda answer: _plain(answer).SerializeToString(),
             )
@@ -167,24 +169,14 @@ def _plain(message: Untyped) -> Untyped:
     return type(message).pb(message) if hasattr(type(message), "pb") else message
 
 
-def _refusing(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
-    def call(request: object, context: grpc.ServicerContext) -> object:
-        try:
-            return method(request)
-        except RefusalError as error:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            raise  # not reached: abort raises
-        except MissingError as error:
-            context.abort(grpc.StatusCode.NOT_FOUND, str(error))
-            raise
-
-    return call
+def _with_request(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
+    return lambda request, _context: method(request)
 
 
 def _to_entry(entry: types.LogEntry, request: types.WriteLogEntriesRequest) -> Entry:
     log_name = entry.log_name or request.log_name
     if not log_name.startswith("projects/") or "/logs/" not in log_name:
-        raise RefusalError(f"Invalid log name {log_name!r}. Expected the form projects/<project>/logs/<log>.")
+        raise CallError(f"Invalid log name {log_name!r}. Expected the form projects/<project>/logs/<log>.")
     raw = types.LogEntry.pb(entry)
     resource = raw.resource if raw.HasField("resource") else types.WriteLogEntriesRequest.pb(request).resource
     timestamp = raw.timestamp.ToNanoseconds() if raw.HasField("timestamp") else 0
@@ -232,4 +224,4 @@ def _read_token(token: str) -> tuple[int, int] | None:
         timestamp_ns, row_id = json.loads(base64.urlsafe_b64decode(urllib.parse.unquote(token)))
         return int(timestamp_ns), int(row_id)
     except (ValueError, TypeError):
-        raise RefusalError("Invalid page token.") from None
+        raise CallError("Invalid page token.") from None

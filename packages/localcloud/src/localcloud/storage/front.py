@@ -1,37 +1,37 @@
 """Where requests to Cloud Storage come in: each is read once, asked about, and answered.
 
-In: requests. Out: answers. The IAM table and the faults look at the value that the service acts on, so nothing that
-one of them did not see can be done.
+In: requests. Out: answers. Faults and the IAM table name calls by the methods of the JSON API
+(https://cloud.google.com/storage/docs/json_api/v1): `storage.objects.insert gs://bucket/name`. A resumable upload is
+one insert for its start and one, without the object's name, for each of its pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from localcloud.faults import FaultShelf
+from localcloud.codes import HTTP_STATUS
+from localcloud.errors import CallError
+from localcloud.faults import FaultShelf, InjectedError
+from localcloud.http.fronts import Front, Permit, guarded
 from localcloud.http.http1 import Request, Response
 from localcloud.storage.batch import answer_batch
 from localcloud.storage.calls import Call
-from localcloud.storage.faults import answer_or_fail
 from localcloud.storage.refusals import RefusedError
 from localcloud.storage.requests import is_xml, read_call
 from localcloud.storage.service import StorageService
 
-Permit = Callable[[str, Call], Response | None]
-"""Gives the refusal of a call, by the caller's e-mail address and the call; None lets it pass."""
+# Storage answers a precondition that does not hold with 412, where Google's other APIs say 400.
+_STATUS = {**HTTP_STATUS, "FAILED_PRECONDITION": 412}
 
 
-class StorageFront:
+class StorageFront(Front[Call]):
     """Answers all requests to the hosts of Cloud Storage.
 
     Args:
         permit: Asks the IAM table.
     """
 
-    def __init__(self, service: StorageService, shelf: FaultShelf, permit: Permit) -> None:
+    def __init__(self, service: StorageService, shelf: FaultShelf, permit: Permit[Call]) -> None:
         self._service = service
-        self._shelf = shelf
-        self._permit = permit
+        self._answer_one = guarded(self, permit, shelf)
 
     async def answer(self, request: Request) -> Response:
         """Answer a request, or each part of a batch."""
@@ -39,10 +39,17 @@ class StorageFront:
             return await answer_batch(request, self._answer_one)
         return await self._answer_one(request)
 
-    async def _answer_one(self, request: Request) -> Response:
-        try:
-            call = await read_call(request, self._service.uploads.find_object)
-            refusal = self._permit(request.principal, call)
-            return refusal or await answer_or_fail(self._shelf, call, self._service.answer)
-        except RefusedError as refused:
-            return refused.respond(xml=is_xml(request.head.target))
+    async def read_call(self, request: Request) -> Call:
+        """Read a request."""
+        return await read_call(request, self._service.uploads.find_object)
+
+    async def answer_call(self, call: Call) -> Response:
+        """Answer a call."""
+        return await self._service.answer(call)
+
+    def refuse(self, request: Request, error: CallError) -> Response:
+        """Put a refusal into the form of the API that was asked; that of a fault into the JSON API's."""
+        if isinstance(error, InjectedError):
+            return Response.of_error(_STATUS[error.code], error.message, error.code)
+        refused = error if isinstance(error, RefusedError) else RefusedError(_STATUS[error.code], error.message)
+        return refused.respond(xml=is_xml(request.head.target))

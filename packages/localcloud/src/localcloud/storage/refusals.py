@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
+from localcloud.errors import CallError
 from localcloud.http.http1 import Response
 
 # status -> google.rpc.Code, the JSON API's reason, the XML API's code
@@ -23,13 +24,12 @@ _WORDS = {
 }
 
 
-class RefusedError(Exception):
+class RefusedError(CallError):
     """A call is not answered with what it asked for."""
 
     def __init__(self, status: int, message: str, *, xml_code: str = "", fields: dict[str, str] | None = None) -> None:
-        super().__init__(message)
+        super().__init__(message, _WORDS[status][0])
         self.status = status
-        self.message = message
         self._xml_code = xml_code
         self._fields = fields or {}
 

@@ -1,7 +1,7 @@
-"""Faults of BigQuery: calls of the REST API, and queries that fail once accepted.
+"""Faults of BigQuery: how calls of the REST API are named and refused, and queries that fail once accepted.
 
-In: the shelf of faults. Out: a middleware for the REST application, and a wrapped `execute_query_job`. Events are named
-by the methods of the REST API (https://cloud.google.com/bigquery/docs/reference/rest), `bigquery.tables.get
+In: requests, the shelf of faults. Out: events, errors in BigQuery's form, and a wrapped `execute_query_job`. Events are
+named by the methods of the REST API (https://cloud.google.com/bigquery/docs/reference/rest), `bigquery.tables.get
 project.dataset.table`.
 """
 
@@ -28,7 +28,7 @@ _REASONS = {
     "DEADLINE_EXCEEDED": "timeout",
     "CANCELLED": "stopped",
 }
-_STATUS = {**HTTP_STATUS, "RESOURCE_EXHAUSTED": 403}
+STATUS = {**HTTP_STATUS, "RESOURCE_EXHAUSTED": 403}
 _COLLECTION_VERBS = {"GET": "list", "POST": "insert"}
 _RESOURCE_VERBS = {"GET": "get", "DELETE": "delete", "PATCH": "patch", "PUT": "update"}
 _PREFIX = re.compile(r"(?:/resumable)?(?:/upload)?/bigquery/v2/projects/(?P<project>[^/]+)/(?P<rest>.+)")
@@ -59,38 +59,10 @@ def event_of(method: str, path: str) -> tuple[str, str]:
     return f"bigquery.{kind}.{verbs.get(method, 'get')}", ids if names else ""
 
 
-class FaultMiddleware:
-    """Answers REST calls with the faults meant for them (ASGI)."""
-
-    def __init__(self, app: Untyped, shelf: FaultShelf) -> None:
-        self._app = app
-        self._shelf = shelf
-
-    async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
-        """Serve a request."""
-        event, about = event_of(scope.get("method", ""), scope.get("path", ""))
-        if not event:
-            await self._app(scope, receive, send)
-            return
-        interception = self._shelf.intercept(event, about)
-        try:
-            async with interception:
-                await self._app(scope, receive, _swallow if interception.loses_response else send)
-        except InjectedError as error:
-            from starlette.responses import JSONResponse
-
-            document = error_document(error.code, error.message, error.reason)
-            await JSONResponse(document, status_code=_STATUS[error.code])(scope, receive, send)
-
-
-async def _swallow(_message: dict[str, Any]) -> None:
-    """Take a piece of an answer that nobody gets."""
-
-
 def error_document(code: str, message: str, reason: str = "") -> dict[str, Any]:
     """Return an error in the form of BigQuery's REST API; its reason follows from the code when there is none."""
     detail = {"reason": reason or _reason(code), "message": message, "domain": "global"}
-    error = {"code": _STATUS[code], "message": message, "status": code}
+    error = {"code": STATUS[code], "message": message, "status": code}
     return {"error": {**error, "errors": [detail]}}
 
 

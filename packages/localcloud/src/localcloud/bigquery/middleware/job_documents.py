@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-from localcloud.bigquery.middleware.permissions import read_body, replay_body
+from localcloud.bigquery.middleware.bodies import read_body, replay_body
 from localcloud.nulls import without_nulls
 from localcloud.untyped import Untyped
 

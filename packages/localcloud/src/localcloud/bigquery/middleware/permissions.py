@@ -1,7 +1,7 @@
-"""The IAM table before BigQuery's REST API: who may call what, and which tables a statement may read and write.
+"""What a call of BigQuery's REST API is for the IAM table, and which tables a statement reads and writes.
 
-In: requests with the tokens of their callers. Out: the same requests, or a 403 with reason `accessDenied`. A statement
-is read before it becomes a job: reading a table wants `bigquery.tables.getData` on it, and so on (`service.json`).
+In: a call's event, path and body. Out: its method as `service.json` names it, and the resources that it concerns. A
+statement is read before it becomes a job: reading a table wants `bigquery.tables.getData` on it, and so on.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from urllib.parse import urlsplit
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
-from localcloud.access.bearer import Bearers
-from localcloud.access.iam import DeniedError, Iam, Resources
-from localcloud.bigquery.middleware.faults import error_document, event_of
+from localcloud.access.iam import DeniedError, Resources
 from localcloud.untyped import Untyped
 
 _PROJECT = re.compile(r"/projects/([^/]+)")
@@ -37,48 +35,6 @@ class Uses:
     def resources(self) -> dict[str, list[str]]:
         """Return them as resources."""
         return {kind: sorted(names) for kind, names in vars(self).items()}
-
-
-def install(iam: Iam, bearers: Bearers) -> None:
-    """Put the table before the REST application once it is made."""
-    from bqemulator import server
-
-    original = server.create_app
-
-    def create_app(context: Untyped) -> Untyped:
-        app = original(context)
-        app.add_middleware(IamMiddleware, iam=iam, bearers=bearers)
-        return app
-
-    server.create_app = create_app
-
-
-class IamMiddleware:
-    """Refuses REST calls that the table does not grant (ASGI)."""
-
-    def __init__(self, app: Untyped, iam: Iam, bearers: Bearers) -> None:
-        self._app = app
-        self._iam = iam
-        self._bearers = bearers
-
-    async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
-        """Serve a request."""
-        event, _ = event_of(scope.get("method", ""), scope.get("path", ""))
-        if not event or not self._iam.in_force():
-            await self._app(scope, receive, send)
-            return
-        body = await read_body(receive) if scope["method"] == "POST" else b""
-        fields = {name.decode().lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        try:
-            method, resources = asked(event, scope["path"], body)
-            self._iam.check(self._bearers.principal(fields.get("authorization", "")), method, resources)
-        except DeniedError as error:
-            from starlette.responses import JSONResponse
-
-            document = error_document("PERMISSION_DENIED", f"Access Denied: {error}")
-            await JSONResponse(document, status_code=403)(scope, receive, send)
-            return
-        await self._app(scope, replay_body(body, receive) if scope["method"] == "POST" else receive, send)
 
 
 def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
@@ -173,23 +129,3 @@ def _add(tree: Untyped, uses: Uses, project: str, default_dataset: str) -> None:
 
 def _resource(project: str, dataset: str, table: str) -> str:
     return f"projects/{project}/datasets/{dataset}/tables/{table}"
-
-
-async def read_body(receive: Untyped) -> bytes:
-    """Read a request's whole body."""
-    pieces = []
-    while True:
-        message = await receive()
-        pieces.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(pieces)
-
-
-def replay_body(body: bytes, receive: Untyped) -> Untyped:
-    """Return a body that was read once more, then what comes after it."""
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def next_message() -> Untyped:
-        return waiting.pop() if waiting else await receive()
-
-    return next_message

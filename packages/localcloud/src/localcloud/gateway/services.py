@@ -1,0 +1,76 @@
+"""The services that the gateway answers itself, made and put behind the IAM table and the faults.
+
+In: a state directory. Out: handlers of REST requests by the services' names, and a gRPC server. A new service is a line
+of `fronts`, of `handlers` in gRPC, or both.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from localcloud.access import credentials
+from localcloud.access.bearer import Bearers
+from localcloud.access.grpc_middleware import GrpcMiddleware
+from localcloud.access.iam import Iam
+from localcloud.faults import FaultShelf
+from localcloud.gateway.iam_middleware import permit_calls, permit_storage
+from localcloud.gateway.identity import Identity
+from localcloud.gateway.resource_manager import ResourceManager
+from localcloud.http.fronts import Front, guarded
+from localcloud.http.routes import Handler
+from localcloud.logs.metrics.measurements import Measurements
+from localcloud.logs.metrics.service import MetricService
+from localcloud.logs.service import LogService
+from localcloud.logs.store import LogStore, is_found
+from localcloud.projects import Projects
+from localcloud.services import GATEWAY_SOCKET
+from localcloud.state import State
+from localcloud.storage.front import StorageFront
+from localcloud.storage.objects import Objects
+from localcloud.storage.service import StorageService
+
+_GRPC_WORKERS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayServices:
+    """What answers REST, by the services' names, and the gRPC server, which answers already."""
+
+    handlers: dict[str, Handler]
+    grpc_server: grpc.Server
+
+
+def start_services(state: State, bearers: Bearers) -> GatewayServices:
+    """Make the services of a state directory."""
+    projects = Projects.of(state)
+    iam, shelf = Iam(state, projects), FaultShelf(state.faults_path)
+    logs = LogService(LogStore(state.logs_path), projects)
+    is_found("", "")  # the first search of a process takes a second or more
+    own, accounts = credentials.load_or_create(state), credentials.Accounts(state)
+    fronts: dict[str, Front[Any]] = {
+        "identity": Identity(own, accounts, bearers, projects=projects),
+        "logging": logs,
+    }
+    handlers = {name: guarded(front, permit_calls(iam), shelf) for name, front in fronts.items()}
+    handlers["storage"] = StorageFront(_storage(state, projects), shelf, permit_storage(iam)).answer
+    server = grpc.server(ThreadPoolExecutor(_GRPC_WORKERS), interceptors=[GrpcMiddleware(bearers, iam, shelf)])
+    server.add_generic_rpc_handlers(
+        (
+            logs.grpc_handler(),
+            ResourceManager(projects),
+            MetricService(Measurements(state.measurements_path), projects),
+        )
+    )
+    server.add_insecure_port(f"unix:{state.socket_path(GATEWAY_SOCKET)}")
+    server.start()
+    return GatewayServices(handlers=handlers, grpc_server=server)
+
+
+def _storage(state: State, projects: Projects) -> StorageService:
+    objects = Objects(state.directory("storage"), state.storage_path)
+    location = state.read_settings().region
+    return StorageService(objects, projects, state.directory("uploads"), location=location)
