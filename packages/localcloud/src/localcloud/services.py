@@ -12,7 +12,8 @@ documentation its table of servers. The files are JSON because `access` reads th
                           that it is needed on; a method that has no row is refused while an IAM table is in force
     roles                 role -> those of this service's permissions that it has (roles themselves have more:
                           https://cloud.google.com/iam/docs/roles-permissions)
-    resources             what a role can be given on, a capital letter for each name
+    resources             kind -> the form of what a role can be given on, a capital letter for each name; a gRPC call
+                          concerns those that its request names
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Service:
     hosts: tuple[Host, ...]
     methods: Mapping[str, Mapping[str, str]]
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    resources: tuple[str, ...] = ()
+    resources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +109,7 @@ def read_service(path: Path) -> Service:
         document.pop("#", None)
         hosts = tuple(Host(name=name, **host) for name, host in document.pop("hosts").items())
         roles = {role: tuple(permissions) for role, permissions in document.pop("roles", {}).items()}
-        return Service(hosts=hosts, roles=roles, resources=tuple(document.pop("resources", ())), **document)
+        return Service(hosts=hosts, roles=roles, **document)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise LocalCloudError(
             str(path),

@@ -161,8 +161,9 @@ def check_table(document: object) -> Table:
             raise TableError(f"{where}: {binding!r}. Expected the keys {sorted(_BINDING)}, and condition.")
         if binding["role"] not in roles():
             raise TableError(f"{where}: role {binding['role']!r}. Expected one of: {', '.join(sorted(roles()))}.")
-        if not any(re.fullmatch(_NAME.sub("[^/]+", form), str(binding["resource"])) for form in forms()):
-            expected = f"{', '.join(forms()[:-1])} or {forms()[-1]}"
+        if not any(pattern_of(kind).fullmatch(str(binding["resource"])) for kind in forms()):
+            *others, last = forms().values()
+            expected = f"{', '.join(others)} or {last}"
             raise TableError(f"{where}: resource {binding['resource']!r}. Expected {expected}.")
         _beginning(binding, where)
     return {"bindings": bindings}
@@ -182,10 +183,16 @@ def methods() -> dict[str, Mapping[str, str]]:
 
 
 @cache
-def forms() -> tuple[str, ...]:
-    """Return what a role can be given on: a project and what is in it first, a capital letter for each name."""
-    every = {form for service in services() for form in service.resources}
-    return tuple(sorted(every, key=lambda form: (not form.startswith("projects/"), form)))
+def forms() -> dict[str, str]:
+    """Return how each kind of resource is named: a project and what is in it first, a capital for each name."""
+    every = {kind: form for service in services() for kind, form in service.resources.items()}
+    return dict(sorted(every.items(), key=lambda row: (not row[1].startswith("projects/"), row[1])))
+
+
+@cache
+def pattern_of(kind: str) -> re.Pattern[str]:
+    """Return what names resources of a kind."""
+    return re.compile(_NAME.sub("[^/]+", forms()[kind]))
 
 
 def object_resource(bucket: str, name: str) -> str:

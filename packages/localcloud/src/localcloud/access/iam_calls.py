@@ -5,15 +5,12 @@ In: a method's path and its request. Out: the method's name in `service.json`, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from localcloud.access.iam import Resources
+from localcloud.access.iam import Resources, forms, pattern_of
 
 Message = Any  # a request of Google's, plain or proto-plus: they publish no types
-_PROJECT = re.compile(r"projects/[^/]+")
-_DATASET = re.compile(r"projects/[^/]+/datasets/[^/]+")
 
 
 def asked(path: str, request: Message) -> tuple[str, Resources]:
@@ -22,13 +19,13 @@ def asked(path: str, request: Message) -> tuple[str, Resources]:
     kind = service.rsplit(".", 1)[-1].replace("BigQueryStorage", "BigQueryRead")  # v1beta1's name of the same
     plain = type(request).pb(request) if hasattr(type(request), "pb") else request
     texts = list(_texts(plain))
-    projects = sorted({match[0] for text in texts if (match := _PROJECT.match(text))})
-    return f"{kind}.{name}", {"project": projects, "dataset": _datasets(plain, texts)}
+    named = {each: sorted({match[0] for text in texts if (match := pattern_of(each).match(text))}) for each in forms()}
+    return f"{kind}.{name}", {**named, **_table_of(plain)}
 
 
 def about(resources: Resources) -> str:
-    """Give what a fault's target may name: the call's dataset, or else its project."""
-    return next((name for kind in ("dataset", "project") for name in resources.get(kind, ())), "")
+    """Return what a fault's target may name: of what a call concerns, the innermost."""
+    return max((name for names in resources.values() for name in names), key=lambda name: name.count("/"), default="")
 
 
 def service_accounts(message: Message) -> list[str]:
@@ -48,11 +45,10 @@ def project_of(account: str) -> str:
     return account.partition("@")[2].partition(".")[0]
 
 
-def _datasets(message: Message, texts: list[str]) -> list[str]:
-    table = getattr(message, "table_reference", None)  # v1beta1
-    if table is not None:
-        return [f"projects/{table.project_id}/datasets/{table.dataset_id}"]
-    return sorted({match[0] for text in texts if (match := _DATASET.match(text))})
+def _table_of(message: Message) -> Resources:
+    """Return the dataset of the table that v1beta1 of the Storage Read API names in parts."""
+    table = getattr(message, "table_reference", None)
+    return {} if table is None else {"dataset": [f"projects/{table.project_id}/datasets/{table.dataset_id}"]}
 
 
 def _texts(message: Message) -> Iterator[str]:
