@@ -1,4 +1,4 @@
-"""Faults of the services that the gateway answers itself, as their clients meet them: over gRPC and REST."""
+"""The services that the gateway answers itself: who may call them, and their faults, over gRPC and REST."""
 
 from __future__ import annotations
 
@@ -13,8 +13,18 @@ from google.cloud.monitoring_v3 import MetricServiceClient, types
 from google.cloud.resourcemanager_v3 import ProjectsClient
 
 from localcloud.logs.store import Entry, LogStore
+from localcloud.services import services
 
+OPEN = "oauth2.googleapis.com"  # who asks for a token has none
+HOSTS = {host.name for service in services() for host in service.hosts if host.rest and not host.pattern} - {OPEN}
 ENTRIES = "https://logging.googleapis.com/v2/entries:list"
+
+
+@pytest.mark.parametrize("host", sorted(HOSTS))
+def test_every_host_asks_who_calls(local_cloud, host):
+    """Before anything else, of a service that was added yesterday too."""
+    answer = requests.get(f"https://{host}/", timeout=10)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
 
 
 @pytest.fixture(scope="module")
