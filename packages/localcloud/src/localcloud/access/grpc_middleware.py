@@ -24,7 +24,7 @@ _log = logging.getLogger("grpc")
 
 Details = Any  # grpc.HandlerCallDetails: grpc publishes no types
 Around = Callable[[Any], AbstractContextManager[None]]
-"""Gives what a fault does to the call of a request, as a context around its work."""
+"""Returns what a fault does to the call of a request, as a context around its work."""
 
 
 class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publishes no types
