@@ -54,5 +54,5 @@ def test_what_is_no_service_is_refused(tmp_path, document, found) -> None:
 
 def test_a_service_that_nobody_answers_for_is_named(tmp_path) -> None:
     """When the gateway starts, before a client meets it."""
-    with pytest.raises(LocalCloudError, match=r"service identity: oauth2.*gateway/services\.py"):
+    with pytest.raises(LocalCloudError, match=r"service \w+: .*gateway/services\.py"):
         Routes(State(tmp_path), {})
