@@ -124,8 +124,18 @@ def test_a_feature_that_is_the_label_is_named(table):
         ("label_leak", "carrier", "warn"),
         ("label_leak", "distance", "warn"),
     ]
-    table.make("IF(MOD(row_hash, 4) = 0 OR row_hash = 7, 'AA', 'UA') AS carrier, MOD(row_hash, 4) * 1.0 AS distance")
+    table.make("IF(MOD(row_hash, 4) = 0 OR row_hash = 7, 'AA', 'UA') AS carrier, MOD(row_hash, 8) * 1.0 AS distance")
     assert table.judge().findings == ()
+
+
+def test_a_number_that_is_known_after_the_label_is_named(table):
+    """Minutes of delay beside the label late: hardly correlated, and yet the label by a threshold."""
+    table.make("IF(late = 1, 16 + EXP(MOD(row_hash, 13)), MOD(row_hash, 11) - 5) AS distance")
+    (finding,) = table.judge().findings
+    assert (finding.check, finding.feature, finding.severity) == ("label_leak", "distance", "warn")
+    assert "tells the rows of late 1 from those of 0, with an AUC of 1.0000" in finding.message
+    table.make("IF(MOD(row_hash, 4) = 0, NULL, row_hash * 1.0) AS distance, 0 AS late", "WHERE TRUE")
+    assert "label_leak" not in names(table.judge())
 
 
 def test_many_bad_rows_are_found_by_their_checks_at_once(table):

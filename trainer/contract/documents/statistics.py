@@ -62,6 +62,8 @@ class NumericStatistics:
     quantiles: Annotated[tuple[Number, ...], Limits(max_length=21)]
     label_correlation: Number | None = None
     """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
+    label_auc: Share | None = None
+    """Of the feature alone as the score of a binary label, where it is 0.999 or more, or 0.001 or less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,8 @@ class CategoricalStatistics:
     top: Annotated[tuple[ValueCount, ...], Limits(max_length=1000)]
     label_by_category: bool = False
     """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
+    label_auc: Share | None = None
+    """Of each category's share of label 1 as the score of a binary label, where it is 0.999 or more."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -145,6 +145,11 @@ def _leak(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Findin
             return  # by chance
         found = f"{statistics.distinct} categories of one label each in train"
         why = f"each of the {statistics.distinct} categories of {name} has one {label} in all its rows"
+    elif isinstance(statistics, NumericStatistics | CategoricalStatistics) and statistics.label_auc is not None:
+        if isinstance(statistics, CategoricalStatistics) and train.rows < _ROWS_PER_CATEGORY * statistics.distinct:
+            return  # by chance
+        found = f"an AUC of {statistics.label_auc:.4f} of this feature alone in train"
+        why = f"{name} alone tells the rows of {label} 1 from those of 0, with an AUC of {statistics.label_auc:.4f}"
     else:
         return
     message = f"{why}: is it the label itself, or known only after it? Take it out of the query and of features"

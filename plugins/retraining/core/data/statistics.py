@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
+from itertools import groupby
 from typing import Any
 
 from retraining.core.data.column_roles import reading, role_of
@@ -37,6 +38,9 @@ from retraining.core.untyped import TemplateValues
 MAX_CATEGORIES = 1000
 LEAKING_CORRELATION = 0.999
 """Of a number with the label: what is so near is the label in other words."""
+LEAKING_AUC = 0.999
+"""Of one feature alone as the score of a binary label, either way round."""
+LABEL_STEPS = 200
 QUANTILE_STEPS = 20
 SPLITS = ("train", "validation", "test")
 _AUXILIARY = ("auxiliary_rows", "auxiliary")
@@ -49,7 +53,8 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     """Return one query over the run table, one row per fact.
 
     Columns: `section`, `split`, `day`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles`
-    (21 in 5 % steps), `distinct_count`, `value`, `outside`, `also_tested`. Sections: `day` (a row per split and day;
+    (21 in 5 % steps), `by_label` (of a binary label: 201 quantiles of the rows of 0, then 201 of those of 1),
+    `distinct_count`, `value`, `outside`, `also_tested`. Sections: `day` (a row per split and day;
     `nulls` of the label, `low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in
     train and validation), `label` (a row per class; of a regression `right` and, after the label's transform, `log1p`),
     `day_label` (`mean` is the share as in `DayLabels.rate`, of a regression the mean), `watched` (a row per day and
@@ -81,6 +86,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         objects=[image.name for image in image_objects(spec)],
         sequences=columns.sequences(),
         steps=QUANTILE_STEPS,
+        label_steps=LABEL_STEPS,
         quarantined=bool(quarantined),
     )
     days = tuple(day.isoformat() for day in quarantined)
@@ -256,7 +262,8 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
         elif feature.kind == "sequence":
             features[feature.name] = _sequence(sections, (split, feature.name), row_count)
         else:
-            features[feature.name] = _categorical(sections["category"].get((split, feature.name), []))
+            rows = sections["category"].get((split, feature.name), [])
+            features[feature.name] = _categorical(rows, binary=plan.spec.label.kind == "binary")
     return SplitStatistics(
         rows=row_count,
         first_event=_event(min(row["low"] for row in totals)) if timed else None,
@@ -292,6 +299,7 @@ def _numeric(rows: list[Row], row_count: int) -> NumericStatistics:
         stddev=_number(row["deviation"], str(row["feature"])) if row else None,
         quantiles=tuple(float(value) for value in quantiles if value is not None),
         label_correlation=_leak(row) if row else None,
+        label_auc=_auc_of_number(row) if row else None,
     )
 
 
@@ -343,7 +351,7 @@ def _sequence(sections: _Sections, place: tuple[str, str], row_count: int) -> Se
     )
 
 
-def _categorical(rows: list[Row]) -> CategoricalStatistics:
+def _categorical(rows: list[Row], *, binary: bool = False) -> CategoricalStatistics:
     known = [row for row in rows if row["value"] is not None]
     counted = sorted(
         (ValueCount(value=str(row["value"]), count=int(row["row_count"])) for row in known),
@@ -355,6 +363,7 @@ def _categorical(rows: list[Row]) -> CategoricalStatistics:
         distinct=max((int(row["distinct_count"]) for row in known), default=0),
         top=tuple(counted[:MAX_CATEGORIES]),
         label_by_category=_gives_label_away(known),
+        label_auc=_auc_of_categories(rows) if binary else None,
     )
 
 
@@ -362,6 +371,36 @@ def _leak(row: Row) -> float | None:
     """Return the correlation with the label of a feature that gives it away; None: it does not."""
     correlation = finite(row.get("correlation"))
     return correlation if correlation is not None and abs(correlation) >= LEAKING_CORRELATION else None
+
+
+def _auc_of_number(row: Row) -> float | None:
+    values, middle = [float(value) for value in row.get("by_label") or ()], LABEL_STEPS + 1
+    if len(values) != 2 * middle:
+        return None  # one label only
+    return _leaking_auc([(value, float(place < middle), float(place >= middle)) for place, value in enumerate(values)])
+
+
+def _auc_of_categories(rows: list[Row]) -> float | None:
+    """Return that of the share of label 1 in each category, a missing value being one."""
+    shares = [(float(row["mean"]), int(row["row_count"])) for row in rows if row.get("mean") is not None]
+    return _leaking_auc([(share, count * (1 - share), count * share) for share, count in shares if 0 <= share <= 1])
+
+
+def _leaking_auc(weighted: Iterable[tuple[float, float, float]]) -> float | None:
+    """Return the AUC of scores, each with its weight of 0 and of 1, where they give the label away; else None.
+
+    Equal scores count half. Of 201 quantiles a side it is right to 0.005, and 1 only where the two do not overlap.
+    """
+    below = won = ones = 0.0
+    for _, group in groupby(sorted(weighted), key=lambda item: item[0]):
+        equal = [(zero, one) for _, zero, one in group]
+        zero, one = sum(each[0] for each in equal), sum(each[1] for each in equal)
+        won += one * (below + zero / 2)
+        below, ones = below + zero, ones + one
+    if not below or not ones:
+        return None
+    auc = min(max(won / (below * ones), 0.0), 1.0)
+    return auc if max(auc, 1 - auc) >= LEAKING_AUC else None
 
 
 def _gives_label_away(rows: list[Row]) -> bool:

@@ -41,6 +41,8 @@ class NumericStatistics(Value):
     quantiles: Annotated[tuple[Number, ...], Field(max_length=21)]
     label_correlation: Annotated[Number | None, Field(exclude_if=lambda value: value is None)] = None
     """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
+    label_auc: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None
+    """Of the feature alone as the score of a binary label, where it is 0.999 or more, or 0.001 or less."""
 
 
 class ValueCount(Value):
@@ -59,6 +61,8 @@ class CategoricalStatistics(Value):
     top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
     label_by_category: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
     """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
+    label_auc: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None
+    """Of each category's share of label 1 as the score of a binary label, where it is 0.999 or more."""
 
 
 class UnreadableObjects(Value):
