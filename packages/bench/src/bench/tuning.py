@@ -164,7 +164,7 @@ def _trial(trial_id: str, phase: Any, values: Mapping[str, Any], score: float) -
         value=score,
         curve=(),
         seconds=None,
-        words="",
+        message="",
     )
 
 
@@ -178,7 +178,7 @@ def _document(spec: TuningSpec, week: int, trials: Sequence[Trial]) -> Tuning:
         goal=spec.goal,
         hyperparameters={},
         source="study",
-        words="of the benchmark",
+        message="of the benchmark",
         space=spec.parameters,
         searched=spec.parameters,
         trials=tuple(trials),
