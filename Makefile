@@ -357,7 +357,7 @@ bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again the scores that bench
 	@PYTHONPATH=$(DEV):. exec $(TRAINER_PY) -m bench.tuning_grid
 
 .PHONY: bench-gates
-bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simulated comparisons: equal models, gains, a year of nights; gates.json and the pictures of docs/evaluation.md (20 min)
+bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simulated comparisons: equal models, gains, a year of nights, scarce evidence; gates.json and the pictures of docs/evaluation.md (20 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates
 
 .PHONY: bench-monitor

@@ -6,6 +6,7 @@ from retraining.core import documents as d
 from retraining.core.data import leakage
 from retraining.core.jobs import requests
 from retraining.core.promotion import gates
+from retraining.core.promotion.evidence import is_short
 from retraining.core.promotion.replay import decision_changes, replay_decision
 from tests.support.contracts import EXAMPLES
 
@@ -32,8 +33,19 @@ def scores(auc, log_loss=0.4, **slices):
 
 
 def evaluation(
-    the_plan, ours, theirs=None, gain=(0.013, 0.006, 0.02), rows=5000, metric="auc", deviation=None, serving=None
+    the_plan,
+    ours,
+    theirs=None,
+    gain=(0.013, 0.006, 0.02),
+    rows=5000,
+    metric="auc",
+    deviation=None,
+    serving=None,
+    evidence=None,
+    difference_evidence=None,
+    slice_evidence=None,
 ):
+    """Return the document; with a `deviation` the slices have differences, by value with what they rest on."""
     difference = d.Difference(metric=metric, mean=gain[0], low=gain[1], high=gain[2], confidence=0.95, samples=500)
     slices = ours.slices if theirs and deviation is not None else ()
     by_slice = [
@@ -41,9 +53,11 @@ def evaluation(
             column=item.column,
             value=item.value,
             rows=item.rows,
-            difference=difference.model_copy(update={"deviation": deviation}),
+            difference=None if is_short(basis) else difference.model_copy(update={"deviation": deviation}),
+            evidence=basis,
         )
         for item in slices
+        for basis in [(slice_evidence or {}).get(item.value)]
     ]
     return d.Evaluation(
         model=the_plan.model,
@@ -55,7 +69,9 @@ def evaluation(
         challenger=ours,
         champion=theirs,
         baseline=d.Baseline(log_loss=0.5, accuracy=0.8),
-        difference=difference if theirs else None,
+        evidence=evidence,
+        difference=difference if theirs and not is_short(difference_evidence) else None,
+        difference_evidence=difference_evidence,
         slice_differences=tuple(by_slice),
         serving=serving,
     )

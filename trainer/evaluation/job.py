@@ -21,6 +21,7 @@ from trainer.contract.documents import (
     AuxiliaryScores,
     EvaluateRequest,
     Evaluation,
+    Evidence,
     GoldenScores,
     Label,
     Manifest,
@@ -54,8 +55,9 @@ from trainer.evaluation.slices import Cut, cut, number_groups
 from trainer.evaluation.splits import VALIDATION, needs_validation
 from trainer.evaluation.worst import worst_examples
 from trainer.input.source import Source, Split
-from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
+from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices, find_evidence
 from trainer.objective.curves import draw_curves
+from trainer.objective.evidence import gather_evidence, kinds_of_rows
 from trainer.objective.labels import require_labels, require_weights
 from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline, weigh_labels
 from trainer.objective.number_metrics import describe_answers, measure_baselines
@@ -266,22 +268,31 @@ class _Comparison:
 
 
 def _constants(request: EvaluateRequest, scored: Scored) -> dict[str, Any]:
-    """Return the evaluation's fields about the labels, and what answers without a model reach."""
-    label, labels, weights = request.label, scored.labels, scored.weights
+    """Return the evaluation's fields about the labels: what they say of a model, what answers without one reach."""
+    label, labels, weights, evidence = request.label, scored.labels, scored.weights, _evidence(request, scored)
     if isinstance(label, RegressionLabel):
         columns = {name: (column, scored.numbers[column]) for name, column in request.baselines.items()}
         baselines = measure_baselines(labels, scored.scores[CHALLENGER], columns, label.quantiles, weights)
-        return {"label_rate": None, "baseline": None, "baselines": baselines}
+        return {"evidence": evidence, "label_rate": None, "baseline": None, "baselines": baselines}
     if label.kind == "binary":
         rate = float(np.average(labels, weights=weights))
-        return {"label_rate": rate, "baseline": measure_baseline(labels, weights=weights)}
+        return {"evidence": evidence, "label_rate": rate, "baseline": measure_baseline(labels, weights=weights)}
     by_class = None if weights is None else tuple(weigh_labels(labels, label.classes, weights).tolist())
     return {
+        "evidence": evidence,
         "label_rate": None,
         "label_counts": tuple(count_labels(labels, label.classes).tolist()),
         "label_weights": by_class,
         "baseline": measure_baseline(labels, label.classes, weights),
     }
+
+
+def _evidence(request: EvaluateRequest, scored: Scored) -> Evidence:
+    """Return what the challenger's own metrics rest on: its rows, whatever groups and classes are rare in them."""
+    metric: Metric = "mae" if isinstance(request.label, RegressionLabel) else "log_loss"
+    kinds, weights = kinds_of_rows(metric, scored.labels, scored.scores[CHALLENGER]), scored.weights
+    every = np.ones(len(scored.labels)) if weights is None else weights
+    return gather_evidence(kinds, every, None, request.bootstrap.min_rows, request.bootstrap.min_groups)
 
 
 def _score_frozen_set(
@@ -322,6 +333,8 @@ def _resampling(request: EvaluateRequest, scored: Scored) -> Resampling:
         confidence=drawn.confidence,
         groups=groups,
         weights=scored.weights,
+        min_rows=drawn.min_rows,
+        min_groups=drawn.min_groups,
     )
 
 
@@ -383,13 +396,14 @@ def _differences(
     every = bootstrap_metrics(pair, list(dict.fromkeys([request.metric, *shown])), resampling)
     slices = []
     for each in cuts.values():  # a column at a time: it is all sorted again, and then forgotten
-        found = bootstrap_slices(pair, request.metric, [part.rows for part in each], resampling)
+        compared = bootstrap_slices(pair, request.metric, [part.rows for part in each], resampling)
         slices += [
-            SliceDifference(column=part.column, value=part.value, rows=len(part.rows), difference=difference)
-            for part, difference in zip(each, found, strict=True)
+            SliceDifference(column=part.column, value=part.value, rows=len(part.rows), difference=found, evidence=basis)
+            for part, (found, basis) in zip(each, compared, strict=True)
         ]
     return {
         "difference": every.get(request.metric),
+        "difference_evidence": find_evidence(pair, request.metric, resampling),
         "differences": tuple(every.values()),
         "slice_differences": tuple(slices),
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainer.objective.bootstrap import Rows
+from trainer.objective.evidence import Rows
 from trainer.objective.metrics import Floats
 
 CROSS = " & "

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import gates
+from bench import gates, gates_cells
 from bench.checkout import REPOSITORY_PATH
 from bench.gates_plots import write_plots
+from trainer.objective.bootstrap import Pair, Resampling, bootstrap_slices
 from trainer.objective.metrics import area
 
 
@@ -77,3 +78,52 @@ def test_the_gates_err_no_more_often_than_they_say() -> None:
     equal = json.loads(gates.RESULT_PATH.read_text(encoding="utf-8"))["equal"]
     assert equal["promoted"] <= 1 - gates.CONFIDENCE
     assert equal["blocked"] <= equal["blocked_at_no_loss"] <= 1 - gates.CONFIDENCE
+
+
+@pytest.mark.parametrize(
+    ("rate", "groups"), [(0.001, "none"), (0.01, "none"), (0.5, 3), (0.5, 7), (0.1, gates_cells.UNEVEN)]
+)
+def test_equal_models_are_promoted_as_rarely_as_is_promised(rate: float, groups: int | str) -> None:
+    """Some cells of the table, with few comparisons: 5 %, and three standard errors of the simulation."""
+    found = [gates_cells.promotes(seed, rate, groups) for seed in range(100)]
+    assert gates_cells.summarise(str(groups), rate, found).erred <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
+
+
+@pytest.mark.parametrize(("rate", "slices"), [(0.001, 20), (0.005, 5), (0.02, 20), (0.1, 200)])
+def test_equal_models_are_stopped_as_rarely_as_is_promised(rate: float, slices: int) -> None:
+    """At no tolerated loss, which stops most: it was 88 % at a label rate of 0.5 %."""
+    found = [gates_cells.stops(seed, rate, slices) for seed in range(100)]
+    assert gates_cells.summarise(str(slices), rate, found).erred <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
+
+
+def test_the_standard_error_of_simulated_slices_is_the_judges() -> None:
+    """Of 2,000 samples, within 10 %; the difference is the same."""
+    random = np.random.default_rng(1)
+    labels = (random.random((3, 300)) < 0.2).astype(np.float64)
+    sides = gates_cells.equal_scores(labels, random)
+    means, deviations, units = gates_cells.compare_slices(labels, *sides)
+    pair = Pair(labels=labels.ravel(), challenger=sides[0].ravel(), champion=sides[1].ravel())
+    drawn = Resampling(samples=2000, seed=1, confidence=0.95)
+    slices = np.split(np.arange(900), 3)
+    for place, (found, evidence) in enumerate(bootstrap_slices(pair, "auc", slices, drawn)):
+        assert found.mean == pytest.approx(means[place])
+        assert found.deviation == pytest.approx(deviations[place], rel=0.1)
+        assert evidence.effective == pytest.approx(units[place])
+
+
+def test_every_cell_keeps_its_promise() -> None:
+    """By what was measured: no cell errs more often than is promised, beyond what the simulation's chance explains."""
+    cells = json.loads(gates.RESULT_PATH.read_text(encoding="utf-8"))["cells"]
+    promise = cells["promise"]
+    for name, count in (("promotions", 60), ("stops", 18)):
+        most = promise + 3 * (promise * (1 - promise) / cells["comparisons"][name]) ** 0.5
+        assert len(cells[name]) == count
+        assert [cell for cell in cells[name] if cell["erred"] > most] == []
+
+
+def test_the_page_has_every_cell() -> None:
+    cells = json.loads(gates.RESULT_PATH.read_text(encoding="utf-8"))["cells"]
+    page = (REPOSITORY_PATH / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    for table in ("promotions", "stops"):
+        for line in gates_cells.table_lines(cells[table]):
+            assert line in page

@@ -26,7 +26,7 @@ def sliced(value: str, *gain: float) -> SliceRow:
         column="carrier",
         value=value,
         rows=300,
-        counts=True,
+        not_judged="",
         challenger=0.7,
         champion=0.7,
         gain=mean,

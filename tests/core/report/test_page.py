@@ -219,6 +219,18 @@ def test_changed_images_are_shown_where_there_are_some(documents):
         assert render(documents, contact_sheet=other) == render(documents)
 
 
+def test_what_is_not_judged_is_shown_with_what_is_missing(documents):
+    """A gain of nine positives has no interval, and a slice that has enough of the least rows too few of a class."""
+    evaluation = documents["evaluation"]
+    evaluation["difference_evidence"] = {"count": 9, "effective": 9, "needed": 20, "units": "positives"}
+    evaluation["difference"], evaluation["differences"] = None, []
+    evaluation["slice_differences"][0] |= {"difference": None, "evidence": evaluation["difference_evidence"]}
+    page = render(documents)
+    assert "The gain over the champion is not judged: 9 positives, 20 are needed." in page
+    assert "<small>not judged: 9 positives, 20 are needed</small>" in page
+    assert "no champion yet" not in page
+
+
 @pytest.mark.parametrize("missing", [kind for kind in WHOLE_RUN if kind not in ("plan", "tuning", "model_card")])
 def test_a_missing_document_is_said_not_hidden(documents, missing):
     """Whatever the run did not come to, the page is made; and a run with nothing but a plan says where it stopped."""

@@ -37,13 +37,13 @@ def test_the_standard_error_of_a_mean_is_the_one_of_the_formula() -> None:
 
 def test_a_metric_that_is_not_defined_is_left_out() -> None:
     ones = Pair(labels=np.ones(50), challenger=np.linspace(0, 1, 50), champion=np.linspace(1, 0, 50))
-    assert list(bootstrap_metrics(ones, ["auc", "brier"], RESAMPLING)) == ["brier"]
+    assert list(bootstrap_metrics(ones, ["r2", "mae"], RESAMPLING)) == ["mae"]
 
 
 def test_a_slice_is_resampled_as_a_part_of_the_whole() -> None:
     """Its difference is that of its rows alone, and its interval about that of a sample of its rows."""
     pair, rows = make_pair(), np.arange(0, 2000, 2)
-    whole, part = bootstrap_slices(pair, "auc", [np.arange(2000), rows], RESAMPLING)
+    (whole, _), (part, _) = bootstrap_slices(pair, "auc", [np.arange(2000), rows], RESAMPLING)
     assert whole == bootstrap_metrics(pair, ["auc"], RESAMPLING)["auc"]
     alone = bootstrap_metrics(pair.part(rows), ["auc"], RESAMPLING)["auc"]
     assert part is not None
@@ -53,12 +53,16 @@ def test_a_slice_is_resampled_as_a_part_of_the_whole() -> None:
 
 def test_a_slice_of_one_class_has_no_difference_of_auc() -> None:
     pair = make_pair()
-    assert bootstrap_slices(pair, "auc", [np.flatnonzero(pair.labels == 1)], RESAMPLING) == [None]
+    ((found, evidence),) = bootstrap_slices(pair, "auc", [np.flatnonzero(pair.labels == 1)], RESAMPLING)
+    assert found is None
+    assert (evidence.units, evidence.count) == ("negatives", 0)
 
 
 def test_samples_that_leave_a_slice_out_do_not_count() -> None:
-    """A slice of one row is in about two samples of three."""
-    found = bootstrap_slices(make_pair(), "brier", [np.array([7])], RESAMPLING)[0]
+    """A slice of two rows is in about seven samples of eight."""
+    two = Pair(labels=np.arange(100.0), challenger=np.arange(100.0) + 1, champion=np.arange(100.0))
+    few = Resampling(samples=200, seed=1, confidence=0.9, min_rows=2)
+    found, _ = bootstrap_slices(two, "mae", [np.array([7, 8])], few)[0]
     assert found is not None
     assert found.low == pytest.approx(found.mean) == pytest.approx(found.high)
 

@@ -312,9 +312,10 @@ def test_the_largest_errors_are_named_and_shown_where_it_is_asked(trained, judge
 
 
 def test_two_columns_are_crossed_and_groups_are_drawn_together(trained, judge) -> None:
-    """One model against itself: nothing differs, in any slice; a group of all rows leaves nothing to chance."""
-    uri = trained[0].model_uri
-    found = judge(uri, uri, slices=[], crossed_slices=[["carrier", "express"]], group="carrier", min_slice_examples=1)
+    """One model against itself: nothing differs, in any slice that has two groups."""
+    uri, crossed = trained[0].model_uri, {"slices": [], "crossed_slices": [["carrier", "express"]]}
+    drawn = {"samples": 200, "seed": 3, "confidence": 0.9, "min_rows": 2, "min_groups": 2}
+    found = judge(uri, uri, **crossed, group="zone", bootstrap=drawn, min_slice_examples=1)
     assert {item.column for item in found.challenger.slices} == {"carrier & express"}
     assert sum(item.rows for item in found.challenger.slices) == 400
     assert "Ünter & true" in {item.value for item in found.challenger.slices}

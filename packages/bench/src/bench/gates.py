@@ -1,10 +1,10 @@
 """`make bench-gates`: how often the judge errs, in simulated comparisons of models whose true difference is known.
 
 In: `flight_scores.parquet`, the answers that the flights model left on its test days. Out:
-`gates.json`: equal models, gains of several sizes, and a year of nights; and the pictures of
-`docs/evaluation.md`. Two models are the real answers, as logits, each with noise of its own; one is better by what is
-added to the logits of the late flights. Each comparison draws its test rows anew and asks the judge's own bootstrap and
-the gate's own correction.
+`gates.json`: equal models, gains of several sizes, a year of nights, and the cells of `gates_cells.py`; and the
+pictures of `docs/evaluation.md`. Two models are the real answers, as logits, each with noise of its own; one is better
+by what is added to the logits of the late flights. Each comparison draws its test rows anew and asks the judge's own
+bootstrap and the gate's own correction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -27,9 +27,11 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from bench.checkout import REPOSITORY_PATH
+from bench.gates_cells import measure_cells, table_head, table_lines
 from bench.gates_plots import write_plots
 from retraining.core.promotion.slices import SliceLoss, surely_worse
-from trainer.objective.bootstrap import Pair, Resampling, Rows, bootstrap_metrics, bootstrap_slices
+from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
+from trainer.objective.evidence import Rows
 from trainer.objective.metrics import Floats, area
 
 SCORES_PATH = Path(__file__).with_name("flight_scores.parquet")
@@ -98,8 +100,11 @@ def compare(seed: int, challenger: float, champion: float = 0.0, *, slices: bool
     result: dict[str, Any] = {"promoted": found.low > 0, "gain": found.mean, "deviation": found.deviation}
     if slices:
         cuts = [part for values in flights.columns.values() for part in _cut(np.array(values)[rows])]
-        by_slice = [each for each in bootstrap_slices(pair, "auc", cuts, resampling) if each]
-        losses = [SliceLoss(mean=-each.mean, deviation=each.deviation or 0.0, where="") for each in by_slice]
+        losses = [
+            SliceLoss(mean=-each.mean, deviation=each.deviation or 0.0, where="", degrees=evidence.effective - 1)
+            for each, evidence in bootstrap_slices(pair, "auc", cuts, resampling)
+            if each
+        ]
         level = 1 - CONFIDENCE
         result["blocked"] = bool(surely_worse(losses, MAX_SLICE_LOSS, level))
         result["blocked_at_no_loss"] = bool(surely_worse(losses, 0.0, level))
@@ -168,29 +173,47 @@ def measure(comparisons: int, per_gain: int, years: int, pool: ProcessPoolExecut
     return known
 
 
+def _with_origin(measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return what is measured, when and where, and the seconds that it took."""
+    start = time.monotonic()
+    return measured() | {
+        "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__},
+        "seconds": round(time.monotonic() - start),
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, write the result, draw it."""
     parser = argparse.ArgumentParser(prog="bench.gates", description=__doc__)
     parser.add_argument("--comparisons", type=int, default=1000, help="of equal models")
     parser.add_argument("--per-gain", type=int, default=1000, help="comparisons of each gain")
     parser.add_argument("--years", type=int, default=1, help="of each kind")
+    parser.add_argument(
+        "--per-cell", type=int, default=1000, help="comparisons of equal models where evidence is scarce"
+    )
+    parser.add_argument("--cells-only", action="store_true", help="keep what gates.json has of the flights")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
-    start = time.monotonic()
+    known = json.loads(RESULT_PATH.read_text(encoding="utf-8")) if options.cells_only else {}
     with ProcessPoolExecutor(options.processes) as pool:
-        known = measure(options.comparisons, options.per_gain, options.years, pool)
-    known |= {
-        "comparisons": options.comparisons,
-        "per_gain": options.per_gain,
-        "years": options.years,
-        "rows": len(population().labels),
-        "decay": DECAY,
-        "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__},
-        "seconds": round(time.monotonic() - start),
-    }
+        if not options.cells_only:
+            known = _with_origin(lambda: measure(options.comparisons, options.per_gain, options.years, pool))
+            known |= {
+                "comparisons": options.comparisons,
+                "per_gain": options.per_gain,
+                "years": options.years,
+                "rows": len(population().labels),
+                "decay": DECAY,
+            }
+        known["cells"] = _with_origin(lambda: measure_cells(options.per_cell, pool))
     RESULT_PATH.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     write_plots(known, IMAGES_PATH)
+    cells = known["cells"]
+    for name in ("promotions", "stops"):
+        times, most = cells["comparisons"][name], 100 * cells["promise"]
+        print(f"false {name} in {times:,} comparisons of each cell, at most {most:g} %")
+        print("\n".join([table_head(), *table_lines(cells[name])]))
     return 0
 
 

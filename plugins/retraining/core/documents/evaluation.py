@@ -40,6 +40,10 @@ from retraining.core.spec.features import Feature, Label
 from retraining.core.spec.packages import Package
 from retraining.core.spec.training import LiteForm
 
+LEAST_ROWS = 20
+LEAST_GROUPS = 5
+"""From which on simulated intervals err no more often than they say (docs/evaluation.md)."""
+
 
 class Challenger(Value):
     """The model of this run."""
@@ -77,6 +81,10 @@ class Bootstrap(Value):
     samples: Annotated[int, Field(ge=100, le=10_000)]
     seed: Seed
     confidence: Confidence
+    min_rows: Annotated[int, Field(ge=2, exclude_if=lambda value: value == LEAST_ROWS)] = LEAST_ROWS
+    """Effective rows of each class, of a number effective rows, below which nothing is judged."""
+    min_groups: Annotated[int, Field(ge=2, exclude_if=lambda value: value == LEAST_GROUPS)] = LEAST_GROUPS
+    """Effective groups below which nothing is judged, where rows are drawn by group."""
 
 
 class LiteRequest(Value):
@@ -215,10 +223,25 @@ class NumberBaseline(Value):
     challenger: NumberMetrics
 
 
+class Evidence(Value):
+    """What a measurement rests on: of the kinds of independent units that it needs the scarcest.
+
+    Below what is needed it is not judged. An interval is as much wider as Student's distribution is than the normal
+    one, with one degree of freedom less than the effective number.
+    """
+
+    units: Text
+    """As `positives`, or `groups with positives`."""
+    count: Count
+    effective: Amount
+    """How many equal ones say as much: the sum of their weights, squared, by the sum of the squares (Kish 1965)."""
+    needed: Positive
+
+
 class Difference(Value):
     """Challenger minus champion in `metric` (of `log_loss` or `mae` negative is a gain), and its interval.
 
-    The interval is the two-sided one over paired resamples.
+    The interval is the two-sided one over paired resamples, of few independent units wider (`Evidence`).
     """
 
     metric: Metric
@@ -238,7 +261,9 @@ class SliceDifference(Value):
     value: InstanceValue
     rows: Positive
     difference: Difference | None
-    """null: the metric is not defined on these rows."""
+    """null: the rows say too little, or the metric is not defined on them."""
+    evidence: Evidence | None = None
+    """What the difference rests on; null: of an earlier release."""
 
 
 class GoldenScores(Value):
@@ -301,10 +326,14 @@ class Evaluation(ResultDocument):
     """null: the label is a number."""
     baselines: tuple[NumberBaseline, ...] = ()
     """Of a number."""
+    evidence: Evidence | None = None
+    """What the challenger's own metrics rest on, whatever the groups; null: of an earlier release."""
     difference: Difference | None
-    """In the metric that decides; null: no champion."""
+    """In the metric that decides; null: no champion, or too little evidence."""
+    difference_evidence: Evidence | None = None
+    """What the difference rests on; null: no champion, or of an earlier release."""
     differences: tuple[Difference, ...] = ()
-    """In every metric that is defined; none of an AUC over many classes that does not decide."""
+    """In every metric that can be judged; none of an AUC over many classes that does not decide."""
     slice_differences: tuple[SliceDifference, ...] = ()
     """Of every slice that is large enough; empty also in an evaluation of an earlier release."""
     threshold: ThresholdScores | None = None

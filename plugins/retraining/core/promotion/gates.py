@@ -25,6 +25,7 @@ from retraining.core.errors import ContractError
 from retraining.core.metrics import HIGHER_IS_BETTER, Metric
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
+from retraining.core.promotion.evidence import describe_shortage, is_short, way_out
 from retraining.core.promotion.serving import serving_gate
 from retraining.core.promotion.signatures import changes_digest, signature_changes
 from retraining.core.promotion.slices import slice_losses, surely_worse, value_of
@@ -33,6 +34,9 @@ InputName = Literal["plan", "evaluation", "evaluate_request"]
 
 NO_COMPARISON = "no comparison"
 """What gates find where no champion was scored beside the challenger; documents of 0.2.0 and older say: no duel."""
+
+NOT_JUDGED = "not judged"
+"""What the gate `gain` finds where the test split says too little for an interval."""
 
 NOT_PROVEN = "not proven"
 """What the gate `unseen` finds where no record shows what the champion was trained on."""
@@ -172,8 +176,17 @@ def _signature(plan: Plan, request: EvaluateRequest, after: Signature) -> Gate:
 
 
 def _examples(plan: Plan, evaluation: Evaluation) -> Gate:
+    """Return whether there are enough rows, and enough of each class: neither a floor nor a gain rests on three."""
     least = plan.spec.evaluation.promote.min_examples
     passed = evaluation.rows >= least
+    if passed and is_short(evidence := evaluation.evidence):
+        there = f"{evaluation.rows} rows, {evidence.count} {evidence.units}"
+        expected = f"at least {least}, and {evidence.needed} {evidence.units}"
+        message = (
+            f"the {plan.spec.data.tested_name} have too few {evidence.units} to judge a model by: "
+            f"{describe_shortage(evidence)}; {way_out(plan.spec, evidence)}"
+        )
+        return _gate("examples", False, there, expected, message)
     message = f"{evaluation.rows} test examples {'are' if passed else 'are not'} enough to judge (at least {least})"
     return _gate("examples", passed, f"{evaluation.rows} rows", f"at least {least}", message)
 
@@ -263,6 +276,11 @@ def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
             message = f"{evaluation.champion_skipped}, so it cannot be judged any more and the floor alone decides"
             return _gate("gain", True, NO_COMPARISON, expected, message)
         return _gate("gain", True, "no champion", expected, "there is no champion to beat")
+    if is_short(evidence := evaluation.difference_evidence):
+        message = f"{metric} was not judged against the champion's, which stays"
+        if not is_short(evaluation.evidence):
+            message = f"{message}: {describe_shortage(evidence)}; {way_out(plan.spec, evidence)}"
+        return _gate("gain", False, NOT_JUDGED, expected, message)
     difference = evaluation.difference
     ours, theirs = (value_of(scores.metrics, metric) for scores in (evaluation.challenger, evaluation.champion))
     if difference is None or ours is None or theirs is None:
@@ -300,8 +318,10 @@ def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gat
         found = NO_COMPARISON if evaluation.champion_skipped else "no champion"
         return _gate("slices", True, found, expected, "there is no champion to compare slices with")
     losses = slice_losses(evaluation, metric, request.min_slice_examples)
+    unjudged = _unjudged(evaluation)
     if not losses:
-        return _gate("slices", True, "no slice large enough", expected, "no slice is large enough to compare")
+        found = "no slice large enough"
+        return _gate("slices", True, found, expected, f"no slice is large enough to compare{unjudged}")
     worse = surely_worse(losses, promote.max_slice_loss, 1 - promote.confidence)
     worst = max(worse or losses, key=lambda loss: loss.mean)
     beyond = worst.mean > promote.max_slice_loss
@@ -312,7 +332,17 @@ def _slices(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gat
         message = f"{fall}, surely more than {promote.max_slice_loss:g}"
     elif beyond:
         message = f"no slice surely loses more than {promote.max_slice_loss:g} {metric} ({fall}: not sure)"
-    return _gate("slices", not worse, f"largest loss {worst.mean:.4f}: {worst.where}", expected, message)
+    return _gate("slices", not worse, f"largest loss {worst.mean:.4f}: {worst.where}", expected, message + unjudged)
+
+
+def _unjudged(evaluation: Evaluation) -> str:
+    """Return what follows the sentence about slices where some say too little."""
+    slices = evaluation.slice_differences
+    short = [item.evidence for item in slices if is_short(item.evidence)]
+    if not short:
+        return ""
+    scarcest = min(short, key=lambda evidence: evidence.effective / evidence.needed)
+    return f"; {len(short)} of {len(slices)} slices not judged (one has {describe_shortage(scarcest)})"
 
 
 def _message(plan: Plan, verdict: Verdict, gates: tuple[Gate, ...]) -> str:

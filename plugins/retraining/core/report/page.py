@@ -29,6 +29,7 @@ from retraining.core.report.quality import (
     SliceRow,
     interval,
     metric_rows,
+    not_judged,
     slice_rows,
     training_charts,
 )
@@ -245,6 +246,11 @@ class Page:
     def curves(self) -> list[CurveChart]:
         """Curves of both models."""
         return curve_charts(self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def not_judged(self) -> str | None:
+        """Why the gain over the champion has no interval."""
+        return not_judged(self.run.evaluation) if self.run.evaluation else None
 
     @property
     def classes(self) -> list[ClassRow]:

@@ -17,6 +17,7 @@ from retraining.core.metrics import (
     Quality,
     metrics_of,
 )
+from retraining.core.promotion.evidence import describe_shortage, is_short
 from retraining.core.promotion.slices import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
@@ -67,12 +68,12 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class SliceRow:
-    """One slice. `counts`: large enough to be judged. `gains`: the gain's interval. x: places on the track."""
+    """One slice. `not_judged`: why not, else empty. `gains`: the gain's interval. x: places on the track."""
 
     column: str
     value: str
     rows: int
-    counts: bool
+    not_judged: str
     challenger: float | None
     champion: float | None
     gain: float | None
@@ -154,6 +155,12 @@ def interval(run: Run, evaluation: Evaluation) -> Interval | None:
     )
 
 
+def not_judged(evaluation: Evaluation) -> str | None:
+    """Return why the two models' difference has no interval; None: it has one, or there is no champion."""
+    evidence = evaluation.difference_evidence
+    return describe_shortage(evidence) if is_short(evidence) else None
+
+
 def in_sight(bound: float, values: Sequence[float]) -> bool:
     """Return whether a bound is near enough to intervals to be drawn beside them."""
     return abs(bound) <= BOUND_IN_SIGHT * max(abs(value) for value in values)
@@ -173,13 +180,13 @@ def slice_rows(run: Run, evaluation: Evaluation) -> list[SliceRow]:
     if known:
         low, high = charts.padded(known)
         x = charts.Scale(low=low, high=high, start=6, end=TRACK_WIDTH - 6)
-    gains = {_identity(item): _gains(item.difference) for item in evaluation.slice_differences}
-    rows = [replace(_slice_row(metric, least, s, other, x), gains=gains.get(_identity(s))) for s, other in pairs]
+    compared = {_identity(item): item for item in evaluation.slice_differences}
+    rows = [_compared(_slice_row(metric, least, s, other, x), compared.get(_identity(s))) for s, other in pairs]
     sign = 1 if metric in HIGHER_IS_BETTER else -1
 
     def badness(row: SliceRow) -> tuple[bool, bool, float, str, str]:
         rank = row.gain if evaluation.champion else _signed(row.challenger, sign)
-        return (not row.counts, rank is None, rank or 0.0, row.column, row.value)
+        return (bool(row.not_judged), rank is None, rank or 0.0, row.column, row.value)
 
     return sorted(rows, key=badness)
 
@@ -202,7 +209,7 @@ def _slice_row(metric: Metric, least: int, ours: Slice, other: Quality | None, x
         column=ours.column,
         value="(none)" if ours.value in (None, "") else str(ours.value),
         rows=ours.rows,
-        counts=ours.rows >= least,
+        not_judged="" if ours.rows >= least else "too few to judge",
         challenger=mine,
         champion=champions,
         gain=_gain(metric, mine, champions),
@@ -210,6 +217,15 @@ def _slice_row(metric: Metric, least: int, ours: Slice, other: Quality | None, x
         x_challenger=x(mine) if x and mine is not None else None,
         x_champion=x(champions) if x and champions is not None else None,
     )
+
+
+def _compared(row: SliceRow, item: SliceDifference | None) -> SliceRow:
+    """Return the row with the gain's interval, or why there is none."""
+    if item is None:
+        return row
+    if is_short(item.evidence) and not row.not_judged:
+        return replace(row, not_judged=f"not judged: {describe_shortage(item.evidence)}")
+    return replace(row, gains=_gains(item.difference))
 
 
 def _values(metric: Metric, ours: Quality, other: Quality | None) -> Sequence[float | None]:

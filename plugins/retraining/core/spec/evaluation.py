@@ -68,7 +68,8 @@ class Promote(Section):
     min_examples: Count = 1000
     """Test rows needed to judge at all."""
     min_slice_examples: Count = 200
-    """Test rows of a slice: smaller ones are not judged."""
+    """Test rows of a slice: smaller ones are not judged, nor those with [too few of a
+    class](evaluation.md#enough-evidence)."""
 
 
 class Evaluation(Section):
