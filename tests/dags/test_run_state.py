@@ -35,7 +35,7 @@ class Ended:
     run: Any
     state: str
     tasks: dict[str, str | None]
-    words: str
+    message: str
 
 
 class Scheduler:

@@ -26,7 +26,7 @@ from retraining.core.naming import storage
 from retraining.core.report.all_runs import render_all_runs
 from retraining.core.report.page import render
 from tests.support.contracts import EXAMPLES
-from tests.support.node import install_program
+from tests.support.node import ENVIRONMENT, install_program
 from tests.support.scenes.models_page import drifting, hostile, one_model, run, summary
 
 BROWSER_FILES = Path(__file__).with_name("browser")
@@ -42,7 +42,6 @@ pytestmark = [
 ]
 SHOWN = "flight_delays"
 ATTACK = "document.title = 'attacked'; fetch('/api/v2/variables')"
-ENVIRONMENT = dict(os.environ)  # before the local cloud's is laid over it: npm asks its own registry
 
 
 def store(uri: str, document: Overview | ModelOverview) -> None:
@@ -87,7 +86,7 @@ def seen(laptop: LaptopSystem, tmp_path_factory: pytest.TempPathFactory) -> dict
     state, _ = follow_run(api, "monitor__digits", run_id, say=print, timeout_s=300)
     assert state == "success"
     folder = tmp_path_factory.mktemp("browser")
-    program = install_program(BROWSER_FILES, folder / "walk", ENVIRONMENT)
+    program = install_program(BROWSER_FILES, folder / "walk")
     pictures = Path(os.environ.get("PICTURES") or folder)
     arguments = [laptop.airflow.url, USERNAME, laptop.airflow.password, str(pictures), str(CHROMIUM), SHOWN]
     walk = ["node", str(program / "walk.mjs"), *arguments]
