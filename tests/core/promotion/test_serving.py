@@ -22,7 +22,7 @@ def test_a_model_that_answers_as_it_was_judged_passes(small_plan):
     assert decision.verdict == "promote"
     gate = decision.gates[-1]
     assert (gate.gate, gate.found) == ("serving", "largest error 1e-07")
-    assert "and 13 strange requests" in gate.message
+    assert "and 13 malformed requests" in gate.message
 
 
 @pytest.mark.parametrize(
