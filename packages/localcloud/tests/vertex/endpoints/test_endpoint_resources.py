@@ -107,6 +107,15 @@ def test_endpoint_is_updated_by_mask(api, empty_endpoint):
         update("description", description="x", etag="old")
 
 
+def test_an_unchanged_endpoint_keeps_its_etag(api, empty_endpoint):
+    """However often it is read: maps have no order of their own on the wire."""
+    labels = {f"label-{number}": str(number) for number in range(30)}
+    changed = api.endpoints.update_endpoint(
+        endpoint={"name": empty_endpoint, "labels": labels}, update_mask=field_mask_pb2.FieldMask(paths=["labels"])
+    )
+    assert {api.endpoints.get_endpoint(name=empty_endpoint).etag for _ in range(20)} == {changed.etag}
+
+
 def test_nothing_deployed_means_no_predictions(api, empty_endpoint):
     with pytest.raises(exceptions.FailedPrecondition, match="no deployed model"):
         api.predictions.predict(endpoint=empty_endpoint, instances=instances({"carrier": "UA"}))

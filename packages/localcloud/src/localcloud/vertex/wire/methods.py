@@ -88,8 +88,8 @@ def snake_case(name: str) -> str:
 
 
 def message_bytes(message: Message) -> bytes:
-    """Return wire bytes of a proto-plus or a plain protobuf message."""
-    return bytes(raw(message).SerializeToString())
+    """Return wire bytes of a proto-plus or a plain protobuf message; maps have one order, as etags are made of it."""
+    return bytes(raw(message).SerializeToString(deterministic=True))
 
 
 def raw(message: Message) -> Message:
