@@ -337,7 +337,7 @@ ELSEWHERE = {
 
 def test_every_way_out_of_the_exporter_is_followed() -> None:
     """Here, or where it says."""
-    followed = [(name.partition(",")[0], case.message) for name, case in (CASES | STORES).items()]
+    followed = [(name.partition(",")[0], case.words) for name, case in (CASES | STORES).items()]
     followed += [tuple(name.split(": ", 1)) for name in ELSEWHERE]
     for where, texts in ways_out("trainer/export/**/*.py", "trainer/bigquery/*.py"):
         words = [words for file, words in followed if file == where.partition(":")[0]]
