@@ -53,15 +53,15 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     """Return one query over the run table, one row per fact.
 
     Columns: `section`, `split`, `day`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles`
-    (21 in 5 % steps), `by_label` (of a binary label: 201 quantiles of the rows of 0, then 201 of those of 1),
-    `distinct_count`, `value`, `outside`, `also_tested`. Sections: `day` (a row per split and day;
-    `nulls` of the label, `low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in
-    train and validation), `label` (a row per class; of a regression `right` and, after the label's transform, `log1p`),
-    `day_label` (`mean` is the share as in `DayLabels.rate`, of a regression the mean), `watched` (a row per day and
-    feature that has a limit, and the key), `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as
-    of the label), `weight` (`outside`: below 0 or infinite), `numeric`, `category`, `size` (of images in bytes, of
-    texts in characters), `object` (a row per image and what is wrong with objects, `value` says what and names some),
-    `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its categories). Split is by span first.
+    (21 in 5 % steps), `by_label` (201 quantiles of the rows of 0, then of those of 1), `distinct_count`, `value`,
+    `outside`, `also_tested`. Sections: `day` (a row per split and day; `nulls` of the label, `low` and `high` are the
+    first and last event in seconds since 1970), `keys` (`outside`: in train and validation), `label` (a row per class;
+    of a regression `right` and, after the label's transform, `log1p`), `day_label` (`mean` is the share as in
+    `DayLabels.rate`, of a regression the mean), `watched` (a row per day and feature that has a limit, and the key),
+    `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as of the label), `weight` (`outside`:
+    below 0 or infinite), `numeric`, `category`, `size` (of images in bytes, of texts in characters), `object` (a row
+    per image and what is wrong with objects; `value` says what), `sequence` (lengths), `element` (a sequence's
+    numbers), `element_category` (its categories). Split is by span first.
 
     Args:
         plan: The run.
@@ -85,8 +85,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         sized=[*columns.of_kind("image"), *columns.of_kind("text")],
         objects=[image.name for image in image_objects(spec)],
         sequences=columns.sequences(),
-        steps=QUANTILE_STEPS,
-        label_steps=LABEL_STEPS,
+        steps={"feature": QUANTILE_STEPS, "by_label": LABEL_STEPS},
         quarantined=bool(quarantined),
     )
     days = tuple(day.isoformat() for day in quarantined)
