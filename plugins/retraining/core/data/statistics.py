@@ -68,8 +68,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         snapshot: Its run table.
         quarantined: Days to leave out.
     """
-    spec = plan.spec
-    columns = _Columns(spec, snapshot)
+    spec, columns = plan.spec, _Columns(plan.spec, snapshot)
     sql = render(
         "statistics.sql.j2",
         table=snapshot.table,
