@@ -49,6 +49,15 @@ def test_a_wrong_value_is_refused_by_name(row: Row):
         assert saying in str(caught.value)
 
 
+@pytest.mark.parametrize(("stored", "name"), [("words", "message"), ("because", "reason")])
+def test_a_field_has_its_stored_name_alone(stored: str, name: str):
+    """What code calls it is an unknown key, so that both sides refuse the same documents."""
+    raw = json.loads((EXAMPLES.parents[1] / "stored" / "ledger.json").read_bytes())
+    raw[name] = raw.pop(stored)
+    with pytest.raises(ContractError, match=name):
+        documents.Ledger.parse(json.dumps(raw), "gs://bucket/it.json")
+
+
 @pytest.mark.parametrize("kind", documents.KINDS)
 def test_every_kind_has_two_valid_examples_and_a_wrong_value(kind):
     """One of the two may be the stored document. A further example has its reason in `FURTHER`."""

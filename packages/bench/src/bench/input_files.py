@@ -15,7 +15,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from bench import tables
-from trainer.contract.documents import Column, ExportRequest, ShardLayout
+from trainer.contract.documents import Column, ExportRequest, Manifest, ManifestFile, ManifestSplit, ShardLayout
+from trainer.contract.reading import serialise
 from trainer.export.encoding.formats import make_format
 from trainer.export.encoding.tfrecord import ShardFile
 from trainer.storage import Storage
@@ -147,3 +148,27 @@ def _bigquery_type(type_: pa.DataType) -> str:
     if pa.types.is_string(type_):
         return "STRING"
     return "TIMESTAMP" if pa.types.is_timestamp(type_) else "INTEGER"
+
+
+def write_manifest(folder_path: Path, run_key: str, compression: Literal["GZIP", "NONE"]) -> None:
+    """Write `manifest.json` of the sets `train` and `validation` that lie in a folder."""
+    written = {name: Files.load(folder_path, name) for name in ("train", "validation")}
+    columns = written["train"].columns
+    splits = {
+        name: ManifestSplit(rows=files.rows, files=tuple(ManifestFile(**file) for file in files.files))
+        for name, files in written.items()
+    }
+    manifest = Manifest(
+        model="bench",
+        run_key=run_key,
+        schema_hash="0" * 16,
+        compression=compression,
+        columns=tuple(Column(name=name, type=type_, mode="NULLABLE") for name, type_ in columns.items()),
+        table="bench.bench.bench",
+        splits={**splits, "test": ManifestSplit(rows=0, files=())},
+        spans=(),
+        exported_rows=0,
+        exported_bytes=0,
+        seconds=0.0,
+    )
+    (folder_path / "manifest.json").write_bytes(serialise(manifest))

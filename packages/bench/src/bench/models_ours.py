@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import tensorflow as tf
 
-from bench.input_files import Files, write_set
+from bench.input_files import write_manifest, write_set
 from bench.models_sets import Set
 from retraining.core.jobs.recipe import make_recipe
 from trainer.cluster.replica import Replica
-from trainer.contract.documents import Column, Manifest, ManifestFile, ManifestSplit, Report, TrainRequest
-from trainer.contract.reading import parse_document, serialise
+from trainer.contract.documents import Report, TrainRequest
+from trainer.contract.reading import parse_document
 from trainer.input import open_source
 from trainer.saved_model.model import StoredModel
 from trainer.storage import Storage
@@ -83,22 +83,9 @@ class Examples:
         folder_path.mkdir()
         table = _plain(pq.read_table(path), set_)
         parts = {name: table.filter(pc.equal(table[PART], name)).drop_columns([PART]) for name in _PARTS}
-        splits = {name: _write_split(folder_path, name, parts[name]) for name in ("train", "validation")}
-        columns = Files.load(folder_path, "train").columns
-        manifest = Manifest(
-            model="bench",
-            run_key=RUN_KEY,
-            schema_hash="0" * 16,
-            compression="NONE",
-            columns=tuple(Column(name=name, type=type_, mode="NULLABLE") for name, type_ in columns.items()),
-            table="bench.bench.bench",
-            splits={**splits, "test": ManifestSplit(rows=0, files=())},
-            spans=(),
-            exported_rows=0,
-            exported_bytes=0,
-            seconds=0.0,
-        )
-        (folder_path / "manifest.json").write_bytes(serialise(manifest))
+        for name in ("train", "validation"):
+            write_set(folder_path, name, parts[name])
+        write_manifest(folder_path, RUN_KEY, "NONE")
         (folder_path / "statistics.json").write_text(json.dumps(_statistics(parts["train"], set_)))
         return cls(folder_path=folder_path, set_=set_, test=parts["test"], train=parts["train"])
 
@@ -177,12 +164,6 @@ def _plain(table: pa.Table, set_: Set) -> pa.Table:
 
 def _kind(type_: pa.DataType) -> str:
     return "categorical" if pa.types.is_string(type_) else "numeric"
-
-
-def _write_split(folder_path: Path, name: str, rows: pa.Table) -> ManifestSplit:
-    write_set(folder_path, name, rows)
-    files = Files.load(folder_path, name)
-    return ManifestSplit(rows=files.rows, files=tuple(ManifestFile(**file) for file in files.files))
 
 
 def _raw(column: pa.ChunkedArray, kind: str) -> tf.Tensor:

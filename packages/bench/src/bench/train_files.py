@@ -16,9 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.flights import CATEGORIES, LABEL, NUMBERS, flights_by_day
-from bench.input_files import Files, write_set
-from trainer.contract.documents import Column, Manifest, ManifestFile, ManifestSplit
-from trainer.contract.reading import serialise
+from bench.input_files import write_manifest, write_set
 
 RUN_KEY = "20130101t000000z-000000000000"
 MODEL = "wide_deep"
@@ -53,22 +51,7 @@ def write_training_files(
     splits = {"train": train, "validation": examples.slice(0, VALIDATION_ROWS)}
     for name, part in splits.items():
         write_set(folder_path, name, part, compression="GZIP")
-    written = {name: Files.load(folder_path, name) for name in splits}
-    columns = written["train"].columns
-    manifest = Manifest(
-        model="bench",
-        run_key=RUN_KEY,
-        schema_hash="0" * 16,
-        compression="GZIP",
-        columns=tuple(Column(name=name, type=type_, mode="NULLABLE") for name, type_ in columns.items()),
-        table="bench.bench.bench",
-        splits={**{name: _split(files) for name, files in written.items()}, "test": ManifestSplit(rows=0, files=())},
-        spans=(),
-        exported_rows=0,
-        exported_bytes=0,
-        seconds=0.0,
-    )
-    (folder_path / "manifest.json").write_bytes(serialise(manifest))
+    write_manifest(folder_path, RUN_KEY, "GZIP")
     (folder_path / "statistics.json").write_text(json.dumps(_statistics(train)))
     return int(train.num_rows)
 
@@ -115,10 +98,6 @@ def write_request(folder_path: Path, name: str, hidden_units: Sequence[int] = HI
     path = out_path / "request.json"
     path.write_text(json.dumps(request))
     return path
-
-
-def _split(files: Files) -> ManifestSplit:
-    return ManifestSplit(rows=files.rows, files=tuple(ManifestFile(**file) for file in files.files))
 
 
 def _statistics(train: pa.Table) -> Mapping[str, Any]:

@@ -62,7 +62,7 @@ def training_rows(spec: ModelSpec, statistics: Statistics | None = None) -> int:
 
 
 def _knows_layers(training: TrainingSpec) -> bool:
-    """Tell whether the recipe's hyperparameters are those of the architecture: of our own, not of another framework."""
+    """Return whether the recipe's hyperparameters are the architecture's: one of our own, of no other framework."""
     return training.model in TABULAR and training.runtime.models != "own"
 
 

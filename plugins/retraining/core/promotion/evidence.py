@@ -22,6 +22,5 @@ def describe_shortage(evidence: Evidence) -> str:
 
 def way_out(spec: ModelSpec, evidence: Evidence) -> str:
     """Return how the next run has more."""
-    longer = "data.test_days" if spec.data.split == "time" else "data.test_percent"
-    window = f"lengthen {longer}" if spec.data.split == "time" else f"raise {longer}"
+    window = "lengthen data.test_days" if spec.data.split == "time" else "raise data.test_percent"
     return f"{window}, or group by another column in evaluation.group" if "groups" in evidence.units else window

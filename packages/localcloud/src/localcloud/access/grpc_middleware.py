@@ -140,7 +140,7 @@ def _ending(context: grpc.ServicerContext) -> Iterator[None]:
         yield
     except CallError as error:
         context.abort(grpc.StatusCode[error.code], error.message)
-    except Exception as error:
+    except Exception as error:  # whatever a handler raises, and what `abort` does: the client gets a status
         _end(error, context)
         raise
 
