@@ -38,7 +38,7 @@ def test_no_mutation_of_a_models_file_ends_in_another_error(tmp_path, seed):
     for number in range(MUTATIONS):
         text = mutate_text(rng.choice(SPECS), YAML_BITS, rng)
         path.write_bytes(text.encode("utf-8", "surrogatepass") if rng.random() < 0.97 else text.encode("utf-16"))
-        started = time.monotonic()
+        started = time.thread_time()
         try:
             spec = files.load_spec(path)
             require_trainable(spec, known)
@@ -50,7 +50,7 @@ def test_no_mutation_of_a_models_file_ends_in_another_error(tmp_path, seed):
             str(error).encode()
         except Exception as error:  # noqa: BLE001 - that is what must not be
             pytest.fail(f"mutation {number} of seed {seed}: {error!r}\n{text[:2000]}")
-        assert time.monotonic() - started < SECONDS_EACH, (number, text[:2000])
+        assert time.thread_time() - started < SECONDS_EACH, (number, text[:2000])
     assert refused > MUTATIONS // 3
 
 

@@ -157,7 +157,7 @@ def local_cloud() -> Iterator[LocalCloud]:
     if not LOCALCLOUD_PYTHON.exists():
         pytest.skip("the local cloud's environment is missing: run `make setup`")
     with tempfile.TemporaryDirectory(prefix="localcloud-") as temporary:
-        state_path = Path(os.environ.get("LOCALCLOUD_STATE_FOR_TESTS") or temporary)
+        state_path = Path(os.environ.get("LOCALCLOUD_STATE_FOR_TESTS") or Path(temporary, "state"))
         process = start_localcloud(state_path, "--config", str(CLOUD_CONFIG_PATH))
         try:
             wait_until_ready(process)
