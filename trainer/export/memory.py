@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # mallopt(3)
-_KEPT_BYTES = 4 << 20
-_ARENAS = 2
+_KEPT_BYTES = 1 << 20  # with two arenas and 4 MB: 5 MB more at the peak, 2 % less time
+_ARENAS = 1
 
 
 def bound_allocators() -> None:

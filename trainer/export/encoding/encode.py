@@ -21,7 +21,7 @@ from trainer.export.encoding.layout import Arrangement
 from trainer.export.encoding.records import frame
 from trainer.export.encoding.wire import Ints
 
-_CHUNK_BYTES = 3 << 20  # less costs calls, more leaves the cache and is more than malloc keeps
+_CHUNK_BYTES = 3 << 20  # less costs calls, more leaves the cache
 _MAX_CHUNK_ROWS = 65536
 _FIXED_BYTES = 12  # of a scalar's entry, beside its key: a first guess
 
