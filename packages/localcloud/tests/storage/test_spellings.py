@@ -42,7 +42,7 @@ def outside(local_cloud) -> list[str]:
     for folder, folders, files in os.walk(state.parent):  # passes over what a server deletes meanwhile
         if Path(folder) == state:
             folders.remove("storage")
-        found += [os.path.join(folder, name) for name in (*folders, *files) if "spelt-outside" in name]
+        found += [str(Path(folder, name)) for name in (*folders, *files) if "spelt-outside" in name]
     return found
 
 
