@@ -1,4 +1,4 @@
-"""The house as drawn: who may import whom, and what stays out of which room.
+"""The architecture as drawn: who may import whom, and what stays out of which package.
 
 Comes in: the source of this checkout, read as syntax trees; nothing is imported. Goes out: a list of what does not fit.
 """
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.house import AREAS, CORE, HOOKS, LIMITS, OPERATORS, ROOMS, allowed, levels, means, table
-from tests.support.product import MODULES, PRODUCT, REPOSITORY, begins_with, in_rooms, one_per_line, room_of
+from tests.support.packages import AREAS, CORE, HOOKS, LIMITS, OPERATORS, PACKAGES, allowed, layers, means, table
+from tests.support.product import MODULES, PRODUCT, REPOSITORY, begins_with, in_packages, one_per_line, package_of
 
 # The core decides with the standard library and these.
 CORE_THIRD_PARTY = {"pydantic", "pydantic_core", "yaml", "jinja2", "croniter"}
@@ -26,58 +26,58 @@ CLOCK_OWNERS = {"datetime", "date", "time", "pendulum", "timezone"}
 CLOCK_MODULES = {"time", "pendulum", "airflow.utils.timezone", "airflow.sdk.timezone"}
 
 
-def test_every_room_is_found() -> None:
-    """Each room has files, so that no rule below holds because it looked at nothing."""
-    assert {source.room for source in PRODUCT} == set(ROOMS)
+def test_every_package_is_found() -> None:
+    """Each package has files, so that no rule below holds because it looked at nothing."""
+    assert {source.package for source in PRODUCT} == set(PACKAGES)
 
 
 def test_imports_go_down_only() -> None:
     """DAGs → operators → hooks → core; trainer and local cloud know nobody, the demonstration only the local cloud."""
     findings = [
-        f"{source.where}:{found.line} imports {found.target}; expected: {', '.join(ROOMS[source.room].may_import)}"
+        f"{source.where}:{found.line} imports {found.target}; expected: {PACKAGES[source.package].may_import}"
         for source in PRODUCT
         for found in source.imports
-        if (room := room_of(found.target)) and not allowed(source.room, room)
+        if (package := package_of(found.target)) and not allowed(source.package, package)
     ]
     assert not findings, one_per_line(findings)
 
 
 def test_every_arrow_is_walked() -> None:
-    """The table allows no import between rooms that nobody makes."""
-    walked = {(source.room, room_of(found.target)) for source in PRODUCT for found in source.imports}
+    """The table allows no import between packages that nobody makes."""
+    walked = {(source.package, package_of(found.target)) for source in PRODUCT for found in source.imports}
     findings = [
         f"{name} may import {other}, and does not"
-        for name, room in ROOMS.items()
-        for other in room.may_import
+        for name, package in PACKAGES.items()
+        for other in package.may_import
         if not any(means(other, target) for source, target in walked if source == name and target)
     ]
     assert not findings, one_per_line(findings)
 
 
 @pytest.mark.parametrize("area", AREAS)
-def test_an_area_has_few_rooms_on_few_levels(area: str) -> None:
-    """And no circle between its rooms."""
-    most_rooms, most_levels = LIMITS.get(area, (16, 9))
-    assert len(AREAS[area]) <= most_rooms
-    assert levels(AREAS[area]) <= most_levels
+def test_an_area_has_few_packages_on_few_layers(area: str) -> None:
+    """And no circle between its packages."""
+    most_packages, most_layers = LIMITS.get(area, (16, 9))
+    assert len(AREAS[area]) <= most_packages
+    assert layers(AREAS[area]) <= most_layers
 
 
 def test_the_page_shows_the_tables() -> None:
     """ARCHITECTURE.md has each area's table as it is here."""
     page = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    for area, rooms in AREAS.items():
-        assert f"{area}\n\n{table(rooms)}\n" in page, f"expected below a heading {area}:\n{table(rooms)}"
+    for area, packages in AREAS.items():
+        assert f"{area}\n\n{table(packages)}\n" in page, f"expected below a heading {area}:\n{table(packages)}"
 
 
 def test_core_needs_no_airflow_and_no_google() -> None:
     """The core imports the standard library, pydantic, YAML, Jinja and croniter (Airflow's own), nothing else."""
     findings = [
         f"{source.where}:{found.line} imports {found.target}"
-        for source in in_rooms(*CORE)
+        for source in in_packages(*CORE)
         for found in source.imports
         if (top := found.target.split(".")[0]) not in sys.stdlib_module_names
         and top not in CORE_THIRD_PARTY
-        and room_of(found.target) is None
+        and package_of(found.target) is None
     ]
     assert not findings, one_per_line(findings)
 
@@ -106,7 +106,7 @@ def test_no_clock_in_core_and_dags() -> None:
     """Time comes from the run: neither a decision nor a DAG file asks what time it is."""
     findings = [
         f"{source.where}:{call.lineno} calls {ast.unparse(call)}"
-        for source in in_rooms(*CORE, "dags")
+        for source in in_packages(*CORE, "dags")
         for call in _clock_calls(source.tree)
     ]
     assert not findings, one_per_line(findings)
@@ -140,7 +140,7 @@ def test_tensorflow_stays_in_the_trainer() -> None:
         f"{source.where}:{found.line} imports {found.target}"
         for source in PRODUCT
         for found in source.imports
-        if not begins_with(source.room, {"trainer", "bench"})
+        if not begins_with(source.package, {"trainer", "bench"})
         and source.where != SERVING_PROCESS
         and begins_with(found.target, TENSORFLOW)
     ]
@@ -162,7 +162,7 @@ def test_parsing_a_dag_imports_nothing_heavy() -> None:
     """Google's clients, TensorFlow and pandas cost seconds: DAGs, operators and hooks import them inside functions."""
     findings = [
         f"{source.where}:{found.line} imports {found.target} at module level"
-        for source in in_rooms("dags", *CORE, *HOOKS, *OPERATORS)
+        for source in in_packages("dags", *CORE, *HOOKS, *OPERATORS)
         for found in source.imports
         if found.at_module_level and not found.for_types and begins_with(found.target, HEAVY)
     ]
@@ -173,7 +173,7 @@ def test_only_hooks_talk_to_google() -> None:
     """Operators and DAGs ask hooks, at any level; so a fake of the hooks is a fake of the cloud."""
     findings = [
         f"{source.where}:{found.line} imports {found.target}"
-        for source in in_rooms("dags", *OPERATORS)
+        for source in in_packages("dags", *OPERATORS)
         for found in source.imports
         if begins_with(found.target, {"google", "airflow.providers.google"})
     ]
@@ -184,7 +184,7 @@ def test_only_hooks_read_the_environment() -> None:
     """Where things are is read once, and handed to `settings.load`."""
     findings = [
         f"{source.where}:{node.lineno} reads {ast.unparse(node)}"
-        for source in in_rooms("dags", *CORE, *OPERATORS)
+        for source in in_packages("dags", *CORE, *OPERATORS)
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.getenv")
     ]

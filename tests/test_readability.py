@@ -11,8 +11,8 @@ from typing import TypeGuard
 
 import pytest
 
-from tests.support.house import CORE, OPERATORS
-from tests.support.product import PRODUCT, REPOSITORY, in_rooms, one_per_line
+from tests.support.packages import CORE, OPERATORS
+from tests.support.product import PRODUCT, REPOSITORY, in_packages, one_per_line
 
 MAX_FILE_LINES = 600
 RENDERED = "do not edit"  # in the docstring of a file that a program writes
@@ -43,7 +43,7 @@ def test_only_naming_takes_names_apart() -> None:
     """A key, an address or a resource name is made and read in `core/naming`; no other file knows its form."""
     found = {
         source.where: node.lineno
-        for source in in_rooms(*set(CORE) - {"retraining.core.naming"}, "retraining.hooks", *OPERATORS, "dags")
+        for source in in_packages(*set(CORE) - {"retraining.core.naming"}, "retraining.hooks", *OPERATORS, "dags")
         for node in ast.walk(source.tree)
         if _splits_a_name(node)
     }
@@ -66,7 +66,7 @@ def _python_files() -> list[Path]:
 
 
 def test_files_have_a_readable_size() -> None:
-    """A file of more than 600 lines is two rooms; what a program writes is as long as it is."""
+    """A file of more than 600 lines is two modules; what a program writes is as long as it is."""
     texts = {path: path.read_text(encoding="utf-8") for path in _python_files()}
     sizes = {path: len(text.splitlines()) for path, text in texts.items() if RENDERED not in text[:400]}
     findings = [

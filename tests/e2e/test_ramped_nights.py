@@ -48,7 +48,7 @@ NOISE = (
 """Labels of the training days have nothing to do with their flights; those of the five test days are true."""
 
 
-class Nights:
+class RampedRuns:
     """The runs of one model, with customers at its endpoint.
 
     Args:
@@ -113,9 +113,9 @@ class Nights:
 
 
 @pytest.fixture(scope="module")
-def nights(laptop: LaptopSystem) -> Iterator[Nights]:
+def nights(laptop: LaptopSystem) -> Iterator[RampedRuns]:
     """A first champion, and customers who ask it."""
-    made = Nights(laptop)
+    made = RampedRuns(laptop)
     made.spec(min_gain=-0.08)
     first = made.follow(BEFORE, made.trigger(BEFORE))
     print(f"before: {first.documents['decision']['words']}")
@@ -138,7 +138,7 @@ def assert_tried_on_staging(deployment: dict[str, Any]) -> None:
     assert list(client.get_endpoint(name=tried["endpoint_name"]).deployed_models) == []
 
 
-def break_while_it_serves(nights: Nights, as_of: str) -> float:
+def break_while_it_serves(nights: RampedRuns, as_of: str) -> float:
     """Once the version has its share, let it answer wrongly; gives the moment."""
 
     def ramping() -> dict[str, Any] | None:
@@ -157,7 +157,7 @@ def break_while_it_serves(nights: Nights, as_of: str) -> float:
 class TestRampedNights:
     """In the order in which they happen; each needs those before."""
 
-    def test_a_better_model_comes_to_all_traffic_step_by_step(self, nights: Nights) -> None:
+    def test_a_better_model_comes_to_all_traffic_step_by_step(self, nights: RampedRuns) -> None:
         """Promoted, all gates of the ramp passed, and customers are answered by it."""
         outcome, watch = nights.watched(BETTER, LONGER)
         deployment = outcome.documents["deployment"]
@@ -172,7 +172,7 @@ class TestRampedNights:
         since = time.monotonic()
         wait_for("an answer of it", lambda: nights.customers.first_answer_by(nights.version_id(BETTER), since))
 
-    def test_a_person_goes_back_within_seconds_and_pauses(self, nights: Nights) -> None:
+    def test_a_person_goes_back_within_seconds_and_pauses(self, nights: RampedRuns) -> None:
         """The version of the first night is deployed still; seconds from the click to its first answer."""
         wait_for_dag(nights.api, "rollback")
         nights.api.unpause("rollback")
@@ -187,7 +187,7 @@ class TestRampedNights:
         assert state == "success"
         assert "champion" in version_of(nights.outcomes[BEFORE].documents["plan"]["run_key"]).version_aliases
 
-    def test_a_paused_model_is_not_retrained_and_the_run_is_green(self, nights: Nights) -> None:
+    def test_a_paused_model_is_not_retrained_and_the_run_is_green(self, nights: RampedRuns) -> None:
         """Nothing but the plan and the teardowns; no job, no folder, and the log says until when and why."""
         run_id = nights.trigger(PAUSED)
         state, _ = follow_run(nights.api, DAG_ID, run_id, say=print, timeout_s=120)
@@ -199,13 +199,13 @@ class TestRampedNights:
         for task_id in ("plan", "conclude"):
             assert "because: complaints" in "\n".join(nights.api.log_lines(DAG_ID, run_id, task_id, 1))
 
-    def test_the_pause_is_taken_away(self, nights: Nights) -> None:
+    def test_the_pause_is_taken_away(self, nights: RampedRuns) -> None:
         """By the same DAG; the nights after this one run."""
         run_id = nights.api.trigger("rollback", conf={"model": MODEL, "to": "stay"})
         state, _ = follow_run(nights.api, "rollback", run_id, say=print, timeout_s=300)
         assert state == "success"
 
-    def test_a_sabotaged_model_is_rejected(self, nights: Nights) -> None:
+    def test_a_sabotaged_model_is_rejected(self, nights: RampedRuns) -> None:
         """Labels of the training days are noise: it never meets a request."""
         nights.sabotage(LABEL, NOISE)
         try:
@@ -217,7 +217,7 @@ class TestRampedNights:
         assert outcome.documents["deployment"]["deployed"] is False
         assert nights.customers.first_answer_by(nights.version_id(SABOTAGED), 0.0) is None
 
-    def test_a_model_that_breaks_while_it_serves_goes_back_by_a_gate(self, nights: Nights) -> None:
+    def test_a_model_that_breaks_while_it_serves_goes_back_by_a_gate(self, nights: RampedRuns) -> None:
         """Who is told something wrong are at most its share of the requests, and then nobody."""
         champion, moments = nights.version_id(BEFORE), []
         as_of = datetime.fromisoformat(BROKEN).strftime("%Y%m%dt%H%M%Sz")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.house import ROOMS
+from tests.support.packages import PACKAGES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCE_ROOTS = {
@@ -49,9 +49,9 @@ class Source:
         return self.path.relative_to(REPOSITORY).as_posix()
 
     @property
-    def room(self) -> str:
-        """Its room."""
-        return room_of(self.module) or ""
+    def package(self) -> str:
+        """Its package."""
+        return package_of(self.module) or ""
 
     @functools.cached_property
     def imports(self) -> tuple[Import, ...]:
@@ -59,10 +59,10 @@ class Source:
         return tuple(_imports(self))
 
 
-def room_of(module: str) -> str | None:
-    """Return the room of a module; None when it is not of this repository."""
-    rooms = [room for room in ROOMS if module == room or module.startswith(f"{room}.")]
-    return max(rooms, key=len, default=None)
+def package_of(module: str) -> str | None:
+    """Return the package of a module; None when it is not of this repository."""
+    packages = [package for package in PACKAGES if module == package or module.startswith(f"{package}.")]
+    return max(packages, key=len, default=None)
 
 
 def _read(path: Path, root_name: str, root: Path) -> Source:
@@ -109,9 +109,9 @@ PRODUCT = read_product()
 MODULES = {source.module for source in PRODUCT}
 
 
-def in_rooms(*rooms: str) -> list[Source]:
-    """Return the product's files of some rooms."""
-    return [source for source in PRODUCT if source.room in rooms]
+def in_packages(*packages: str) -> list[Source]:
+    """Return the product's files of some packages."""
+    return [source for source in PRODUCT if source.package in packages]
 
 
 def begins_with(target: str, names: set[str]) -> bool:

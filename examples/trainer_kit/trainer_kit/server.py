@@ -33,7 +33,7 @@ def serve(framework: Framework, environ: Mapping[str, str] = os.environ) -> None
     """Fetch the model and answer until the process is ended."""
     end_on_sigterm()
     model = fetch_model(framework, environ)
-    address = ("0.0.0.0", int(environ.get("AIP_HTTP_PORT", "8080")))  # noqa: S104 - a container's only door
+    address = ("0.0.0.0", int(environ.get("AIP_HTTP_PORT", "8080")))  # noqa: S104 - a container's only port
     routes = environ.get("AIP_HEALTH_ROUTE", "/health"), environ.get("AIP_PREDICT_ROUTE", "/predict")
     server = ThreadingHTTPServer(address, handler(model, *routes))
     say("INFO", f"serving {environ['AIP_STORAGE_URI']} on port {address[1]}")

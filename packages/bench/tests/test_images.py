@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import images
-from localcloud.faults import FaultShelf
+from localcloud.faults import FaultStore
 
 
 def test_ratios_are_of_the_same_round_and_wait() -> None:
@@ -28,17 +28,17 @@ def test_ratios_are_of_the_same_round_and_wait() -> None:
 
 def test_the_wait_is_in_force_for_its_own_turns_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the photos' reads; they are written once, without it."""
-    shelf = FaultShelf(tmp_path / "faults.sqlite")
+    faults = FaultStore(tmp_path / "faults.sqlite")
     seen = []
 
     def run(_: object, module: str, uri: str, *arguments: str) -> SimpleNamespace:
-        action = shelf.take("storage.objects.get", f"{uri}/00001.jpg")
+        action = faults.take("storage.objects.get", f"{uri}/00001.jpg")
         seen.append((arguments[1:], action and action["seconds"]))
-        assert shelf.take("storage.objects.list", uri) is None
+        assert faults.take("storage.objects.list", uri) is None
         assert module == "bench.image_contender"
         return SimpleNamespace(stdout=json.dumps({"rows": 2, "seconds": 1, "cpu_s": 1}))
 
     monkeypatch.setattr(images, "run_trainer", run)
-    readings = images.take_turns({"RETRAINING_BUCKET": "b"}, shelf, 2, 1)
+    readings = images.take_turns({"RETRAINING_BUCKET": "b"}, faults, 2, 1)
     assert [len(taken) for taken in readings.values()] == [1] * 6
     assert seen == [((), None), *(((fetches,), delay) for delay in (None, 0.03, 0.1) for fetches in ("1", "32"))]

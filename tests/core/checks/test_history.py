@@ -1,4 +1,4 @@
-"""Tonight's data against earlier runs: what is compared, where the bounds lie, and that a verdict can be replayed."""
+"""A run's data against earlier runs: what is compared, where the bounds lie, and that a verdict can be replayed."""
 
 from __future__ import annotations
 

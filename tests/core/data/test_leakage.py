@@ -1,4 +1,4 @@
-"""Which of the champion's files must be searched for tonight's test examples."""
+"""Which of the champion's files must be searched for planned's test examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAYS = ("2013-11-10", "2013-11-16", "2013-11-17")
 
 
 @pytest.fixture
-def tonight(small_plan):
+def planned(small_plan):
     """A snapshot of three days."""
     return make_snapshot(small_plan)
 
@@ -56,28 +56,28 @@ def manifest(snapshot: documents.Snapshot, rows: int = 100, **fingerprints: str)
     )
 
 
-def test_spans_of_the_same_content_are_proven(tonight):
-    assert leakage.unproven_files(manifest(tonight), tonight) == ()
+def test_spans_of_the_same_content_are_proven(planned):
+    assert leakage.unproven_files(manifest(planned), planned) == ()
 
 
-def test_a_changed_span_is_searched_in_both_parts(tonight):
-    found = leakage.unproven_files(manifest(tonight, d1116="f" * 32), tonight)
+def test_a_changed_span_is_searched_in_both_parts(planned):
+    found = leakage.unproven_files(manifest(planned, d1116="f" * 32), planned)
     assert [file.uri for file in found] == ["gs://b/2013-11-16/train", "gs://b/2013-11-16/validation"]
 
 
-def test_a_span_that_left_the_window_is_searched(small_plan, tonight):
+def test_a_span_that_left_the_window_is_searched(small_plan, planned):
     later = make_snapshot(small_plan, fingerprint_rows=fingerprint_rows(*DAYS)[2:])
-    found = leakage.unproven_files(manifest(tonight), later)
+    found = leakage.unproven_files(manifest(planned), later)
     assert {str(file.span) for file in found} == {"2013-11-10"}
 
 
-def test_the_champions_test_days_are_not_searched(tonight):
-    found = leakage.unproven_files(manifest(tonight, d1117="f" * 32), tonight)
+def test_the_champions_test_days_are_not_searched(planned):
+    found = leakage.unproven_files(manifest(planned, d1117="f" * 32), planned)
     assert found == ()
 
 
-def test_rows_that_no_file_holds_are_counted(tonight):
-    champion = manifest(tonight)
+def test_rows_that_no_file_holds_are_counted(planned):
+    champion = manifest(planned)
     assert leakage.unreadable_rows(champion) == 0
     splits = {
         name: split.model_copy(update={"rows": split.rows + 7}) if name == "train" else split
@@ -86,9 +86,9 @@ def test_rows_that_no_file_holds_are_counted(tonight):
     assert leakage.unreadable_rows(champion.model_copy(update={"splits": splits})) == 7
 
 
-def test_the_duel_gets_them_only_with_a_champion(tonight):
+def test_the_duel_gets_them_only_with_a_champion(planned):
     plan = make_plan()
-    files = leakage.unproven_files(manifest(tonight, d1116="f" * 32), tonight)
+    files = leakage.unproven_files(manifest(planned, d1116="f" * 32), planned)
     assert requests.evaluation_job(plan, None, proof=leakage.Proof(files=files)).request.prove_unseen == ()
     champion = documents.Champion(
         model_uri="gs://b/m",

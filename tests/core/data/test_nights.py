@@ -65,10 +65,10 @@ def test_a_late_row_of_an_old_day_exports_that_day_again_and_no_other():
 
 def test_a_day_joins_the_window_only_when_its_labels_were_known_and_late_rows_come_with_it():
     """Rows may come late within the label lag: no older run's window has their day, so no stored span changes."""
-    tonight, tomorrow = night(0).window, night(1).window
-    assert tonight.end + timedelta(days=2) == AS_OF.date()
+    this_run, tomorrow = night(0).window, night(1).window
+    assert this_run.end + timedelta(days=2) == AS_OF.date()
     day = tomorrow.end - timedelta(days=1)
-    assert day == tonight.end
+    assert day == this_run.end
     first = make_snapshot(night(0), fingerprint_rows=source_rows(night(0)))
     second = make_snapshot(night(1), fingerprint_rows=source_rows(night(1), late={day: 5}), stored=store_after(first))
     assert [span.span for span in second.spans if span.action == "export"] == [day]

@@ -47,8 +47,8 @@ WORKER = """
 import json, os, socket, time
 config = json.loads(os.environ["TF_CONFIG"])
 host, port = config["cluster"]["worker"][config["task"]["index"]].split(":")
-door = socket.create_server((host, int(port)))
-door.accept()[0].sendall(f"user {os.getuid()} in {os.getcwd()}".encode())
+listening = socket.create_server((host, int(port)))
+listening.accept()[0].sendall(f"user {os.getuid()} in {os.getcwd()}".encode())
 time.sleep(600)
 """
 # Told of its end it says so; the second time it comes to its end by itself.

@@ -16,7 +16,7 @@ from google.cloud import bigquery, storage
 from retraining.core.errors import JobError
 from tests.support.airflow_release import AirflowFailException
 from tests.support.refusals import refuses
-from tests.support.scenes.data_tasks import Night, make_source
+from tests.support.scenes.data_tasks import DataRun, make_source
 
 SPEC = """
 name: {name}
@@ -59,10 +59,10 @@ def client(local_cloud) -> bigquery.Client:
 
 
 @pytest.fixture
-def night(client, make_run, include: Path) -> Night:
+def night(client, make_run, include: Path) -> DataRun:
     """A run of a model of this test's own."""
     name = f"bad_{uuid.uuid4().hex[:12]}"
-    made = Night(include, name, make_run(dag_id=f"retrain__{name}"), SPEC)
+    made = DataRun(include, name, make_run(dag_id=f"retrain__{name}"), SPEC)
     made.write(QUERY)
     return made
 

@@ -1,4 +1,4 @@
-"""Which earlier runs tonight's data is compared with."""
+"""Which earlier runs a run's data is compared with."""
 
 from __future__ import annotations
 

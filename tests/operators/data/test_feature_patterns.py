@@ -13,7 +13,7 @@ from google.cloud import bigquery, storage
 from tests.operators.data.test_hash_split import SPEC
 from tests.support.airflow_release import AirflowFailException
 from tests.support.refusals import refuses
-from tests.support.scenes.data_tasks import Night, make_source
+from tests.support.scenes.data_tasks import DataRun, make_source
 
 SOURCE = """
 CREATE OR REPLACE TABLE patterned.rows AS
@@ -30,22 +30,22 @@ def client(local_cloud) -> bigquery.Client:
 
 
 @pytest.fixture
-def make_night(client, make_run, include: Path) -> Any:
+def make_data_run(client, make_run, include: Path) -> Any:
     """Runs of a model of patterns."""
     name = f"patterned_{uuid.uuid4().hex[:12]}"
 
-    def make(run_id: str, query: str = "SELECT * FROM patterned.rows", names: str = "mean_*") -> Night:
+    def make(run_id: str, query: str = "SELECT * FROM patterned.rows", names: str = "mean_*") -> DataRun:
         spec = SPEC.replace("{{name: size, kind: numeric}}", f"{{{{names: '{names}', kind: numeric}}}}")
-        night = Night(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), spec)
+        night = DataRun(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), spec)
         night.write(query)
         return night
 
     return make
 
 
-def test_columns_that_come_later_are_told_before_they_are_learnt(make_night, local_cloud) -> None:
+def test_columns_that_come_later_are_told_before_they_are_learnt(make_data_run, local_cloud) -> None:
     """The plan has each column; a new one is another run, whose data is refused until the spec accepts it."""
-    first = make_night("first")
+    first = make_data_run("first")
     planned = first.plan()
     path = planned["run_uri"].partition(f"{local_cloud.bucket}/")[2]
     blob = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket).blob(f"{path}/plan.json")
@@ -54,13 +54,13 @@ def test_columns_that_come_later_are_told_before_they_are_learnt(make_night, loc
     assert stored["feature_patterns"] == {"mean_*": ["mean_size", "mean_weight"]}
     first.snapshot()
     assert first.check_data()["passed"]
-    later = make_night("later", "SELECT *, 1.5 AS mean_height FROM patterned.rows")
+    later = make_data_run("later", "SELECT *, 1.5 AS mean_height FROM patterned.rows")
     assert later.plan(as_of="2013-11-21T03:00:00Z")["run_key"] != planned["run_key"]
     later.snapshot()
     with refuses(AirflowFailException, found="mean_height (FLOAT)"):
         later.check_data()
 
 
-def test_a_pattern_of_no_column_ends_the_run_at_its_plan(make_night) -> None:
+def test_a_pattern_of_no_column_ends_the_run_at_its_plan(make_data_run) -> None:
     with refuses(AirflowFailException, where="features", found="'max_*'"):
-        make_night("none", names="max_*").plan()
+        make_data_run("none", names="max_*").plan()

@@ -10,7 +10,7 @@ from google.cloud import bigquery
 
 from tests.support.airflow_release import AirflowFailException
 from tests.support.refusals import refuses
-from tests.support.scenes.data_tasks import Night, make_source
+from tests.support.scenes.data_tasks import DataRun, make_source
 
 SPEC = """
 name: {name}
@@ -45,8 +45,8 @@ def nights(client, make_run, include: Path):
     """Makes runs of one model of this test's own."""
     name = f"timeless_{uuid.uuid4().hex[:12]}"
 
-    def make(run_id: str, query: str = QUERY, **options: str) -> Night:
-        night = Night(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id, **options), SPEC)
+    def make(run_id: str, query: str = QUERY, **options: str) -> DataRun:
+        night = DataRun(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id, **options), SPEC)
         night.write(query)
         return night
 

@@ -16,7 +16,7 @@ from retraining.hooks import check_queries
 from retraining.hooks.cloud import Cloud
 from tests.support.airflow_release import AirflowFailException
 from tests.support.refusals import refuses
-from tests.support.scenes.data_tasks import Night, make_source
+from tests.support.scenes.data_tasks import DataRun, make_source
 
 SPEC = """
 name: {name}
@@ -102,16 +102,16 @@ def photos(client, local_cloud) -> Photos:
 
 
 @pytest.fixture
-def make_night(photos, make_run, include) -> Any:
+def make_data_run(photos, make_run, include) -> Any:
     """Runs of a model of these photos."""
     name = f"cats_{uuid.uuid4().hex[:12]}"
 
-    def make(run_id: str = "manual__1", folder: str = "cats/", checks: str = "", query: str = QUERY) -> Night:
+    def make(run_id: str = "manual__1", folder: str = "cats/", checks: str = "", query: str = QUERY) -> DataRun:
         photos.write_table()
         spec = SPEC.replace("FOLDER", photos.uri(folder)).replace(
             "CHECKS", checks.replace("{", "{{").replace("}", "}}")
         )
-        night = Night(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), spec)
+        night = DataRun(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), spec)
         night.write(query.format(dataset=photos.dataset))
         return night
 
@@ -123,15 +123,15 @@ def spans_of(stored: dict[str, Any]) -> dict[str, str]:
     return {span["span"]: span["fingerprint"] for span in stored["spans"]}
 
 
-def test_an_object_that_was_written_again_is_another_day(make_night, photos, read) -> None:
+def test_an_object_that_was_written_again_is_another_day(make_data_run, photos, read) -> None:
     """And an untouched one is not, although the run is another; the run table has the generation beside the address."""
-    first = make_night()
+    first = make_data_run()
     before = first.plan()
     assert first.snapshot()["rows"] == 120
     assert first.check_data()["passed"]
     photos.put("cats/15.png", PNG + b"other")
     photos.put("cats/new.png")
-    second = make_night("manual__2")
+    second = make_data_run("manual__2")
     again = second.plan(force=True)
     second.snapshot()
     taken = [read(f"{planned['run_uri']}/snapshot.json") for planned in (before, again)]
@@ -146,7 +146,7 @@ def test_an_object_that_was_written_again_is_another_day(make_night, photos, rea
     assert (statistics["nulls"], statistics["min_bytes"], statistics["max_bytes"]) == (0, len(PNG), len(PNG))
 
 
-def test_what_no_training_can_read_is_named_before_anything_is_paid(make_night, photos, read) -> None:
+def test_what_no_training_can_read_is_named_before_anything_is_paid(make_data_run, photos, read) -> None:
     """How many, why, and the first of them: gone, elsewhere, of another type; NULL is a missing image."""
     photos.bucket.blob("cats/15.png").delete()
     photos.put("cats/50.png", b"<html>", "text/html; charset=utf-8")
@@ -154,7 +154,7 @@ def test_what_no_training_can_read_is_named_before_anything_is_paid(make_night, 
     photos.rows[51]["photo"] = photos.uri("dogs/1.png")
     photos.rows[52]["photo"] = "https://example.org/52.png"
     photos.rows[53]["photo"] = None
-    night = make_night()
+    night = make_data_run()
     planned = night.plan()
     night.snapshot()
     with pytest.raises(AirflowFailException) as refused:
@@ -171,36 +171,36 @@ def test_what_no_training_can_read_is_named_before_anything_is_paid(make_night, 
     assert sum(split["features"]["photo"]["nulls"] for split in splits.values()) == 5
 
 
-def test_a_model_may_go_on_without_them(make_night, photos) -> None:
+def test_a_model_may_go_on_without_them(make_data_run, photos) -> None:
     """Then they are missing images, which have a limit of their own."""
     photos.bucket.blob("cats/5.png").delete()
-    night = make_night(checks="severity: {objects: warn}")
+    night = make_data_run(checks="severity: {objects: warn}")
     night.plan()
     night.snapshot()
     assert night.check_data()["passed"]
-    strict = make_night("manual__2", checks="severity: {objects: warn}, max_null_fraction: {photo: 0}")
+    strict = make_data_run("manual__2", checks="severity: {objects: warn}, max_null_fraction: {photo: 0}")
     strict.plan(force=True)
     strict.snapshot()
     with refuses(AirflowFailException, found="of photo is missing"):
         strict.check_data()
 
 
-def test_a_folder_without_objects_and_a_column_of_bytes_are_refused(make_night) -> None:
+def test_a_folder_without_objects_and_a_column_of_bytes_are_refused(make_data_run) -> None:
     """Before the run table is made."""
-    night = make_night(folder="birds/")
+    night = make_data_run(folder="birds/")
     night.plan()
     with refuses(AirflowFailException, found="gs://photos-"):
         night.snapshot()
     query = QUERY.replace("*", "* REPLACE (CAST(photo AS BYTES) AS photo)")
-    night = make_night("manual__2", query=query)
+    night = make_data_run("manual__2", query=query)
     night.plan(force=True)
     with refuses(AirflowFailException, where="column photo", found="BYTES", way_out="Select the addresses"):
         night.snapshot()
 
 
-def test_check_models_asks_for_a_column_of_addresses(make_night) -> None:
+def test_check_models_asks_for_a_column_of_addresses(make_data_run) -> None:
     """As BigQuery describes the query."""
-    night = make_night()
+    night = make_data_run()
     spec = load_spec(night.include / "models" / f"{night.name}.yaml")
     assert "take" in check_queries.check(spec, night.include, Cloud().session)
     plain = spec.model_copy(update={"entries": (spec.features[0].model_copy(update={"objects": None}),)})

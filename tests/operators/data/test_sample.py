@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.cloud import bigquery
 
-from tests.support.scenes.data_tasks import Night, make_source
+from tests.support.scenes.data_tasks import DataRun, make_source
 
 SPEC = """
 name: {name}
@@ -53,15 +53,15 @@ def nights(client, make_run, include: Path):
     """Makes runs of one model of this test's own."""
     name = f"sampled_{uuid.uuid4().hex[:12]}"
 
-    def make(run_id: str) -> Night:
-        night = Night(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), SPEC)
+    def make(run_id: str) -> DataRun:
+        night = DataRun(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), SPEC)
         night.write(QUERY)
         return night
 
     return make
 
 
-def examples(client: bigquery.Client, night: Night, **params: Any) -> tuple[dict[str, str], dict[str, Any]]:
+def examples(client: bigquery.Client, night: DataRun, **params: Any) -> tuple[dict[str, str], dict[str, Any]]:
     """Keys of the run table with their parts, and what the snapshot says."""
     night.plan(**params)
     taken = night.snapshot()

@@ -23,7 +23,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.hooks.warehouse import Warehouse
 from tests.support.airflow_release import AirflowFailException
 from tests.support.refusals import refuses
-from tests.support.scenes.data_tasks import Night, make_source
+from tests.support.scenes.data_tasks import DataRun, make_source
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 COLUMNS = {
@@ -125,13 +125,13 @@ def read(local_cloud) -> Any:
 
 
 @pytest.fixture
-def make_night(client, make_run, include: Path) -> Any:
+def make_data_run(client, make_run, include: Path) -> Any:
     """Runs of a model of files, or of a query."""
 
-    def make(source: str, name: str = "", query: str = "SELECT 1", run_id: str = "manual__1") -> Night:
+    def make(source: str, name: str = "", query: str = "SELECT 1", run_id: str = "manual__1") -> DataRun:
         name = name or f"files_{uuid.uuid4().hex[:12]}"
         spec = SPEC.replace("SOURCE", source.replace("{", "{{").replace("}", "}}"))
-        night = Night(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), spec)
+        night = DataRun(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), spec)
         night.write(query)
         return night
 
@@ -151,7 +151,7 @@ def source(bucket: storage.Bucket, pattern: str = "parcels/*", form: str = "csv"
     )
 
 
-def test_the_same_rows_have_the_same_fingerprint_whatever_holds_them(make_night, bucket, read) -> None:
+def test_the_same_rows_have_the_same_fingerprint_whatever_holds_them(make_data_run, bucket, read) -> None:
     """In CSV files, gzipped JSON lines, Parquet, and a table."""
     put(bucket, "csv/parcels/1.csv", csv_of(LINES[:100]))
     put(bucket, "csv/parcels/deeper/2.csv", csv_of(LINES[100:]))
@@ -161,10 +161,12 @@ def test_the_same_rows_have_the_same_fingerprint_whatever_holds_them(make_night,
     put(bucket, "parquet/1.parquet", parquet_of(LINES))
     of_table = "SELECT * FROM files_source.parcels WHERE seen_at >= LEAST(@window_start, @window_end, @as_of)"
     nights = {
-        "table": make_night("query: {name}/examples.sql".replace("{name}", "parcels_table"), "parcels_table", of_table),
-        "csv": make_night(source(bucket, "csv/parcels/*")),
-        "json": make_night(source(bucket, "json/*", "json")),
-        "parquet": make_night(source(bucket, "parquet/*.parquet", "parquet")),
+        "table": make_data_run(
+            "query: {name}/examples.sql".replace("{name}", "parcels_table"), "parcels_table", of_table
+        ),
+        "csv": make_data_run(source(bucket, "csv/parcels/*")),
+        "json": make_data_run(source(bucket, "json/*", "json")),
+        "parquet": make_data_run(source(bucket, "parquet/*.parquet", "parquet")),
     }
     stored = {}
     for kind, night in nights.items():
@@ -179,13 +181,13 @@ def test_the_same_rows_have_the_same_fingerprint_whatever_holds_them(make_night,
     assert stored["csv"]["explain"][0].startswith("source: 2 files, ")
 
 
-def test_a_query_reads_them_as_a_table(make_night, bucket, read) -> None:
+def test_a_query_reads_them_as_a_table(make_data_run, bucket, read) -> None:
     """By the name `files`, whatever else it joins."""
     put(bucket, "parcels/1.csv", csv_of(LINES))
     query = """WITH near AS (SELECT * FROM files WHERE id != 'parcel-5')
     SELECT near.* FROM near JOIN files_source.parcels USING (id) WHERE near.seen_at < @window_end;"""
     name = f"files_{uuid.uuid4().hex[:12]}"
-    night = make_night(f"query: {name}/examples.sql\n  {source(bucket)}", name, query)
+    night = make_data_run(f"query: {name}/examples.sql\n  {source(bucket)}", name, query)
     planned = night.plan()
     assert night.snapshot()["rows"] == 239
     assert "SELECT near.*" in read(f"{planned['run_uri']}/plan.json")["query"]["sql"]
@@ -211,49 +213,51 @@ def test_a_query_reads_them_as_a_table(make_night, bucket, read) -> None:
     ],
     ids=["reordered", "missing", "new", "renamed"],
 )
-def test_a_changed_header_is_refused_by_name(make_night, bucket, client, columns, message: str) -> None:
+def test_a_changed_header_is_refused_by_name(make_data_run, bucket, client, columns, message: str) -> None:
     """By the file's address, before anything is loaded."""
     put(bucket, "parcels/1.csv", csv_of(LINES[:100]))
     put(bucket, "parcels/2.csv", csv_of(LINES[100:], columns))
-    night = make_night(source(bucket))
+    night = make_data_run(source(bucket))
     night.plan()
     with pytest.raises(AirflowFailException, match=rf"data\.files, gs://{bucket.name}/parcels/2\.csv: {message}"):
         night.snapshot()
 
 
-def test_a_parquet_file_without_a_column_is_refused(make_night, bucket) -> None:
+def test_a_parquet_file_without_a_column_is_refused(make_data_run, bucket) -> None:
     """BigQuery would fill it with NULL."""
     put(bucket, "parcels/1.parquet", parquet_of(LINES))
     lines = [{k: v for k, v in line.items() if k != "distance"} for line in LINES]
     put(bucket, "parcels/2.parquet", parquet_of(lines))
-    night = make_night(source(bucket, form="parquet"))
+    night = make_data_run(source(bucket, form="parquet"))
     night.plan()
     with pytest.raises(AirflowFailException, match=r"2\.parquet: no column 'distance'"):
         night.snapshot()
 
 
-def test_what_is_not_there_or_does_not_fit_is_refused(make_night, bucket) -> None:
+def test_what_is_not_there_or_does_not_fit_is_refused(make_data_run, bucket) -> None:
     """No file; a value that is none of the column's type; a field that the spec does not name."""
-    night = make_night(source(bucket, "nothing/*.csv"))
+    night = make_data_run(source(bucket, "nothing/*.csv"))
     night.plan()
     with pytest.raises(AirflowFailException, match=rf"no file gs://{bucket.name}/nothing/\*\.csv"):
         night.snapshot()
     put(bucket, "bad/1.csv", csv_of([*LINES, {**LINES[0], "distance": "far"}]))
-    night = make_night(source(bucket, "bad/*"))
+    night = make_data_run(source(bucket, "bad/*"))
     night.plan()
     with pytest.raises(AirflowFailException, match=r"(?s)BigQuery refuses .*far"):
         night.snapshot()
     put(bucket, "strange/1.json", json_of([{**LINES[0], "colour": "red"}]))
-    night = make_night(source(bucket, "strange/*", "json"))
+    night = make_data_run(source(bucket, "strange/*", "json"))
     night.plan()
     with pytest.raises(AirflowFailException, match=r"BigQuery refuses .*: colour"):
         night.snapshot()
 
 
-def test_a_file_that_appears_while_others_are_loaded_is_loaded_by_the_next_try(make_night, bucket, monkeypatch) -> None:
+def test_a_file_that_appears_while_others_are_loaded_is_loaded_by_the_next_try(
+    make_data_run, bucket, monkeypatch
+) -> None:
     """Both have all rows or none: the first try ends, and says why."""
     put(bucket, "parcels/1.csv", csv_of(LINES[:100]))
-    night = make_night(source(bucket))
+    night = make_data_run(source(bucket))
     night.plan()
     load_files = Warehouse.load_files
 
@@ -268,7 +272,7 @@ def test_a_file_that_appears_while_others_are_loaded_is_loaded_by_the_next_try(m
     assert night.snapshot()["rows"] == 240
 
 
-def test_empty_files_hold_no_rows_and_a_mark_at_the_beginning_is_none_of_the_header(make_night, bucket) -> None:
+def test_empty_files_hold_no_rows_and_a_mark_at_the_beginning_is_none_of_the_header(make_data_run, bucket) -> None:
     """A CSV file of a header alone is one; JSON lines need nothing."""
     put(bucket, "csv/1.csv", b"\xef\xbb\xbf" + csv_of(LINES[:100]))
     put(bucket, "csv/2.csv", csv_of([]))
@@ -277,7 +281,7 @@ def test_empty_files_hold_no_rows_and_a_mark_at_the_beginning_is_none_of_the_hea
     put(bucket, "json/1.json", json_of(LINES))
     put(bucket, "json/2.json", b"")
     for pattern, form in (("csv/*", "csv"), ("gzip/*", "csv"), ("json/*", "json")):
-        night = make_night(source(bucket, pattern, form))
+        night = make_data_run(source(bucket, pattern, form))
         night.plan()
         assert night.snapshot()["rows"] == 240, pattern
 
@@ -296,26 +300,26 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_files_that_bigquery_cannot_load_are_refused_by_name(make_night, bucket, name: str) -> None:
+def test_files_that_bigquery_cannot_load_are_refused_by_name(make_data_run, bucket, name: str) -> None:
     """Before a load."""
     form, files, message = UNREADABLE[name]
     for path, content in files.items():
         put(bucket, f"parcels/{path}", content)
-    night = make_night(source(bucket, form=form))
+    night = make_data_run(source(bucket, form=form))
     night.plan()
     with pytest.raises(AirflowFailException, match=message):
         night.snapshot()
 
 
-def test_a_file_that_changed_is_another_day(make_night, bucket, read) -> None:
+def test_a_file_that_changed_is_another_day(make_data_run, bucket, read) -> None:
     """The next run exports that day anew, and no other."""
     put(bucket, "parcels/1.csv", csv_of(LINES))
     name = f"files_{uuid.uuid4().hex[:12]}"
-    first = make_night(source(bucket), name)
+    first = make_data_run(source(bucket), name)
     before = read(f"{first.plan()['run_uri']}/plan.json")
     first.snapshot()
     put(bucket, "parcels/1.csv", csv_of([{**LINES[0], "distance": 9.5}, *LINES[1:]]))
-    second = make_night(source(bucket), name, run_id="manual__2")
+    second = make_data_run(source(bucket), name, run_id="manual__2")
     again = second.plan(force=True)
     second.snapshot()
     spans = [read(f"{uri}/snapshot.json")["spans"] for uri in (before["run_uri"], again["run_uri"])]
@@ -351,7 +355,7 @@ def run_trainer(*arguments: str, stdin: str | None = None) -> str:
 
 
 @pytest.mark.long
-def test_tfrecord_files_are_read_as_the_parquet_files_made_of_them(make_night, bucket, read, tmp_path) -> None:
+def test_tfrecord_files_are_read_as_the_parquet_files_made_of_them(make_data_run, bucket, read, tmp_path) -> None:
     """By `make tfrecords-to-parquet`, whose columns go into the YAML as they are printed: the rows are the table's."""
     run_trainer("-c", WRITE_TFRECORDS, str(tmp_path), stdin=json.dumps([LINES[:100], LINES[100:]]))
     for path in tmp_path.glob("*.tfrecord"):
@@ -362,7 +366,7 @@ def test_tfrecord_files_are_read_as_the_parquet_files_made_of_them(make_night, b
     of_table = "SELECT * FROM files_source.parcels WHERE seen_at >= LEAST(@window_start, @window_end, @as_of)"
     fingerprints = {}
     for name, source_yaml, query in (("tfrecords", files, OF_EXAMPLES), ("of_table", "", of_table)):
-        night = make_night(f"query: {name}/examples.sql\n  {source_yaml}", name, query)
+        night = make_data_run(f"query: {name}/examples.sql\n  {source_yaml}", name, query)
         planned = night.plan()
         assert night.snapshot()["rows"] == 240
         spans = read(f"{planned['run_uri']}/snapshot.json")["spans"]

@@ -11,17 +11,17 @@ from tests.operators.data.test_hash_split import SPEC
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.refusals import refuses
-from tests.support.scenes.data_tasks import Night
+from tests.support.scenes.data_tasks import DataRun
 
 START = datetime(2013, 11, 20, 3, tzinfo=UTC)
 
 
 @pytest.fixture
-def night(make_run, include: Path) -> Night:
+def night(make_run, include: Path) -> DataRun:
     """A run with time travel."""
     spec = SPEC.replace("  key: id\n", "  key: id\n  time_travel: true\n")
     run = make_run(dag_id="retrain__travelled", run_after=START)
-    made = Night(include, "travelled", run, spec, cloud=FakeCloud().connect)
+    made = DataRun(include, "travelled", run, spec, cloud=FakeCloud().connect)
     made.write("SELECT id, size, odd FROM shop.rows FOR SYSTEM_TIME AS OF @as_of")
     return made
 

@@ -11,7 +11,7 @@ import pytest
 from google.cloud import bigquery
 
 from tests.operators.data.test_hash_split import SPEC
-from tests.support.scenes.data_tasks import Night, make_source
+from tests.support.scenes.data_tasks import DataRun, make_source
 
 SOURCE = """
 CREATE OR REPLACE TABLE travelled.rows AS
@@ -49,7 +49,7 @@ def test_a_snapshot_has_the_rows_as_they_were(client, make_run, include: Path) -
         client.query_and_wait(statement)
     name = f"travelled_{uuid.uuid4().hex[:12]}"
     spec = SPEC.replace("  key: id\n", "  key: id\n  time_travel: true\n")
-    night = Night(include, name, make_run(dag_id=f"retrain__{name}", run_after=datetime.now(UTC)), spec)
+    night = DataRun(include, name, make_run(dag_id=f"retrain__{name}", run_after=datetime.now(UTC)), spec)
     night.write(QUERY)
     night.plan(as_of=as_of.isoformat().replace("+00:00", "Z"))
     taken = night.snapshot()

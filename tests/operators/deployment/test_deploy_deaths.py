@@ -23,13 +23,13 @@ from retraining.operators.retention.versions import find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import Death, DyingCloud
 from tests.support.scenes.deployment import FOLDER, Scene
-from tests.support.scenes.dying_night import Night, deaths, promoted_night, require_as_before, require_served
+from tests.support.scenes.dying_run import DyingRun, deaths, promoted_run, require_as_before, require_served
 
 
 @pytest.fixture
-def night(make_run: Any) -> Callable[..., Night]:
+def night(make_run: Any) -> Callable[..., DyingRun]:
     """Makes a promoted run: version 3, after a champion (2) and its predecessor (1); or the first one of all."""
-    return functools.partial(promoted_night, make_run)
+    return functools.partial(promoted_run, make_run)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def night(make_run: Any) -> Callable[..., Night]:
 def test_a_death_anywhere_and_another_try_end_in_one_champion(night, first: bool, hours: int) -> None:
     """Once deployed and undeployed, aliases right, the document names whom it followed."""
 
-    def make() -> Night:
+    def make() -> DyingRun:
         return night(first=first, keep_hours=hours)
 
     for where, seen in deaths(make, lambda it, at, after: it.deploy(at, after=after)):
@@ -58,7 +58,7 @@ def test_a_death_anywhere_and_another_try_end_in_one_champion(night, first: bool
 def test_a_death_anywhere_in_a_ramp_and_another_try_go_on_with_its_step(night) -> None:
     """Each share is taken once and is judged once, whoever dies; the champion is in office after the last."""
 
-    def make() -> Night:
+    def make() -> DyingRun:
         it = night(canary={"percent": [10, 100], "bake_minutes": 1})
         for deployed_id in (*it.scene.endpoint.deployed, it.scene.mine):
             it.scene.cloud.serving_metrics.by_id[deployed_id] = Served(requests=200, errors=0, latency_ms=10.0)
@@ -75,12 +75,12 @@ def test_a_death_anywhere_in_a_ramp_and_another_try_go_on_with_its_step(night) -
 def test_a_death_anywhere_after_a_gate_has_failed_brings_all_back(night) -> None:
     """And the document says why, once everything is as before."""
 
-    def make() -> Night:
+    def make() -> DyingRun:
         it = night(canary={"percent": [10, 100], "bake_minutes": 1})
         it.scene.cloud.serving_metrics.by_id[it.scene.mine] = Served(requests=200, errors=90, latency_ms=10.0)
         return it
 
-    def play(it: Night, at: int, after: bool) -> None:
+    def play(it: DyingRun, at: int, after: bool) -> None:
         assert it.deploy(at, after=after) == "refused"
 
     for where, seen in deaths(make, play):
@@ -92,7 +92,7 @@ def test_a_death_anywhere_after_a_gate_has_failed_brings_all_back(night) -> None
 def test_a_death_anywhere_never_leaves_a_wrong_model(night, first: bool) -> None:
     """Its answers are wrong: whatever died, the old version serves; where there is none, nobody does."""
 
-    def play(it: Night, at: int, after: bool) -> None:
+    def play(it: DyingRun, at: int, after: bool) -> None:
         it.scene.wrong_answers()
         assert it.deploy(at, after=after) in ("failed", "died")
         it.teardown()
@@ -106,7 +106,7 @@ def test_a_run_that_is_ended_anywhere_leaves_nothing_half(night, first: bool) ->
     """No other try comes, only the teardown: the version has all, or everything is as before."""
     outcomes = set()
 
-    def play(it: Night, at: int, after: bool) -> None:
+    def play(it: DyingRun, at: int, after: bool) -> None:
         it.deploy(at, after=after, tries=1)
         it.teardown()
 
@@ -123,7 +123,7 @@ def test_a_run_that_is_ended_anywhere_leaves_nothing_half(night, first: bool) ->
 def test_the_next_run_settles_what_a_dead_one_left(night, make_run) -> None:
     """Neither another try nor a teardown came; the next night's champion follows the one that really served."""
 
-    def play(it: Night, at: int, after: bool) -> None:
+    def play(it: DyingRun, at: int, after: bool) -> None:
         it.deploy(at, after=after, tries=1)
         if not it.died:
             return
@@ -131,7 +131,7 @@ def test_the_next_run_settles_what_a_dead_one_left(night, make_run) -> None:
         later.change("plan", as_of="2013-11-21T03:00:00Z")
         holder = it.scene.cloud.registry.versions[it.scene.holder("champion")]
         later.decided_against(holder.version_id, holder.run_key)
-        it.next = Night(make_run, later)
+        it.next = DyingRun(make_run, later)
         it.outcome, it.before = it.next.deploy(), holder.version_id
 
     for where, seen in deaths(night, play):
@@ -164,11 +164,11 @@ def test_two_workers_at_once_agree(night, make_run, right: bool) -> None:
     Where the second finds wrong answers, what it brings back is not crowned by the first.
     """
 
-    def wake(it: Night, cloud: Any) -> None:
+    def wake(it: DyingRun, cloud: Any) -> None:
         with contextlib.suppress(AirflowRescheduleException, AirflowFailException, JobError, ConflictError):
             it.run.execute(DeployModelOperator(task_id="deploy", run_uri=FOLDER, retries=3, cloud=cloud.connect))
 
-    def second_wake(it: Night) -> None:
+    def second_wake(it: DyingRun) -> None:
         if not right:
             it.scene.wrong_answers()
         it.scene.cloud.clock.sleep(180)

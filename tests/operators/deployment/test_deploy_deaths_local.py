@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from retraining.hooks.cloud import Cloud
-from tests.support.scenes.deployed_night import Night, Waiting
+from tests.support.scenes.deployed_run import DeployedRun, Waiting
 from tests.support.scenes.served_models import save_models
 
 OLD, NEW = 0.25, 0.75
@@ -30,19 +30,19 @@ def model_paths(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def night(local_cloud, make_run, model_paths) -> Iterator[Callable[[], Night]]:
+def night(local_cloud, make_run, model_paths) -> Iterator[Callable[[], DeployedRun]]:
     """Makes the second night of a model whose first one serves."""
     del local_cloud
-    made: list[Night] = []
+    made: list[DeployedRun] = []
 
-    def make() -> Night:
+    def make() -> DeployedRun:
         cloud = Cloud()
         cloud.clock = Waiting()
         dag_id = f"retrain__deaths_{uuid.uuid4().hex[:8]}"
         for day, score in ((20, OLD), (21, NEW)):
             run = make_run(run_id=f"scheduled__{day}", dag_id=dag_id)
             as_of = datetime(2013, 11, day, 3, tzinfo=UTC)
-            made.append(Night(cloud, run, as_of, model_paths / str(score)))
+            made.append(DeployedRun(cloud, run, as_of, model_paths / str(score)))
             if score == OLD:
                 made[-1].deploy()
                 assert made[-1].state()["score"] == OLD

@@ -22,7 +22,7 @@ from retraining.operators.deployment.version_deployment import DeployModelOperat
 from retraining.operators.retention.versions import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.dying import DyingCloud
-from tests.support.scenes.dying_night import Night, promoted_night, require_as_before, require_served
+from tests.support.scenes.dying_run import DyingRun, promoted_run, require_as_before, require_served
 
 MODEL = "flight_delays"
 MOST_CALLS = 400
@@ -38,7 +38,7 @@ class Cell:
         make_run: Makes DAG runs.
     """
 
-    def __init__(self, night: Night, make_run: Any) -> None:
+    def __init__(self, night: DyingRun, make_run: Any) -> None:
         self.night, self.scene, self.cloud = night, night.scene, night.scene.cloud
         self.make_run = make_run
         self.acted = self.at_its_beginning = False
@@ -79,12 +79,12 @@ class Cell:
 @pytest.fixture(scope="module")
 def make(make_run: Any) -> Callable[..., Cell]:
     """Makes a promoted run after a champion (2) and its predecessor (1); with a ramp, or without."""
-    made: dict[bool, Night] = {}
+    made: dict[bool, DyingRun] = {}
 
     def one(*, ramp: bool) -> Cell:
         if ramp not in made:
             options = {"canary": {"percent": [10, 100], "bake_minutes": 1}} if ramp else {}
-            made[ramp] = promoted_night(make_run, **options)
+            made[ramp] = promoted_run(make_run, **options)
             scene = made[ramp].scene
             for deployed_id in (*scene.endpoint.deployed, scene.mine):
                 scene.cloud.serving_metrics.by_id[deployed_id] = Served(requests=200, errors=0, latency_ms=10.0)

@@ -23,7 +23,7 @@ from retraining.operators.deployment.version_deployment import DeployModelOperat
 from retraining.operators.deployment.version_rollback import RollBackOperator
 from retraining.operators.retention.versions import end_deployment, find_deployments
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
-from tests.support.scenes.deployed_night import DyingAtName, Night, Waiting
+from tests.support.scenes.deployed_run import DeployedRun, DyingAtName, Waiting
 from tests.support.scenes.served_models import save_models
 
 OLD, NEW = 0.25, 0.75
@@ -41,15 +41,15 @@ def model_paths(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def nights(local_cloud, make_run, model_paths) -> Iterator[list[Night]]:
+def nights(local_cloud, make_run, model_paths) -> Iterator[list[DeployedRun]]:
     """A first night, which serves, and a second one, which is registered."""
     del local_cloud
     cloud = Cloud()
     cloud.clock = Waiting()
-    dag_id, made = f"retrain__fence_{uuid.uuid4().hex[:8]}", list[Night]()
+    dag_id, made = f"retrain__fence_{uuid.uuid4().hex[:8]}", list[DeployedRun]()
     for day, score in ((20, OLD), (21, NEW)):
         run = make_run(run_id=f"scheduled__{day}", dag_id=dag_id)
-        made.append(Night(cloud, run, datetime(2013, 11, day, 3, tzinfo=UTC), model_paths / str(score)))
+        made.append(DeployedRun(cloud, run, datetime(2013, 11, day, 3, tzinfo=UTC), model_paths / str(score)))
         if score == OLD:
             made[-1].deploy()
             assert made[-1].state()["score"] == OLD
@@ -71,7 +71,7 @@ class Interrupted(DyingAtName):
         self._act()
 
 
-def wake(night: Night, cloud: Any, wakes: int = 60) -> None:
+def wake(night: DeployedRun, cloud: Any, wakes: int = 60) -> None:
     """Wake the run's task until somebody acted in it; then its process ends."""
     task = DeployModelOperator(task_id="deploy", run_uri=night.folder, retries=3, cloud=cloud.connect)
     for _ in range(wakes):

@@ -18,7 +18,7 @@ from retraining.operators.deployment.version_deployment import DeployModelOperat
 from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.refusals import refuses
 from tests.support.scenes.deployment import Scene
-from tests.support.scenes.dying_night import Night, promoted_night, require_as_before, require_served
+from tests.support.scenes.dying_run import DyingRun, promoted_run, require_as_before, require_served
 
 SERVICES = ("artifacts", "registry", "endpoints", "serving_metrics", "warehouse")
 
@@ -75,15 +75,15 @@ class Disturbed:
 
 
 @pytest.fixture(scope="module")
-def night(make_run: Any) -> Callable[[], Night]:
+def night(make_run: Any) -> Callable[[], DyingRun]:
     """Makes a promoted run with a ramp, after a champion (2) and its predecessor (1)."""
-    made = promoted_night(make_run, canary={"percent": [10, 100], "bake_minutes": 1})
+    made = promoted_run(make_run, canary={"percent": [10, 100], "bake_minutes": 1})
     for deployed_id in (*made.scene.endpoint.deployed, made.scene.mine):
         made.scene.cloud.serving_metrics.by_id[deployed_id] = Served(requests=200, errors=0, latency_ms=10.0)
     return lambda: copy.deepcopy(made)
 
 
-def deploy(it: Night, cloud: Any, wakes: int = 60) -> bool:
+def deploy(it: DyingRun, cloud: Any, wakes: int = 60) -> bool:
     """Wake the task each minute until it ends; any error is one of its tries, and fails this."""
     task = DeployModelOperator(task_id="deploy", run_uri=it.scene.folder, retries=0, cloud=cloud.connect)
     for _ in range(wakes):

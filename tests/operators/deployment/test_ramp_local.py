@@ -26,7 +26,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from tests.support.airflow_release import AirflowRescheduleException
-from tests.support.scenes.deployed_night import Night, Waiting
+from tests.support.scenes.deployed_run import DeployedRun, Waiting
 from tests.support.scenes.served_models import INSTANCE, save_models
 
 SCORE, WRONG_BY = 0.25, 0.5
@@ -65,7 +65,7 @@ class Customers:
 
 
 @pytest.fixture
-def second_night(local_cloud, make_run, tmp_path, monkeypatch) -> Iterator[Night]:
+def second_run(local_cloud, make_run, tmp_path, monkeypatch) -> Iterator[DeployedRun]:
     """A version after a champion that says the same, to come up in steps; the measurements are there at once."""
     del local_cloud
     monkeypatch.setattr(ramp, "METRICS_LATE", timedelta(seconds=2))
@@ -80,12 +80,12 @@ def second_night(local_cloud, make_run, tmp_path, monkeypatch) -> Iterator[Night
     made.retire()
 
 
-def _night(cloud: Cloud, make_run: Any, dag_id: str, day: int, path: Path, **deployment: Any) -> Night:
+def _night(cloud: Cloud, make_run: Any, dag_id: str, day: int, path: Path, **deployment: Any) -> DeployedRun:
     run = make_run(run_id=f"scheduled__{day}", dag_id=dag_id)
-    return Night(cloud, run, datetime(2013, 11, day, 3, tzinfo=UTC), path / str(SCORE), **deployment)
+    return DeployedRun(cloud, run, datetime(2013, 11, day, 3, tzinfo=UTC), path / str(SCORE), **deployment)
 
 
-def ramp_up(night: Night, at_step: Any = lambda: None) -> Deployment:
+def ramp_up(night: DeployedRun, at_step: Any = lambda: None) -> Deployment:
     """Wake the task until it ends; once the version has its share something may happen. Gives the document."""
     task = DeployModelOperator(task_id="deploy", run_uri=night.folder, cloud=lambda: night.cloud)
     until, is_open = time.monotonic() + WITHIN_S, False
@@ -105,10 +105,10 @@ def ramp_up(night: Night, at_step: Any = lambda: None) -> Deployment:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_version_that_is_as_good_comes_to_all_traffic(second_night) -> None:
+def test_a_version_that_is_as_good_comes_to_all_traffic(second_run) -> None:
     """Each gate was judged by what customers asked meanwhile, and nobody was told anything else."""
-    with Customers(second_night.cloud, second_night.model) as customers:
-        document = ramp_up(second_night)
+    with Customers(second_run.cloud, second_run.model) as customers:
+        document = ramp_up(second_run)
     assert document.deployed
     (step,) = document.steps
     assert [(gate.name, gate.passed) for gate in step.gates] == [
@@ -118,7 +118,7 @@ def test_a_version_that_is_as_good_comes_to_all_traffic(second_night) -> None:
         ("answers", True),
     ]
     assert customers.answers.keys() == {SCORE}
-    assert second_night.state() == {
+    assert second_run.state() == {
         "score": SCORE,
         "answers": "2",
         "deployed": 2,
@@ -130,11 +130,11 @@ def test_a_version_that_is_as_good_comes_to_all_traffic(second_night) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_version_that_breaks_when_it_serves_goes_back_by_a_gate(second_night, add_fault) -> None:
+def test_a_version_that_breaks_when_it_serves_goes_back_by_a_gate(second_run, add_fault) -> None:
     """Its answers are right until it has its share; who is told something wrong are at most that share."""
-    broken = f"DeployedModel.Predict {vertex.endpoint_id(second_night.model)}/{second_night.deployed_id}"
-    with Customers(second_night.cloud, second_night.model) as customers:
-        document = ramp_up(second_night, lambda: add_fault(broken, "skew", count=0, by=WRONG_BY))
+    broken = f"DeployedModel.Predict {vertex.endpoint_id(second_run.model)}/{second_run.deployed_id}"
+    with Customers(second_run.cloud, second_run.model) as customers:
+        document = ramp_up(second_run, lambda: add_fault(broken, "skew", count=0, by=WRONG_BY))
     assert not document.deployed, customers.answers
     assert f"at {SHARE} % of the traffic" in document.message
     assert {gate.name: gate.passed for gate in document.steps[0].gates}["answers"] is False
@@ -142,7 +142,7 @@ def test_a_version_that_breaks_when_it_serves_goes_back_by_a_gate(second_night, 
     print(f"ramp: {wrong} of {asked} answers were wrong ({wrong / asked:.1%}), at a share of {SHARE} %")
     share = SHARE / 100
     assert 0 < wrong <= share * asked + 4 * math.sqrt(asked * share * (1 - share))
-    assert second_night.state() == {
+    assert second_run.state() == {
         "score": SCORE,
         "answers": "1",
         "deployed": 1,

@@ -30,7 +30,7 @@ RUN_KEYS = ("20131118t030000z-000000000001", "20131119t030000z-000000000002", "2
 SETTINGS_BUCKET = FakeCloud().settings.bucket
 
 
-class Nights:
+class DeployedRuns:
     """Runs that were deployed one after the other, and the cloud around them, as versions 1, 2 and so on.
 
     Args:
@@ -145,11 +145,11 @@ class Nights:
 @pytest.fixture(scope="module")
 def nights(make_run: Any) -> Any:
     """Makes the runs of some nights; played once each, and copied."""
-    played: dict[int, Nights] = {}
+    played: dict[int, DeployedRuns] = {}
 
-    def make(deployed: int = 2) -> Nights:
+    def make(deployed: int = 2) -> DeployedRuns:
         if deployed not in played:
-            played[deployed] = Nights(make_run, deployed)
+            played[deployed] = DeployedRuns(make_run, deployed)
         return copy.deepcopy(played[deployed])
 
     return make
@@ -249,7 +249,7 @@ def test_a_deployment_under_way_is_stopped(nights) -> None:
         assert it.documents()[0].stopped
 
 
-def ramping(it: Nights) -> Scene:
+def ramping(it: DeployedRuns) -> Scene:
     """The next run, whose version has 10 % of the champion's requests."""
     scene = it.register()
     scene.deployment(canary={"percent": [10, 100], "bake_minutes": 5})
@@ -359,13 +359,13 @@ def test_a_rollback_in_the_middle_of_a_deployment_ends_in_one_order(nights, afte
         assert deployed_model_id(scene.run_key) not in scene.endpoint.traffic, where
 
 
-def clean(it: Nights, cloud: Any) -> list[str]:
+def clean(it: DeployedRuns, cloud: Any) -> list[str]:
     """The daily cleaning's part for deployed models; gives the outcomes."""
     now = it.cloud.clock.now()
     return [end_deployment(cloud, item, now).outcome for item in list(find_deployments(cloud, "flight_delays", now))]
 
 
-def expire(it: Nights) -> None:
+def expire(it: DeployedRuns) -> None:
     """The hours are over that the version before is kept for."""
     uri = storage.rollout_uri(SETTINGS_BUCKET, "flight_delays")
     kept = it.rollout().kept.model_copy(update={"until": it.cloud.clock.now() - timedelta(hours=1)})
@@ -407,7 +407,7 @@ def test_a_cleaning_in_the_middle_of_a_rollback_keeps_what_serves(nights, after:
         it.require_served(f"call {at} ({cloud.calls[at - 1]}): {done}", "1", "2")
 
 
-def returning(it: Nights, **before: Any) -> None:
+def returning(it: DeployedRuns, **before: Any) -> None:
     """A rollout that would bring the champion back, as somebody wrote or copied it."""
     last = it.rollout()
     forged = last.model_copy(
@@ -471,7 +471,7 @@ def test_two_people_at_once_go_back_once(nights) -> None:
         task = RollBackOperator(task_id="roll_back", retries=3, cloud=it.cloud.connect)
         other: list[str] = []
 
-        def second(it: Nights = it, task: Any = task, other: list[str] = other) -> None:
+        def second(it: DeployedRuns = it, task: Any = task, other: list[str] = other) -> None:
             other.append(it._wake(it.rollback("previous", 2), task, 1, lambda done: done["words"]))
 
         cloud = DyingCloud(it.cloud, at, instead=second)
@@ -484,35 +484,35 @@ def test_two_people_at_once_go_back_once(nights) -> None:
         it.require_served(f"call {at} ({cloud.calls[at - 1]}): {other}", "1", "2")
 
 
-def seen(it: Nights) -> Any:
+def seen(it: DeployedRuns) -> Any:
     """What there is outside: traffic, machines, aliases."""
     scene = it.scenes[-1]
     aliases = {alias: scene.holder(alias) for alias in ("champion", "previous", "default")}
     return scene.endpoint.traffic, scene.endpoint.deployed, list(it.cloud.endpoints.running), aliases
 
 
-def serving(it: Nights) -> None:
+def serving(it: DeployedRuns) -> None:
     """Version 2 is champion after version 1, by their rollouts."""
 
 
-def without_rollout(it: Nights) -> None:
+def without_rollout(it: DeployedRuns) -> None:
     """The same, and no document says how it came to it."""
     del it.cloud.artifacts.objects[storage.rollout_uri(SETTINGS_BUCKET, "flight_delays")]
 
 
-def deploying(it: Nights) -> None:
+def deploying(it: DeployedRuns) -> None:
     """The machines of a third version are on their way."""
     it.cloud.endpoints.ready = False
     assert it.deploy(it.register(), wakes=2) == "under way"
     it.cloud.endpoints.ready = True
 
 
-def taken_away(it: Nights) -> None:
+def taken_away(it: DeployedRuns) -> None:
     """The version before is deployed no more: its machines have to come first."""
     it.cloud.endpoints.undeploy(it.scenes[0].endpoint, deployed_model_id(RUN_KEYS[0]))
 
 
-def outlive(it: Nights, run: Any, at: int, look: Any, *, after: bool = False) -> DyingCloud:
+def outlive(it: DeployedRuns, run: Any, at: int, look: Any, *, after: bool = False) -> DyingCloud:
     """A poke of `roll_back`, at one call of which the run is ended, and looked at."""
 
     def end() -> None:

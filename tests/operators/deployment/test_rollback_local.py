@@ -18,7 +18,7 @@ from retraining.hooks.clock import Clock
 from retraining.hooks.cloud import Cloud
 from retraining.operators.deployment.version_rollback import RollBackOperator
 from tests.support.airflow_release import AirflowRescheduleException
-from tests.support.scenes.deployed_night import Night, Waiting
+from tests.support.scenes.deployed_run import DeployedRun, Waiting
 from tests.support.scenes.served_models import save_models
 
 OLD, NEW = 0.25, 0.75
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def two_nights(local_cloud, make_run, tmp_path) -> Iterator[list[Night]]:
+def two_runs(local_cloud, make_run, tmp_path) -> Iterator[list[DeployedRun]]:
     """Version 2 serves, version 1 did before; it is deployed still, without traffic."""
     del local_cloud
     save_models(tmp_path, OLD, NEW)
@@ -35,14 +35,14 @@ def two_nights(local_cloud, make_run, tmp_path) -> Iterator[list[Night]]:
     cloud.clock = Waiting()
     for day, score in ((20, OLD), (21, NEW)):
         run = make_run(run_id=f"scheduled__{day}", dag_id=dag_id)
-        made.append(Night(cloud, run, datetime(2013, 11, day, 3, tzinfo=UTC), tmp_path / str(score)))
+        made.append(DeployedRun(cloud, run, datetime(2013, 11, day, 3, tzinfo=UTC), tmp_path / str(score)))
         made[-1].deploy()
     cloud.clock = Clock()
     yield made
     made[-1].retire()
 
 
-def go_back(night: Night, make_run: Any) -> None:
+def go_back(night: DeployedRun, make_run: Any) -> None:
     """The DAG run that a person triggers, woken until its task ends."""
     run = make_run(
         dag_id="rollback",
@@ -63,9 +63,9 @@ def go_back(night: Night, make_run: Any) -> None:
 
 
 @pytest.mark.parametrize("still_deployed", [True, False], ids=["still deployed", "undeployed since"])
-def test_the_version_before_answers_again(two_nights, make_run, still_deployed: bool) -> None:
+def test_the_version_before_answers_again(two_runs, make_run, still_deployed: bool) -> None:
     """Nobody meets an error meanwhile, and the aliases have changed places in the end."""
-    first, second = two_nights
+    first, second = two_runs
     if not still_deployed:
         second.cloud.endpoints.undeploy(second.cloud.endpoints.get(second.model), first.deployed_id)
     assert second.answer() == (NEW, "2")

@@ -19,24 +19,24 @@ from retraining.operators.deployment.version_rollback import RollBackOperator
 from retraining.operators.record.ownership import require_own_model
 from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.refusals import refuses
-from tests.support.scenes.dying_night import Night, deaths, promoted_night, require_as_before, require_served
+from tests.support.scenes.dying_run import DyingRun, deaths, promoted_run, require_as_before, require_served
 
 MODEL = "flight_delays"
 STAGING = endpoint_name("p", "r", staging_of(MODEL))
 
 
 @pytest.fixture
-def night(make_run: Any) -> Callable[..., Night]:
+def night(make_run: Any) -> Callable[..., DyingRun]:
     """Makes a promoted run whose version is tried first."""
-    return functools.partial(promoted_night, make_run, staging=True)
+    return functools.partial(promoted_run, make_run, staging=True)
 
 
-def staged(it: Night) -> Endpoint:
+def staged(it: DyingRun) -> Endpoint:
     """The endpoint for tries."""
     return it.scene.cloud.endpoints.by_name[STAGING]
 
 
-def require_left(where: str, it: Night) -> None:
+def require_left(where: str, it: DyingRun) -> None:
     """Nothing is on the endpoint for tries any more, so it costs nothing."""
     endpoint = it.scene.cloud.endpoints.by_name.get(STAGING)
     assert endpoint is None or (endpoint.deployed, endpoint.traffic) == ({}, {}), where
@@ -105,7 +105,7 @@ def test_machines_that_do_not_come_there_fail_the_task(night) -> None:
 def test_a_death_anywhere_and_another_try_go_on(night, first: bool) -> None:
     """Deployed once there and once where it serves; the deaths after that are any deployment's."""
 
-    def make() -> Night:
+    def make() -> DyingRun:
         return night(first=first)
 
     for where, seen in deaths(make, lambda it, at, after: it.deploy(at, after=after), ("start_deploy", 2)):
@@ -118,7 +118,7 @@ def test_a_death_anywhere_and_another_try_go_on(night, first: bool) -> None:
 def test_a_death_anywhere_of_a_wrong_version_touches_nothing(night) -> None:
     """It is refused whoever died."""
 
-    def play(it: Night, at: int, after: bool) -> None:
+    def play(it: DyingRun, at: int, after: bool) -> None:
         it.scene.wrong_answers()
         assert it.deploy(at, after=after) == "refused"
 
@@ -131,7 +131,7 @@ def test_a_death_anywhere_of_a_wrong_version_touches_nothing(night) -> None:
 def test_a_run_that_is_ended_while_its_version_is_tried_leaves_nothing_there(night) -> None:
     """Only the teardown comes; what serves was never touched."""
 
-    def play(it: Night, at: int, after: bool) -> None:
+    def play(it: DyingRun, at: int, after: bool) -> None:
         it.deploy(at, after=after, tries=1)
         it.teardown()
 

@@ -15,7 +15,7 @@ import pytest
 from retraining.core.documents import Deployment
 from retraining.core.naming.vertex import staging_of
 from retraining.hooks.cloud import Cloud
-from tests.support.scenes.deployed_night import Night, Waiting
+from tests.support.scenes.deployed_run import DeployedRun, Waiting
 from tests.support.scenes.served_models import save_models
 
 OLD, NEW = 0.25, 0.75
@@ -23,16 +23,16 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def second_night(local_cloud, make_run, tmp_path) -> Iterator[Night]:
+def second_run(local_cloud, make_run, tmp_path) -> Iterator[DeployedRun]:
     """A version after a champion, to be tried first."""
     del local_cloud
     save_models(tmp_path, OLD, NEW)
     cloud, dag_id = Cloud(), f"retrain__tried_{uuid.uuid4().hex[:8]}"
     cloud.clock = Waiting()
 
-    def night(day: int, score: float, **deployment: Any) -> Night:
+    def night(day: int, score: float, **deployment: Any) -> DeployedRun:
         run = make_run(run_id=f"scheduled__{day}", dag_id=dag_id)
-        return Night(cloud, run, datetime(2013, 11, day, 3, tzinfo=UTC), tmp_path / str(score), **deployment)
+        return DeployedRun(cloud, run, datetime(2013, 11, day, 3, tzinfo=UTC), tmp_path / str(score), **deployment)
 
     night(20, OLD).deploy()
     made = night(21, NEW, staging=True)
@@ -40,23 +40,23 @@ def second_night(local_cloud, make_run, tmp_path) -> Iterator[Night]:
     made.retire()
 
 
-def document(night: Night) -> Deployment:
+def document(night: DeployedRun) -> Deployment:
     """How the deployment ended."""
     return Deployment.parse(night.cloud.artifacts.read_object(f"{night.folder}/deployment.json"))
 
 
-def test_a_version_is_tried_and_then_serves_whoever_died(second_night: Night) -> None:
+def test_a_version_is_tried_and_then_serves_whoever_died(second_run: DeployedRun) -> None:
     """Made once, it stays empty; the version has been deployed once on each endpoint."""
-    calls = second_night.deploy("predict", after=True)
-    assert second_night.died
+    calls = second_run.deploy("predict", after=True)
+    assert second_run.died
     assert calls.count("start_deploy") == 2
-    tried = document(second_night).staging
+    tried = document(second_run).staging
     assert tried is not None
     assert tried.passed
-    staging = second_night.cloud.endpoints.get(staging_of(second_night.model))
+    staging = second_run.cloud.endpoints.get(staging_of(second_run.model))
     assert staging.name == tried.endpoint_name
     assert (staging.deployed, staging.traffic) == ({}, {})
-    assert second_night.state() == {
+    assert second_run.state() == {
         "score": NEW,
         "answers": "2",
         "deployed": 2,
@@ -66,15 +66,15 @@ def test_a_version_is_tried_and_then_serves_whoever_died(second_night: Night) ->
     }
 
 
-def test_a_version_that_is_wrong_there_never_meets_a_customer(second_night: Night) -> None:
+def test_a_version_that_is_wrong_there_never_meets_a_customer(second_run: DeployedRun) -> None:
     """What serves is as it was, to the etag."""
-    before = second_night.cloud.endpoints.get(second_night.model)
-    second_night.expect_other_answers()
-    second_night.deploy()
-    ended = document(second_night)
+    before = second_run.cloud.endpoints.get(second_run.model)
+    second_run.expect_other_answers()
+    second_run.deploy()
+    ended = document(second_run)
     assert not ended.deployed
     assert "-staging gives answers that differ" in ended.message
-    assert second_night.cloud.endpoints.get(second_night.model) == before
-    staging = second_night.cloud.endpoints.get(staging_of(second_night.model))
+    assert second_run.cloud.endpoints.get(second_run.model) == before
+    staging = second_run.cloud.endpoints.get(staging_of(second_run.model))
     assert (staging.deployed, staging.traffic) == ({}, {})
-    assert second_night.answer() == (OLD, "1")
+    assert second_run.answer() == (OLD, "1")

@@ -137,7 +137,7 @@ def test_a_duel_without_its_champion_names_it_and_its_run(cloud, run) -> None:
 
 
 def test_clearing_train_of_the_champions_run_stores_its_model_again(cloud, run, make_run) -> None:
-    """The first way out: that run's train makes a job, and tonight's evaluate then meets the champion."""
+    """The first way out: that run's train makes a job, and this run's evaluate then meets the champion."""
     refuse_champion(cloud, run)
     champions = make_run(run_id="scheduled__2013-11-13", params=FORM)
     folder = storage.run_uri("bucket", "flight_delays", CHAMPION_KEY)

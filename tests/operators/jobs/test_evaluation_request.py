@@ -41,9 +41,9 @@ def record(cloud, make_run) -> Record:
 
 
 def store_manifest(cloud: FakeCloud, record: Record, *, extra_rows: int = 0, **fingerprints: str) -> None:
-    """The manifest of the champion's run: trained on two of tonight's days."""
-    tonight = {str(span.span): span.fingerprint for span in record.read_document(Snapshot).spans}
-    days = sorted(tonight)[:2]
+    """The manifest of the champion's run: trained on two of this run's days."""
+    planned = {str(span.span): span.fingerprint for span in record.read_document(Snapshot).spans}
+    days = sorted(planned)[:2]
     files = [
         {"uri": f"gs://bucket/{day}", "span": day, "part": "train", "rows": 5, "bytes": 1, "crc32c": "AAAAAA=="}
         | {"sha256": "0" * 64}
@@ -61,7 +61,7 @@ def store_manifest(cloud: FakeCloud, record: Record, *, extra_rows: int = 0, **f
             "test": {"rows": 0, "files": []},
         },
         "spans": [
-            {"span": day, "fingerprint": fingerprints.get(f"d{day[-2:]}", tonight[day]), "rows": 5}
+            {"span": day, "fingerprint": fingerprints.get(f"d{day[-2:]}", planned[day]), "rows": 5}
             | {"action": "export", "because": "new span"}
             for day in days
         ],

@@ -20,7 +20,7 @@ from retraining.operators.monitoring import multivariate as multivariate_task
 from retraining.operators.monitoring.multivariate import MeasureMultivariateOperator
 from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.scenes.data_tasks import make_source
-from tests.support.scenes.whole_run import run_night
+from tests.support.scenes.whole_run import run_whole
 
 pytestmark = pytest.mark.long
 
@@ -87,7 +87,7 @@ def monitored(local_cloud: Any, make_run: Any, include: Path, monkeypatch: pytes
     spec = load_spec(include / "models" / f"{name}.yaml")
     monkeypatch.setattr(multivariate_task, "load_spec", lambda _: spec)
     run = make_run()
-    run_night(spec, run, last="snapshot")
+    run_whole(spec, run, last="snapshot")
     run_key = run.xcoms["plan", "return_value"]["run_uri"].split("/")[-1]
     monitor = make_run(dag_id=f"monitor__{name}", run_id="manual__1", params={"multivariate": True})
     folder = names.monitor_uri(local_cloud.bucket, name, AS_OF, monitor.run_id)

@@ -10,7 +10,7 @@ from tests.operators.data.test_hash_split import QUERY, SPEC
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.refusals import refuses
-from tests.support.scenes.data_tasks import Night
+from tests.support.scenes.data_tasks import DataRun
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ def cloud() -> FakeCloud:
 
 
 @pytest.fixture
-def night(make_run, include: Path, cloud: FakeCloud) -> Night:
+def night(make_run, include: Path, cloud: FakeCloud) -> DataRun:
     """A run in it."""
-    made = Night(include, "placed", make_run(dag_id="retrain__placed"), SPEC, cloud=cloud.connect)
+    made = DataRun(include, "placed", make_run(dag_id="retrain__placed"), SPEC, cloud=cloud.connect)
     made.write(QUERY)
     return made
 
@@ -39,7 +39,7 @@ def test_images_elsewhere_are_told_with_their_way_out(night, cloud, capsys) -> N
     """The export reads them across regions."""
     image = "features: [{{name: photo, kind: image, height: 8, width: 8, objects: gs://my-photos/cats/}}]"
     spec = SPEC.replace("features: [{{name: size, kind: numeric}}]", image).replace("model: dense", "model: cnn")
-    night = Night(night.include, "placed", night._run, spec, cloud.connect)
+    night = DataRun(night.include, "placed", night._run, spec, cloud.connect)
     night.write(QUERY)
     cloud.artifacts.locations["my-photos"] = ("EU",)
     assert night.plan()["model"] == "placed"
@@ -58,7 +58,7 @@ def test_a_dataset_elsewhere_ends_the_run_before_its_plan_is_written(night, clou
 def test_files_that_no_load_of_the_region_reads_end_it_too(night, cloud) -> None:
     """A multi-region that holds it is near enough."""
     files = "{{uris: gs://my-files/*.csv, format: csv, columns: [{{name: id, type: STRING}}]}}"
-    night = Night(
+    night = DataRun(
         night.include, "placed", night._run, SPEC.replace("  key: id", f"  key: id\n  files: {files}"), cloud.connect
     )
     night.write(QUERY)

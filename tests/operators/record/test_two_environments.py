@@ -81,7 +81,7 @@ def wake(task: Any, run: Any, **options: Any) -> None:
         run.execute(task, **options)
 
 
-def plan_night(place: Place, run: Any, day: int) -> dict[str, Any]:
+def plan_run(place: Place, run: Any, day: int) -> dict[str, Any]:
     """Run `plan` as of a night."""
     spec = load_spec(include_path() / "models" / f"{MODEL}.yaml")
     run.params = {name: param.value for name, param in retrain_params(spec).items()}
@@ -146,7 +146,7 @@ class TestModels:
     ) -> None:
         """By name, with what to do; the first one goes on."""
         keys = [
-            plan_night(place, make_run(**IDS), 20)["run_key"] for cloud in (place.one, place.two) if place.enter(cloud)
+            plan_run(place, make_run(**IDS), 20)["run_key"] for cloud in (place.one, place.two) if place.enter(cloud)
         ]
         assert len(set(keys)) == 2
         place.register(place.one, keys[0])
@@ -157,35 +157,35 @@ class TestModels:
             found="'one'",
             way_out=("another name", "RETRAINING_ENVIRONMENT=one"),
         ) as caught:
-            plan_night(place, make_run(**IDS), 21)
+            plan_run(place, make_run(**IDS), 21)
         assert "models/flight_delays@1" in str(caught.value)
         assert "another name" in str(caught.value)
         assert "in another bucket" in str(caught.value)
         place.enter(place.one)
-        assert plan_night(place, make_run(**IDS), 21)["run_key"].startswith("20131121t030000z")
+        assert plan_run(place, make_run(**IDS), 21)["run_key"].startswith("20131121t030000z")
 
     def test_an_environment_that_moved_to_another_bucket_keeps_its_models_by_its_name(self, place, make_run) -> None:
         """As the message says; and its own first bucket is not asked any more."""
-        place.register(place.one, plan_night(place, make_run(**IDS), 20)["run_key"])
+        place.register(place.one, plan_run(place, make_run(**IDS), 20)["run_key"])
         moved = place.enter(place.two)
         moved.settings = dataclasses.replace(moved.settings, environment="one")
         moved.environment = Environment(label="one", bucket="two")
-        assert plan_night(place, make_run(**IDS), 21)["run_uri"].startswith(f"gs://two/{MODEL}/runs/")
+        assert plan_run(place, make_run(**IDS), 21)["run_uri"].startswith(f"gs://two/{MODEL}/runs/")
 
     def test_a_model_of_an_earlier_release_stays_usable_where_its_files_are(self, place, make_run) -> None:
         """Without a label it is the environment's that has the run."""
         place.register(place.one, "20130101t000000z-000000000000", labelled=False)
-        assert plan_night(place, make_run(**IDS), 20)["mode"] == "live"
+        assert plan_run(place, make_run(**IDS), 20)["mode"] == "live"
         place.enter(place.two)
         with pytest.raises(AirflowFailException, match="environment 'one' made it"):
-            plan_night(place, make_run(**IDS), 20)
+            plan_run(place, make_run(**IDS), 20)
 
     def test_a_version_that_no_run_made_is_nobodys(self, place, make_run) -> None:
         """A person's own upload does not close the name."""
         version = place.one.registry.add("")
         elsewhere = dataclasses.replace(version, labels={}, artifact_uri="gs://elsewhere/model")
         place.one.registry.versions["1"] = elsewhere
-        assert plan_night(place, make_run(**IDS), 20)["mode"] == "live"
+        assert plan_run(place, make_run(**IDS), 20)["mode"] == "live"
 
     def test_another_environments_endpoint_is_refused(self, place, make_run) -> None:
         """Also when its versions are gone."""
@@ -194,17 +194,17 @@ class TestModels:
         place.one.endpoints.endpoint = dataclasses.replace(endpoint, labels=labels)
         place.enter(place.two)
         with refuses(AirflowFailException, where="endpoints/flight-delays", found="'one'"):
-            plan_night(place, make_run(**IDS), 20)
+            plan_run(place, make_run(**IDS), 20)
 
     def test_another_environments_bucket_is_refused(self, place, make_run) -> None:
         """And the message says how it can be this one's."""
-        plan_night(place, make_run(**IDS), 20)
+        plan_run(place, make_run(**IDS), 20)
         place.one.settings = dataclasses.replace(place.one.settings, environment="three")
         with refuses(AirflowFailException, found="'one'", way_out="RETRAINING_ENVIRONMENT=one") as caught:
-            plan_night(place, make_run(**IDS), 21)
+            plan_run(place, make_run(**IDS), 21)
         assert "if it is that" in str(caught.value)
         place.one.settings = dataclasses.replace(place.one.settings, environment="one")
-        assert plan_night(place, make_run(**IDS), 21)["mode"] == "live"
+        assert plan_run(place, make_run(**IDS), 21)["mode"] == "live"
 
     def test_the_cleaning_leaves_another_environments_deployed_models_alone(self, place) -> None:
         """A model without traffic is paid for; who made it ends it."""

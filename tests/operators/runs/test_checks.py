@@ -19,7 +19,7 @@ from retraining.hooks.cloud import Cloud
 from retraining.operators.jobs.requests import request_export
 from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException
-from tests.support.scenes.data_tasks import Night, make_source
+from tests.support.scenes.data_tasks import DataRun, make_source
 
 SPEC = """
 name: {name}
@@ -76,7 +76,7 @@ def on(client, make_run, include: Path) -> Callable[..., Any]:
     def run(day: int, *, query: str = QUERY, schema_version: int = 1, run_id: str = "manual__1") -> Any:
         time = datetime(2013, 11, day, 3, tzinfo=UTC)
         made = make_run(dag_id=f"retrain__{name}", run_id=run_id, logical_date=time)
-        night = Night(include, name, made, SPEC.replace("SCHEMA_VERSION", str(schema_version)))
+        night = DataRun(include, name, made, SPEC.replace("SCHEMA_VERSION", str(schema_version)))
         night.write(query)
         planned, failed, result = night.plan(), "", None
         night.snapshot()

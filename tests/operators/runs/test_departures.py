@@ -24,7 +24,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.model import ModelSpec
 from tests.support.scenes.asked_endpoint import predict, retire
-from tests.support.scenes.whole_run import run_night
+from tests.support.scenes.whole_run import run_whole
 from tests.support.small_model import make_plan
 
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
@@ -48,7 +48,7 @@ def night(spec, make_run) -> Iterator[Callable[[datetime], dict[str, Any]]]:
     def run_once(logical_date: datetime) -> dict[str, Any]:
         if logical_date not in nights:
             run = make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date)
-            nights[logical_date] = run_night(spec, run)
+            nights[logical_date] = run_whole(spec, run)
         return nights[logical_date]
 
     with pytest.MonkeyPatch.context() as patch:

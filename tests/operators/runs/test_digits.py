@@ -21,7 +21,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.scenes.asked_endpoint import predict, retire
-from tests.support.scenes.whole_run import load_dags, read_object, run_night, run_scoring
+from tests.support.scenes.whole_run import load_dags, read_object, run_scoring, run_whole
 
 pytestmark = pytest.mark.long
 
@@ -43,7 +43,7 @@ def night(make_run) -> Callable[..., dict[str, Any]]:
     """Runs every task of a night; gives its documents by kind."""
 
     def run_all(spec: Any, logical_date: datetime) -> dict[str, Any]:
-        return run_night(spec, make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date))
+        return run_whole(spec, make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date))
 
     return run_all
 
@@ -188,13 +188,13 @@ def test_a_champions_model_that_is_gone_comes_back_as_the_message_says(digits, n
     with pytest.raises(
         AirflowFailException, match=r"the model of the champion.*Clear train of DAG run manual__20131120"
     ):
-        run_night(digits, run, "evaluate")
+        run_whole(digits, run, "evaluate")
     run_again(digits, make_run(run_id="manual__20131120", logical_date=FIRST), "train")
     again = night(digits, FIRST)["report"]
     for before, after in zip(report["golden"], again["golden"], strict=True):
         assert after["instance"] == before["instance"]
         assert after["prediction"] == pytest.approx(before["prediction"], abs=1e-6)
-    assert run_night(digits, run, "evaluate")["evaluation"]["champion"] is not None
+    assert run_whole(digits, run, "evaluate")["evaluation"]["champion"] is not None
 
 
 def run_again(spec: Any, run: Any, task_id: str) -> None:

@@ -16,7 +16,7 @@ from retraining.core.naming import storage, vertex
 from retraining.operators.record.run_record import Record
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.planned_run import FORM
-from tests.support.scenes.recorded_night import Night
+from tests.support.scenes.recorded_run import RecordedRun
 
 NEW, OLD = b"gs://bucket/jobs/flight_delays/", b"gs://bucket/flight_delays/"
 
@@ -40,9 +40,9 @@ def make_earlier(cloud: FakeCloud) -> None:
 
 
 @pytest.fixture
-def earlier(make_run: Any) -> Night:
+def earlier(make_run: Any) -> RecordedRun:
     """A night of then, whose model is the champion."""
-    night = Night(FakeCloud(), make_run(params=FORM))
+    night = RecordedRun(FakeCloud(), make_run(params=FORM))
     night.clear()
     make_earlier(night.cloud)
     (version,) = night.cloud.registry.list_versions("flight_delays")
@@ -52,7 +52,7 @@ def earlier(make_run: Any) -> Night:
 
 
 @pytest.mark.parametrize("copied", [False, True], ids=["spans are exported once more", "spans were copied before"])
-def test_the_next_run_goes_on(earlier: Night, make_run: Any, copied: bool) -> None:
+def test_the_next_run_goes_on(earlier: RecordedRun, make_run: Any, copied: bool) -> None:
     """Its champion is compared with where it lies; its days are exported again, or found where they were copied to."""
     cloud = earlier.cloud
     objects = cloud.artifacts.objects
@@ -60,7 +60,7 @@ def test_the_next_run_goes_on(earlier: Night, make_run: Any, copied: bool) -> No
         for uri in [uri for uri in objects if "/flight_delays/spans/" in uri]:
             objects[uri.replace(OLD.decode(), NEW.decode())] = objects[uri]
     before = {uri: data for uri, data in objects.items() if uri.startswith(earlier.folder)}
-    night = Night(cloud, make_run(run_id="scheduled__2", params={**FORM, "as_of": "2013-11-21T03:00:00Z"}))
+    night = RecordedRun(cloud, make_run(run_id="scheduled__2", params={**FORM, "as_of": "2013-11-21T03:00:00Z"}))
     night.clear()
     record = Record(cloud.artifacts, night.folder)
     planned, request = record.read_document(Plan), record.read_document(EvaluateRequest)
@@ -75,7 +75,7 @@ def test_the_next_run_goes_on(earlier: Night, make_run: Any, copied: bool) -> No
     assert {uri: data for uri, data in objects.items() if uri.startswith(earlier.folder)} == before
 
 
-def test_a_run_under_way_ends_where_it_began(earlier: Night) -> None:
+def test_a_run_under_way_ends_where_it_began(earlier: RecordedRun) -> None:
     """Cleared from its export on, it writes at the addresses of its plan, and nothing at the new ones."""
     for kind in ("manifest", "report", "evaluation", "evaluate_request", "decision", "registration", "deployment"):
         earlier.delete(kind)
@@ -87,7 +87,7 @@ def test_a_bucket_of_its_own_for_what_jobs_write(make_run: Any) -> None:
     """Results, models and spans there, and nothing else; the record where it is always."""
     cloud = FakeCloud()
     cloud.settings = dataclasses.replace(cloud.settings, results_bucket="results")
-    night = Night(cloud, make_run(params=FORM))
+    night = RecordedRun(cloud, make_run(params=FORM))
     night.clear()
     theirs = {uri for uri in cloud.artifacts.objects if uri.startswith("gs://results/")}
     assert theirs

@@ -19,7 +19,7 @@ from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.planning import run_plan
 from tests.support.scenes.examples import EXAMPLES, ROOT, copy_example, copy_include
-from tests.support.scenes.whole_run import run_night
+from tests.support.scenes.whole_run import run_whole
 
 TRAINER_PYTHON = ROOT / ".venv" / "trainer" / "bin" / "python"
 WEIGHTS = "modules/mobilenetv3_small_notop.h5"
@@ -116,7 +116,7 @@ def test_a_night_of_it_makes_a_champion(name: str, examples_include: Path, local
 def night_of(spec: ModelSpec, make_run) -> dict[str, Any]:
     """The documents of a night."""
     night = datetime(2013, 11, 20, 3, tzinfo=UTC)
-    return run_night(spec, make_run(run_id=f"manual__{spec.name}", logical_date=night))
+    return run_whole(spec, make_run(run_id=f"manual__{spec.name}", logical_date=night))
 
 
 def test_every_architecture_has_a_night() -> None:
@@ -164,9 +164,9 @@ def test_nights_of_three_frameworks_meet(examples_include: Path, local_cloud, ma
     for day, (framework, text) in enumerate({"sklearn": first, **changes}.items(), start=20):
         path.write_text(text, encoding="utf-8")
         made = make_run(run_id=f"manual__{framework}", logical_date=datetime(2013, 11, day, 3, tzinfo=UTC))
-        seen[framework] = run_night(load_spec(path), made, last="decide")
+        seen[framework] = run_whole(load_spec(path), made, last="decide")
         if framework == "sklearn":
-            seen[framework] = run_night(load_spec(path), made)
+            seen[framework] = run_whole(load_spec(path), made)
     assert seen["sklearn"]["evaluation"]["champion"] is None
     for framework in changes:
         evaluation, request = seen[framework]["evaluation"], seen[framework]["evaluate_request"]

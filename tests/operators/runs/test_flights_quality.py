@@ -14,7 +14,7 @@ import pytest
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
-from tests.support.scenes.whole_run import run_night
+from tests.support.scenes.whole_run import run_whole
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 COLUMNS_LIKE_MODEL = 0.03  # AUC: how much worse than a logistic regression the shipped model may be
@@ -61,7 +61,7 @@ def logistic_regression_auc(bigquery: Any, spec: ModelSpec, table_name: str, tes
 def test_flights_model_beats_the_base_rate_and_keeps_up_with_logistic_regression(bigquery, make_run):
     """The shipped model is better than the base rate, and about as good as a plain model on the same columns."""
     spec = load_spec(include_path() / "models" / "flight_delays.yaml")
-    found = run_night(spec, make_run(), last="evaluate")
+    found = run_whole(spec, make_run(), last="evaluate")
     evaluation, test_start = found["evaluation"], date.fromisoformat(found["plan"]["window"]["test_start"])
     plain = logistic_regression_auc(bigquery, spec, found["snapshot"]["table"], test_start)
     ours, baseline = evaluation["challenger"]["metrics"], evaluation["baseline"]

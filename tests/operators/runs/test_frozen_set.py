@@ -11,7 +11,7 @@ import pytest
 from google.cloud import bigquery, storage
 
 from tests.support.airflow_release import AirflowFailException
-from tests.support.scenes.data_tasks import Night, make_source
+from tests.support.scenes.data_tasks import DataRun, make_source
 
 SPEC = """
 name: {name}
@@ -67,13 +67,13 @@ def client(local_cloud) -> bigquery.Client:
 
 
 @pytest.fixture
-def make_night(client, make_run, include: Path) -> Any:
+def make_data_run(client, make_run, include: Path) -> Any:
     """Runs of one model of this test's own; another one for each run id."""
     client.query_and_wait(FROZEN)
     name = f"golden_{uuid.uuid4().hex[:12]}"
 
-    def make(run_id: str = "manual__1") -> Night:
-        night = Night(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), SPEC)
+    def make(run_id: str = "manual__1") -> DataRun:
+        night = DataRun(include, name, make_run(dag_id=f"retrain__{name}", run_id=run_id), SPEC)
         night.write(QUERY, golden=GOLDEN)
         return night
 
@@ -87,9 +87,9 @@ def read(local_cloud) -> Any:
     return lambda uri: json.loads(bucket.blob(uri.removeprefix(f"gs://{bucket.name}/")).download_as_bytes())
 
 
-def test_the_whole_snapshot(make_night, read, client) -> None:
+def test_the_whole_snapshot(make_data_run, read, client) -> None:
     """The frozen set stands beside the run table and not in it; shards by bytes; STRUCTs flattened; skew named."""
-    night = make_night()
+    night = make_data_run()
     planned = night.plan()
     taken = night.snapshot()
     stored = read(f"{planned['run_uri']}/snapshot.json")
@@ -106,28 +106,28 @@ def test_the_whole_snapshot(make_night, read, client) -> None:
     assert next(iter(found)).frozen == 0
 
 
-def test_the_frozen_set_stays_frozen(make_night, read, client, local_cloud) -> None:
+def test_the_frozen_set_stays_frozen(make_data_run, read, client, local_cloud) -> None:
     """Its source may change; its table may not."""
-    first = make_night()
+    first = make_data_run()
     planned = first.plan()
     first.snapshot()
     golden = read(f"{planned['run_uri']}/snapshot.json")["golden"]
     client.query_and_wait("DELETE FROM golden_source.frozen WHERE distance = 30")
-    second = make_night("manual__2")
+    second = make_data_run("manual__2")
     again = second.plan(force=True)
     assert again["run_uri"] != planned["run_uri"]
     second.snapshot()
     assert read(f"{again['run_uri']}/snapshot.json")["golden"] == golden
     client.delete_table(golden["table"])
-    third = make_night("manual__3")
+    third = make_data_run("manual__3")
     third.plan(force=True)
     with pytest.raises(AirflowFailException, match=r"the frozen set has changed.*4 rows"):
         third.snapshot()
 
 
-def test_a_frozen_set_of_other_columns_is_refused(make_night) -> None:
+def test_a_frozen_set_of_other_columns_is_refused(make_data_run) -> None:
     """Before anything is exported, with each column's name."""
-    night = make_night()
+    night = make_data_run()
     night.write(QUERY, golden="SELECT * EXCEPT (distance, place), 'far' AS distance FROM golden_source.frozen")
     night.plan()
     with pytest.raises(
@@ -137,9 +137,9 @@ def test_a_frozen_set_of_other_columns_is_refused(make_night) -> None:
         night.snapshot()
 
 
-def test_a_frozen_set_does_not_depend_on_the_run(make_night) -> None:
+def test_a_frozen_set_does_not_depend_on_the_run(make_data_run) -> None:
     """The window is no parameter of it."""
-    night = make_night()
+    night = make_data_run()
     night.write(QUERY, golden="SELECT * FROM golden_source.frozen WHERE seen_at < @window_end")
     with pytest.raises(AirflowFailException, match=r"golden\.sql: unknown parameter @window_end. Expected none"):
         night.plan()

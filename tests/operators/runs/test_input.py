@@ -17,7 +17,7 @@ from google.cloud import bigquery, storage
 
 from retraining.core.spec.files import load_spec
 from tests.support.scenes.data_tasks import make_source
-from tests.support.scenes.whole_run import run_night
+from tests.support.scenes.whole_run import run_whole
 
 DAYS, PER_DAY = 10, 240
 TFIO_IMAGE = "us-central1-docker.pkg.dev/local-project/retraining/trainer-tfio:0.2.0"
@@ -82,7 +82,7 @@ def judge(client, make_run, include: Path, monkeypatch: pytest.MonkeyPatch) -> C
         (include / "models" / f"{name}.yaml").write_text(SPEC.format(name=name, input=input_))
         (include / "sql" / name).mkdir(parents=True)
         (include / "sql" / name / "examples.sql").write_text(QUERY)
-        return run_night(load_spec(include / "models" / f"{name}.yaml"), make_run(), last="evaluate")
+        return run_whole(load_spec(include / "models" / f"{name}.yaml"), make_run(), last="evaluate")
 
     return run
 

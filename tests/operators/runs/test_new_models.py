@@ -13,7 +13,7 @@ from retraining.__main__ import main
 from retraining.core.spec.files import load_spec
 from retraining.operators.planning import run_plan
 from tests.support.scenes.examples import copy_include
-from tests.support.scenes.whole_run import run_night
+from tests.support.scenes.whole_run import run_whole
 
 # Three kinds of bird, told apart by three measures and an island, as a table of a textbook has them: no key, no time.
 BIRDS = """
@@ -46,7 +46,7 @@ def test_a_small_table_is_learnt_by_any_seed(tmp_path: Path, local_cloud, make_r
     values["training"]["seed"] = seed
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     monkeypatch.setattr(run_plan, "include_path", lambda: include)
-    found = run_night(load_spec(path), make_run(run_id=f"manual__{seed}", run_after=datetime.now(UTC)))
+    found = run_whole(load_spec(path), make_run(run_id=f"manual__{seed}", run_after=datetime.now(UTC)))
     assert found["decision"]["verdict"] == "promote", found["decision"]["words"]
     assert found["evaluation"]["challenger"]["metrics"]["accuracy"] >= 0.9
     assert found["report"]["steps"] >= 300

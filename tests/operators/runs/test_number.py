@@ -16,7 +16,7 @@ from retraining.core.spec.files import load_spec
 from retraining.operators.monitoring import measurement, watch
 from retraining.operators.planning import run_plan
 from tests.support.scenes.asked_endpoint import predict, retire
-from tests.support.scenes.whole_run import load_dags, run_night
+from tests.support.scenes.whole_run import load_dags, run_whole
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "regression"
 NIGHT = datetime(2013, 11, 20, 3, tzinfo=UTC)
@@ -50,7 +50,7 @@ def spec(local_cloud, tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture(scope="module")
 def night(spec, make_run) -> Iterator[dict[str, Any]]:
     """The documents of a night."""
-    found = run_night(spec, make_run(run_id="manual__20131120", logical_date=NIGHT))
+    found = run_whole(spec, make_run(run_id="manual__20131120", logical_date=NIGHT))
     assert found["decision"]["verdict"] == "promote", found["decision"]["words"]
     yield found
     retire(found["deployment"]["endpoint_name"])

@@ -16,7 +16,7 @@ from retraining.core.spec.files import load_spec
 from retraining.operators.planning import run_plan
 from tests.support.scenes.asked_endpoint import predict, retire
 from tests.support.scenes.examples import copy_example, copy_include
-from tests.support.scenes.whole_run import read_object, run_night
+from tests.support.scenes.whole_run import read_object, run_whole
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 INPUT = "  - {name: departure_minute, kind: numeric}\n"
@@ -35,7 +35,7 @@ def test_a_night_without_an_input_is_stopped_until_the_spec_accepts_that(
     def night(day: int, changed: str, last: str | None = None) -> dict[str, Any]:
         path.write_text(changed, encoding="utf-8")
         logical_date = datetime(2013, 11, day, 3, tzinfo=UTC)
-        return run_night(load_spec(path), make_run(run_id=f"manual__{day}", logical_date=logical_date), last)
+        return run_whole(load_spec(path), make_run(run_id=f"manual__{day}", logical_date=logical_date), last)
 
     first = night(20, text)
     assert first["decision"]["verdict"] == "promote", first["decision"]["words"]

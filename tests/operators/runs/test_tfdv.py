@@ -15,7 +15,7 @@ from google.cloud import storage
 
 from retraining.core.spec.files import load_spec
 from tests.support.scenes.data_tasks import make_source
-from tests.support.scenes.whole_run import run_night
+from tests.support.scenes.whole_run import run_whole
 
 ROOT = Path(__file__).resolve().parents[3]
 TFDV_PYTHON = ROOT / ".venv" / "tfdv" / "bin" / "python"
@@ -99,7 +99,7 @@ def test_a_run_has_no_anomaly_and_a_changed_one_has_each_that_was_made(
     (include / "sql" / name).mkdir(parents=True)
     (include / "sql" / name / "examples.sql").write_text(QUERY)
     run = make_run()
-    splits = run_night(load_spec(include / "models" / f"{name}.yaml"), run, last="export")["manifest"]["splits"]
+    splits = run_whole(load_spec(include / "models" / f"{name}.yaml"), run, last="export")["manifest"]["splits"]
     run_uri = run.xcoms["plan", "return_value"]["run_uri"]
 
     done = in_tfdv(local_cloud, "-m", "tfdv", run_uri)

@@ -17,23 +17,23 @@ from retraining.core.naming.storage import model_file_uri
 from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
-from tests.support.scenes.data_tasks import Night as SmallNight
+from tests.support.scenes.data_tasks import DataRun
 from tests.support.scenes.planned_run import FORM
-from tests.support.scenes.recorded_night import WRITERS, Night
+from tests.support.scenes.recorded_run import WRITERS, RecordedRun
 
 
 @pytest.fixture
-def night(make_run: Any) -> Night:
+def night(make_run: Any) -> RecordedRun:
     """A night that went to its end."""
     cloud = FakeCloud()
-    made = Night(cloud, make_run(params=FORM))
+    made = RecordedRun(cloud, make_run(params=FORM))
     made.clear()
     assert made.documents() == WRITERS.keys()
     return made
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_a_document_that_is_gone(night: Night, kind: str) -> None:
+def test_a_document_that_is_gone(night: RecordedRun, kind: str) -> None:
     """`Clear the run from plan on`: then it is there again."""
     night.delete(kind)
     with pytest.raises(ContractError, match="Clear the run from plan on"):
@@ -44,7 +44,7 @@ def test_a_document_that_is_gone(night: Night, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("text", [b'{"kind": "', b"[]", b"{}"], ids=["cut off", "a list", "no kind"])
-def test_a_document_that_is_broken(night: Night, kind: str, text: bytes) -> None:
+def test_a_document_that_is_broken(night: RecordedRun, kind: str, text: bytes) -> None:
     """Clearing alone finds it again. Deleted, as the message says, the task that writes it makes it anew."""
     night.cloud.artifacts.objects[night.uri(kind)] = text
     with pytest.raises(AirflowFailException) as refused:
@@ -66,7 +66,7 @@ def test_a_document_that_is_broken(night: Night, kind: str, text: bytes) -> None
     ],
     ids=["another run's evaluation", "a duel nobody asked for", "another run's request", "a duel that was not"],
 )
-def test_documents_of_another_duel(night: Night, example: str, changes: dict[str, Any]) -> None:
+def test_documents_of_another_duel(night: RecordedRun, example: str, changes: dict[str, Any]) -> None:
     """`decide` names the one to delete; then `evaluate` makes it anew."""
     night.delete("decision")
     if "request" in example:  # of another duel, and of this run's places
@@ -101,7 +101,7 @@ def test_what_blocked_data_advises_makes_another_run(include, make_run) -> None:
     """Force where the source is mended; where a file is changed, clearing `plan` is enough."""
     assert "the Param force" in OTHER_DATA
     assert "the query or the spec is changed, clear plan and what follows" in OTHER_DATA
-    night = SmallNight(include, "late", make_run(), SPEC, FakeCloud().connect)
+    night = DataRun(include, "late", make_run(), SPEC, FakeCloud().connect)
     query = "SELECT * FROM source.rows WHERE at >= @window_start AND at < LEAST(@window_end, @as_of)"
     night.write(query)
     first = night.plan()["run_uri"]
@@ -114,7 +114,7 @@ def test_what_blocked_data_advises_makes_another_run(include, make_run) -> None:
     assert night.plan(window_days=9)["run_uri"] not in (first, changed)
 
 
-def test_a_version_that_is_gone_is_registered_again(night: Night) -> None:
+def test_a_version_that_is_gone_is_registered_again(night: RecordedRun) -> None:
     """`Clear register`: what was recorded of it does not count."""
     night.cloud.registry.versions.clear()
     night.clear("register")

@@ -29,7 +29,7 @@ from tests.support.scenes.monitor_run import require_replayed
 from tests.support.scenes.role_jobs import Scene, run_job
 from tests.support.scenes.roles import JOBS_ACCOUNT, ROOT, SOURCE, Role, Roles, documented_roles
 from tests.support.scenes.served_models import PREBUILT
-from tests.support.scenes.whole_run import load_dags, run_night, run_scoring
+from tests.support.scenes.whole_run import load_dags, run_scoring, run_whole
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -228,7 +228,7 @@ def test_the_documented_roles_are_enough(local_cloud: Any, spec: Any, make_run: 
     parent = f"projects/{local_cloud.project}/locations/{local_cloud.region}"
     agents = {row.role: row for row in documented_roles() if row.who.startswith("Vertex")}
     with roles.in_force():
-        found = run_night(spec, make_run())
+        found = run_whole(spec, make_run())
         assert found["decision"]["verdict"] == "promote"
         assert_weighted(found)
         assert found["deployment"]["staging"]["passed"]

@@ -21,7 +21,7 @@ from retraining.operators.scoring import scoring_plan
 from tests.support.airflow_release import AirflowFailException
 from tests.support.scenes.asked_endpoint import predict, retire
 from tests.support.scenes.examples import copy_example, copy_include, rename_model
-from tests.support.scenes.whole_run import run_night, run_scoring
+from tests.support.scenes.whole_run import run_scoring, run_whole
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 NIGHT = datetime(2013, 11, 20, 3, tzinfo=UTC)
@@ -116,7 +116,7 @@ def test_a_table_and_files_are_scored_as_the_endpoint_answers(
     for module in (run_plan, scoring_plan):
         monkeypatch.setattr(module, "include_path", lambda: include)
     spec = scored_spec(name, include, local_cloud.bucket)
-    night = run_night(spec, make_run(run_id=f"manual__{name}", logical_date=NIGHT))
+    night = run_whole(spec, make_run(run_id=f"manual__{name}", logical_date=NIGHT))
     client, source = bigquery.Client(), f"retraining.{name}_unseen"
     test_start = night["plan"]["window"]["test_start"]
     client.query_and_wait(

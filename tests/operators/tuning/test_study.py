@@ -128,7 +128,7 @@ def test_the_next_study_repeats_the_best_first_and_searches_around_them(cloud, m
     search = cloud.jobs.specs[-1]
     assert search["max_trial_count"] == 3
     bounds = search["study_spec"]["parameters"][0]["double_value_spec"]
-    assert bounds["min_value"] > 0.003  # around 0.09, the second of last week and the best of tonight
+    assert bounds["min_value"] > 0.003  # around 0.09, the second of last week and the best of this run
     assert len(cloud.jobs.jobs) == 3
     succeed(cloud, 0.61, 0.62, 0.63, values=(0.05, 0.06, 0.07))
     assert wake(cloud, run, plan)

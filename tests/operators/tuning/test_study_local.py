@@ -30,7 +30,7 @@ from retraining.operators.tuning.study import TuneOperator
 from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.settings import PLACES
-from tests.support.scenes.whole_run import run_night
+from tests.support.scenes.whole_run import run_whole
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = EXAMPLES / "plan__scheduled.json"
@@ -205,7 +205,7 @@ def night(local_cloud, make_run, monkeypatch) -> Callable[..., dict[str, Any]]:
 
     def run_all(spec: ModelSpec, logical_date: datetime, last: str | None = None) -> dict[str, Any]:
         monkeypatch.setattr(files, "load_spec", lambda _path: spec)
-        return run_night(spec, make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date), last)
+        return run_whole(spec, make_run(run_id=f"manual__{logical_date:%Y%m%d}", logical_date=logical_date), last)
 
     return run_all
 

@@ -26,7 +26,7 @@ def make_source(local_cloud: Any, dataset: str, *statements: str) -> bigquery.Cl
     return client
 
 
-class Night:
+class DataRun:
     """One run's data tasks.
 
     Args:

@@ -31,7 +31,7 @@ def load_dags(name: str) -> Any:
     return module
 
 
-def run_night(spec: Any, run: Any, last: str | None = None) -> dict[str, Any]:
+def run_whole(spec: Any, run: Any, last: str | None = None) -> dict[str, Any]:
     """Run every task of a night, or all up to `last`; give its documents by kind."""
     found = _run_tasks(load_dags("retrain").retrain_dag(spec), run, last)
     if "decision" in found:

@@ -56,7 +56,7 @@ class PartWork:
 
 @dataclass(frozen=True, kw_only=True)
 class SpanWork:
-    """One day of examples: what it holds, and whether its files are made tonight or taken from the span store.
+    """One day of examples: what it holds, and whether its files are made in this run or taken from the span store.
 
     `because` begins with `changed` when the store has the day with other content.
     """

@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=_OUT_PATH, help="default: build/bench/images.json")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="bench-images-") as folder, running_cloud(Path(folder)) as environment:
-        shelf = faults.FaultShelf(State(Path(folder) / "state").faults_path)
-        readings = take_turns(environment, shelf, options.photos, options.rounds)
+        store = faults.FaultStore(State(Path(folder) / "state").faults_path)
+        readings = take_turns(environment, store, options.photos, options.rounds)
     rows = summarise(readings)
     print(render(rows))
     write_result("bench-images", options.out, options.rounds, rows)
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def take_turns(
-    environment: Mapping[str, str], shelf: faults.FaultShelf, photos: int, rounds: int
+    environment: Mapping[str, str], store: faults.FaultStore, photos: int, rounds: int
 ) -> dict[Turn, list[Reading]]:
     """Write the photos, and let every contender fetch them once per round."""
     uri = f"gs://{environment['RETRAINING_BUCKET']}/{_FOLDER}"
@@ -57,10 +57,10 @@ def take_turns(
     readings: dict[Turn, list[Reading]] = {(delay, fetches): [] for delay in DELAYS_S for fetches in AT_ONCE}
     for number in range(rounds):
         for (delay, fetches), taken in readings.items():
-            shelf.delete()
+            store.delete()
             if delay:
                 action = {"kind": "delay", "seconds": delay}
-                shelf.add(faults.check({"target": f"storage.objects.get {uri}/*", "count": 0, "action": action}))
+                store.add(faults.check({"target": f"storage.objects.get {uri}/*", "count": 0, "action": action}))
             done = run_trainer(environment, "bench.image_contender", uri, str(photos), str(fetches))
             taken.append(json.loads(done.stdout.splitlines()[-1]))
         print(f"bench-images: round {number + 1} of {rounds}", file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
 """Faults as a resource: what goes wrong on purpose, when, and how often, in every server of the local cloud.
 
-A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the one door for all services:
+A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the one way in for all services:
 
     {"target": "storage.objects.insert gs://*/spans/*", "count": 3, "action": {"kind": "error", "code": "UNAVAILABLE"}}
 
@@ -29,7 +29,7 @@ A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the
 `action.reason` is BigQuery's word for the error (`rateLimitExceeded`); by default it follows from the code.
 
 Comes in: documents, and events of any server process. Goes out: the action of the first fault that an event meets. The
-shelf is one SQLite file in the state directory, so that faults survive a restart and every process sees them at once.
+store is one SQLite file in the state directory, so that faults survive a restart and every process sees them at once.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Interception:
             raise InjectedError(self._action)
 
 
-class FaultShelf:
+class FaultStore:
     """The faults in force, for all threads of one process and all processes of a local cloud.
 
     Args:

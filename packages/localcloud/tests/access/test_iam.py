@@ -180,7 +180,7 @@ def test_the_storage_read_api(table, grant):
 
 @pytest.mark.parametrize("transport", ["grpc", "rest"])
 def test_vertex_ai(local_cloud, grant, transport):
-    """Over both of its doors; a method that the table has no row for is refused by name."""
+    """Over both of its ports; a method that the table has no row for is refused by name."""
     options = {"api_endpoint": f"{local_cloud.region}-aiplatform.googleapis.com"}
     jobs = aiplatform_v1.JobServiceClient(transport=transport, client_options=options)
     parent = f"{PROJECT}/locations/{local_cloud.region}"

@@ -34,7 +34,7 @@ def logs(local_cloud) -> LoggingServiceV2Client:
 
 
 def test_logging_is_out_of_quota(local_cloud, logs, add_fault):
-    """The next two calls by either door, for this project's; then all is well."""
+    """The next two calls by either port, for this project's; then all is well."""
     project = f"projects/{local_cloud.project}"
     add_fault("LoggingServiceV2.ListLogEntries projects/another", "error")
     add_fault(f"LoggingServiceV2.ListLogEntries {project}", "error", count=2, code="RESOURCE_EXHAUSTED", message="no")

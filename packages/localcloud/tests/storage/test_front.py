@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from localcloud.access.iam import Iam
-from localcloud.faults import FaultShelf, check
+from localcloud.faults import FaultStore, check
 from localcloud.gateway.iam_middleware import permit_storage
 from localcloud.http.http1 import Head, Request, Response
 from localcloud.projects import Projects
@@ -26,10 +26,10 @@ class Cloud:
 
     def __init__(self, state: State) -> None:
         projects = Projects(["local-project"])
-        self.iam, self.shelf = Iam(state, projects), FaultShelf(state.faults_path)
+        self.iam, self.faults = Iam(state, projects), FaultStore(state.faults_path)
         objects = Objects(state.directory("storage"), state.storage_path)
         service = StorageService(objects, projects, state.directory("uploads"), location="us-central1")
-        self.front = StorageFront(service, self.shelf, permit_storage(self.iam))
+        self.front = StorageFront(service, self.faults, permit_storage(self.iam))
 
     def ask(self, method: str, target: str, body: bytes = b"", **fields: str) -> tuple[Response, bytes]:
         """Send a request; give the answer and its whole body."""
@@ -82,7 +82,7 @@ def test_what_the_xml_api_is_given_it_keeps(cloud):
     )
     refused, text = cloud.ask("PUT", "/one/a%2Fb", b"again", x_goog_if_generation_match="0")
     assert (refused.status, b"<Code>PreconditionFailed</Code>" in text) == (412, True)
-    cloud.shelf.add(check({"target": "storage.objects.insert gs://one/a/b", "action": {"kind": "error"}}))
+    cloud.faults.add(check({"target": "storage.objects.insert gs://one/a/b", "action": {"kind": "error"}}))
     assert cloud.ask("PUT", "/one/a/b", b"again")[0].status == 503
     assert cloud.ask("GET", "/one/a/b")[1] == b"hello"
 

@@ -1,4 +1,4 @@
-"""Documents of the search for hyperparameters: whether tonight, from where, and what the trials gave."""
+"""Documents of the search for hyperparameters: whether in this run, from where, and what the trials gave."""
 
 from __future__ import annotations
 

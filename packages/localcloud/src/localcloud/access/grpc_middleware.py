@@ -18,7 +18,7 @@ from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.iam import DeniedError, Iam
 from localcloud.access.iam_calls import about, asked
 from localcloud.errors import CallError
-from localcloud.faults import FaultShelf
+from localcloud.faults import FaultStore
 
 _log = logging.getLogger("grpc")
 
@@ -33,13 +33,13 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
     Args:
         bearers: Knows who calls.
         iam: The IAM table; None for a server that asks it itself.
-        shelf: The faults in force; None for a server that meets them itself.
+        faults: The faults in force; None for a server that meets them itself.
     """
 
-    def __init__(self, bearers: Bearers, iam: Iam | None = None, shelf: FaultShelf | None = None) -> None:
+    def __init__(self, bearers: Bearers, iam: Iam | None = None, faults: FaultStore | None = None) -> None:
         self._bearers = bearers
         self._iam = iam
-        self._shelf = shelf
+        self._faults = faults
 
     def intercept_service(
         self,
@@ -74,10 +74,10 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
 
     def _around(self, path: str) -> Around:
         def intercept(request: object) -> AbstractContextManager[None]:
-            if self._shelf is None or self._shelf.is_empty():
+            if self._faults is None or self._faults.is_empty():
                 return nullcontext()
             method, resources = asked(path, request)
-            return self._shelf.intercept(method, about(resources))
+            return self._faults.intercept(method, about(resources))
 
         return intercept
 

@@ -1,4 +1,4 @@
-"""bqemulator, made ready: its faults mended (`patches`), its limits set, and our own services in its place.
+"""bqemulator, made ready: its faults patched (`patches`), its limits set, and our own services in its place.
 
 In: the emulator's modules, before its server starts. Out: the same modules with some functions replaced. Site-packages
 stay as they are.
@@ -43,7 +43,7 @@ from localcloud.bigquery.patches import (
     unqualified_tables,
 )
 from localcloud.bigquery.types.results import BoundedResults
-from localcloud.faults import FaultShelf
+from localcloud.faults import FaultStore
 from localcloud.projects import Projects
 from localcloud.untyped import Untyped
 
@@ -54,8 +54,8 @@ def prepare(
     directory: Path,
     memory_limit: str,
     expiring: expirations.Expirations,
-    shelf: FaultShelf,
-    read_server: Callable[[FaultShelf, BoundedResults, Untyped], Untyped],
+    faults: FaultStore,
+    read_server: Callable[[FaultStore, BoundedResults, Untyped], Untyped],
     rest_socket: Path,
     readable: list[Path],
 ) -> None:
@@ -74,21 +74,21 @@ def prepare(
     from bqemulator.jobs import executor
 
     results = BoundedResults()
-    server.build_grpc_server = functools.partial(read_server, shelf, results)
+    server.build_grpc_server = functools.partial(read_server, faults, results)
     listen_at(server, rest_socket)
     limits.bound_memory(memory_limit, directory)
     limits.bound_results(executor)
     lock_files(readable)
-    mend_sql(executor)
-    mend_jobs(executor, job_routes, expiring)
+    patch_sql(executor)
+    patch_jobs(executor, job_routes, expiring)
     time_travel.apply(job_routes, directory)
     for module in (executor, job_routes):
         module.JOB_RESULTS = results
-    fail_queries(job_routes, shelf)
+    fail_queries(job_routes, faults)
     open_app(server, projects, expiring, results)
 
 
-def mend_sql(executor: Untyped) -> None:
+def patch_sql(executor: Untyped) -> None:
     """Put right what is wrong with statements, their types and their functions."""
     shared_connection.apply()
     fingerprints.apply()
@@ -103,7 +103,7 @@ def mend_sql(executor: Untyped) -> None:
     created_types.apply()
 
 
-def mend_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirations) -> None:
+def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirations) -> None:
     """Put right what is wrong with jobs; each replaces functions of those before it."""
     from bqemulator.api.routes import upload
 

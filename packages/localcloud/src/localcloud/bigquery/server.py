@@ -17,7 +17,7 @@ from pathlib import Path
 from localcloud.access.bearer import Bearers
 from localcloud.access.grpc_middleware import GrpcMiddleware
 from localcloud.access.iam import Iam
-from localcloud.faults import FaultShelf
+from localcloud.faults import FaultStore
 from localcloud.projects import Projects
 from localcloud.state import State
 from localcloud.untyped import Untyped
@@ -45,20 +45,20 @@ def main(arguments: list[str] | None = None) -> int:
 
     duckdb_extensions.import_extension("spatial")  # the emulator would download it
     emulator_settings = _settings(state)
-    shelf = FaultShelf(state.faults_path)
+    faults = FaultStore(state.faults_path)
     emulator.prepare(
         projects=projects,
         directory=directory,
         memory_limit=MEMORY_LIMIT,
         expiring=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
-        shelf=shelf,
+        faults=faults,
         read_server=functools.partial(
             build_server, state.socket_path("bigquery_grpc"), GrpcMiddleware(bearers, iam), projects
         ),
         rest_socket=state.socket_path("bigquery_rest"),
         readable=[state.directory("bigquery/uploads")],
     )
-    guard.install(iam, bearers, shelf)
+    guard.install(iam, bearers, faults)
     job_documents.install()
     server = EmulatorServer(emulator_settings)
     asyncio.run(server._run_forever_async())

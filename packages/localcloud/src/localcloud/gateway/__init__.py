@@ -1,1 +1,1 @@
-"""The one door to the local cloud, and what is answered there."""
+"""The one way into the local cloud, and what is answered there."""

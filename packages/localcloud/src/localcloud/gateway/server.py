@@ -1,4 +1,4 @@
-"""The one door to the local cloud: an HTTP CONNECT proxy that ends TLS itself, so that real host names lead here.
+"""The one way into the local cloud: an HTTP CONNECT proxy that ends TLS itself, so that real host names lead here.
 
 In: connections of unmodified Google clients (`https_proxy`). Out: for a host of `routes`, TLS with a certificate of our
 own authority, then HTTP/2 bytes piped to the service's gRPC socket or HTTP/1.1 requests to its REST socket. Every other
@@ -130,7 +130,7 @@ class Gateway:
             message = f"{host} has no {head.target.split('?')[0]} in the local cloud"
             await peer.respond(Response.of_error(404, message, "NOT_FOUND"))
         elif isinstance(target, Address):
-            await self._forward(peer, _mend(head, host), target)
+            await self._forward(peer, _forwarded(head, host), target)
         else:
             await self._answer(peer, Request(host=host, principal=principal, head=head, body=peer.body()), target)
 
@@ -212,14 +212,14 @@ def _acknowledge(writer: asyncio.StreamWriter) -> None:
     writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
-def _mend(head: Head, host: str) -> Head:
+def _forwarded(head: Head, host: str) -> Head:
     """Return the request head as the servers behind the gateway need it.
 
     Storage builds the address of a resumable upload from X-Forwarded-Proto.
     """
-    mended = head.without("x-forwarded-proto", "x-forwarded-host")
-    mended.fields += [("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", host)]
-    return mended
+    forwarded = head.without("x-forwarded-proto", "x-forwarded-host")
+    forwarded.fields += [("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", host)]
+    return forwarded
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -16,7 +16,7 @@ from localcloud.access import credentials
 from localcloud.access.bearer import Bearers
 from localcloud.access.grpc_middleware import GrpcMiddleware
 from localcloud.access.iam import Iam
-from localcloud.faults import FaultShelf
+from localcloud.faults import FaultStore
 from localcloud.gateway.iam_middleware import permit_calls, permit_storage
 from localcloud.gateway.identity import Identity
 from localcloud.gateway.resource_manager import ResourceManager
@@ -47,7 +47,7 @@ class GatewayServices:
 def start_services(state: State, bearers: Bearers) -> GatewayServices:
     """Make the services of a state directory."""
     projects = Projects.of(state)
-    iam, shelf = Iam(state, projects), FaultShelf(state.faults_path)
+    iam, faults = Iam(state, projects), FaultStore(state.faults_path)
     logs = LogService(LogStore(state.logs_path), projects)
     is_found("", "")  # the first search of a process takes a second or more
     own, accounts = credentials.load_or_create(state), credentials.Accounts(state)
@@ -55,9 +55,9 @@ def start_services(state: State, bearers: Bearers) -> GatewayServices:
         "identity": Identity(own, accounts, bearers, projects=projects),
         "logging": logs,
     }
-    handlers = {name: guarded(front, permit_calls(iam), shelf) for name, front in fronts.items()}
-    handlers["storage"] = StorageFront(_storage(state, projects), shelf, permit_storage(iam)).answer
-    server = grpc.server(ThreadPoolExecutor(_GRPC_WORKERS), interceptors=[GrpcMiddleware(bearers, iam, shelf)])
+    handlers = {name: guarded(front, permit_calls(iam), faults) for name, front in fronts.items()}
+    handlers["storage"] = StorageFront(_storage(state, projects), faults, permit_storage(iam)).answer
+    server = grpc.server(ThreadPoolExecutor(_GRPC_WORKERS), interceptors=[GrpcMiddleware(bearers, iam, faults)])
     server.add_generic_rpc_handlers(
         (
             logs.grpc_handler(),

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from localcloud.codes import HTTP_STATUS
 from localcloud.errors import CallError
-from localcloud.faults import FaultShelf
+from localcloud.faults import FaultStore
 from localcloud.http.http1 import Request, Response
 from localcloud.http.routes import Handler
 
@@ -75,14 +75,14 @@ class Front(ABC, Generic[AnyCall]):
         return Response.of_error(HTTP_STATUS[error.code], error.message, error.code)
 
 
-def guarded(front: Front[AnyCall], permit: Permit[AnyCall], shelf: FaultShelf) -> Handler:
+def guarded(front: Front[AnyCall], permit: Permit[AnyCall], faults: FaultStore) -> Handler:
     """Return what answers the requests to a service, after the IAM table and the faults were asked."""
 
     async def answer(request: Request) -> Response:
         try:
             call = await front.read_call(request)
             permit(request.principal, call)
-            async with shelf.intercept(call.method, call.about):
+            async with faults.intercept(call.method, call.about):
                 return await front.answer_call(call)
         except CallError as error:
             return front.refuse(request, error)

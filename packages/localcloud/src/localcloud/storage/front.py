@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from localcloud.codes import HTTP_STATUS
 from localcloud.errors import CallError
-from localcloud.faults import FaultShelf, InjectedError
+from localcloud.faults import FaultStore, InjectedError
 from localcloud.http.fronts import Front, Permit, guarded
 from localcloud.http.http1 import Request, Response
 from localcloud.storage.batch import answer_batch
@@ -29,9 +29,9 @@ class StorageFront(Front[Call]):
         permit: Asks the IAM table.
     """
 
-    def __init__(self, service: StorageService, shelf: FaultShelf, permit: Permit[Call]) -> None:
+    def __init__(self, service: StorageService, faults: FaultStore, permit: Permit[Call]) -> None:
         self._service = service
-        self._answer_one = guarded(self, permit, shelf)
+        self._answer_one = guarded(self, permit, faults)
 
     async def answer(self, request: Request) -> Response:
         """Answer a request, or each part of a batch."""

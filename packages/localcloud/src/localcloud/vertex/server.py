@@ -24,7 +24,7 @@ from localcloud.access.credentials import CUSTOM_CODE_AGENT, SERVICE_AGENT
 from localcloud.access.iam import Iam
 from localcloud.environment.variables import google_environment
 from localcloud.errors import LocalCloudError
-from localcloud.faults import FaultShelf
+from localcloud.faults import FaultStore
 from localcloud.logs.metrics.measurements import Measurements
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
@@ -84,7 +84,7 @@ class VertexServer:
         folder = state.directory("vertex")
         self._lock = _own(folder)
         self._store = Store(folder / "vertex.sqlite")
-        self._fault_shelf = FaultShelf(state.faults_path)
+        self._fault_store = FaultStore(state.faults_path)
         self._guardian = Guardian()
         self._shipper = LogShipper(state.logs_path)
         clients = Clients(projects.main, lambda: _environment(state, SERVICE_AGENT))
@@ -115,7 +115,7 @@ class VertexServer:
         folder = state.directory("vertex")
         return Machinery(
             store=self._store,
-            faults=Faults(self._fault_shelf),
+            faults=Faults(self._fault_store),
             buckets=Buckets(clients),
             tables=Tables(clients),
             images=Images(folder / "images.json", state.config_path),
@@ -193,7 +193,7 @@ class VertexServer:
         self._shipper.close()
         self._measurements.close()
         self._store.close()
-        self._fault_shelf.close()
+        self._fault_store.close()
         self._lock.close()
 
 

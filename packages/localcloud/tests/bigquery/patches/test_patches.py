@@ -1,4 +1,4 @@
-"""Each file of `bigquery/patches` mends a fault that bqemulator still has: with it right, without it wrong."""
+"""Each file of `bigquery/patches` patches a fault that bqemulator still has: with it right, without it wrong."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NUMBER = bigquery.SchemaField("n", "INTEGER")
 
 def table_of(client: bigquery.Client, sql: str = "SELECT n FROM UNNEST([1, 2, 3]) n", options: str = "") -> str:
     """Create a table and return its name."""
-    client.create_dataset("mends", exists_ok=True)
-    name = f"{client.project}.mends.t{uuid.uuid4().hex}"
+    client.create_dataset("patched", exists_ok=True)
+    name = f"{client.project}.patched.t{uuid.uuid4().hex}"
     run(client, f"CREATE TABLE `{name}` {options} AS {sql}").result()
     return name
 
@@ -54,7 +54,7 @@ def name_what_is_read(client: bigquery.Client) -> list[list[str]]:
 def try_a_wrong_column(client: bigquery.Client) -> None:
     name = table_of(client)
     dry = bigquery.QueryJobConfig(dry_run=True)
-    run(client, about(name, "CREATE TABLE mends.copied AS SELECT missing FROM $t"), job_config=dry)
+    run(client, about(name, "CREATE TABLE patched.copied AS SELECT missing FROM $t"), job_config=dry)
 
 
 def read_expiration(client: bigquery.Client) -> int:

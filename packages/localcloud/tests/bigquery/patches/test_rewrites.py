@@ -1,4 +1,4 @@
-"""Each file of `bigquery/patches/sql` mends a fault that bqemulator still has: with it right, without it wrong."""
+"""Each file of `bigquery/patches/sql` patches a fault that bqemulator still has: with it right, without it wrong."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ mode, health, predict = (os.environ.get(name, "") for name in ("MODE", "AIP_HEAL
 if mode == "dies":
     sys.exit("there are no weights")
 
-class Door(http.server.BaseHTTPRequestHandler):
+class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
@@ -53,7 +53,7 @@ class Door(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["AIP_HTTP_PORT"])), Door).serve_forever()
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["AIP_HTTP_PORT"])), Handler).serve_forever()
 """
 
 

@@ -12,7 +12,7 @@ from localcloud.vertex.resources.store import Store
 
 @pytest.fixture
 def store(tmp_path: Path):
-    """A shelf with five rows of a hundred letters, another one beside it."""
+    """A collection with five rows of a hundred letters, another one beside it."""
     made = Store(tmp_path / "store.db")
     for index in range(5):
         made.put_document("log", "table", {"payload": str(index) * 100})

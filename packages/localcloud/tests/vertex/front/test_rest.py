@@ -1,4 +1,4 @@
-"""The REST door through the gateway: Google's JSON, Google's errors."""
+"""The REST port through the gateway: Google's JSON, Google's errors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Faults of BigQuery: how calls of the REST API are named and refused, and queries that fail once accepted.
 
-In: requests, the shelf of faults. Out: events, errors in BigQuery's form, and a wrapped `execute_query_job`. Events are
+In: requests, the store of faults. Out: events, errors in BigQuery's form, and a wrapped `execute_query_job`. Events are
 named by the methods of the REST API (https://cloud.google.com/bigquery/docs/reference/rest), `bigquery.tables.get
 project.dataset.table`.
 """
@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from localcloud.codes import HTTP_STATUS
-from localcloud.faults import FaultShelf, InjectedError
+from localcloud.faults import FaultStore, InjectedError
 from localcloud.untyped import Untyped
 
 # The messages of https://cloud.google.com/bigquery/docs/error-messages. BigQuery says 403 for a quota, not 429.
@@ -70,7 +70,7 @@ def _reason(code: str) -> str:
     return _REASONS.get(code, "invalid")
 
 
-def fail_queries(routes: Untyped, shelf: FaultShelf) -> None:
+def fail_queries(routes: Untyped, faults: FaultStore) -> None:
     """Let an accepted query end with an error, or begin late: the job is there and says what happened."""
     from bqemulator.domain.errors import PermissionDeniedError
 
@@ -79,7 +79,7 @@ def fail_queries(routes: Untyped, shelf: FaultShelf) -> None:
     @functools.wraps(original)
     async def execute(project_id: str, job_id: str, bq_sql: str, *args: Untyped, **kwargs: Untyped) -> Untyped:
         try:
-            async with shelf.intercept("Query.Run", " ".join(bq_sql.split()), kinds=("error", "delay")):
+            async with faults.intercept("Query.Run", " ".join(bq_sql.split()), kinds=("error", "delay")):
                 pass
         except InjectedError as injected:
             error = PermissionDeniedError(injected.message)  # any error that the routes store with the job

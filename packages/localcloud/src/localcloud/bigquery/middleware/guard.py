@@ -11,11 +11,11 @@ from localcloud.access.iam import DeniedError, Iam
 from localcloud.bigquery.middleware.bodies import read_body, replay_body
 from localcloud.bigquery.middleware.faults import STATUS, error_document, event_of
 from localcloud.bigquery.middleware.permissions import asked
-from localcloud.faults import FaultShelf, InjectedError
+from localcloud.faults import FaultStore, InjectedError
 from localcloud.untyped import Untyped
 
 
-def install(iam: Iam, bearers: Bearers, shelf: FaultShelf) -> None:
+def install(iam: Iam, bearers: Bearers, faults: FaultStore) -> None:
     """Put this before the REST application once it is made."""
     from bqemulator import server
 
@@ -23,7 +23,7 @@ def install(iam: Iam, bearers: Bearers, shelf: FaultShelf) -> None:
 
     def create_app(context: Untyped) -> Untyped:
         app = original(context)
-        app.add_middleware(Guard, iam=iam, bearers=bearers, shelf=shelf)
+        app.add_middleware(Guard, iam=iam, bearers=bearers, faults=faults)
         return app
 
     server.create_app = create_app
@@ -32,11 +32,11 @@ def install(iam: Iam, bearers: Bearers, shelf: FaultShelf) -> None:
 class Guard:
     """Refuses REST calls that the table does not grant, answers others with the faults meant for them (ASGI)."""
 
-    def __init__(self, app: Untyped, iam: Iam, bearers: Bearers, shelf: FaultShelf) -> None:
+    def __init__(self, app: Untyped, iam: Iam, bearers: Bearers, faults: FaultStore) -> None:
         self._app = app
         self._iam = iam
         self._bearers = bearers
-        self._shelf = shelf
+        self._faults = faults
 
     async def __call__(self, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
         """Serve a request."""
@@ -46,7 +46,7 @@ class Guard:
             return
         try:
             received = await self._permit(event, scope, receive)
-            interception = self._shelf.intercept(event, about)
+            interception = self._faults.intercept(event, about)
             async with interception:
                 await self._app(scope, received, _swallow if interception.loses_response else send)
         except DeniedError as error:

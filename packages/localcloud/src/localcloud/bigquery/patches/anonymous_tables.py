@@ -1,4 +1,4 @@
-"""Mends the anonymous tables of results: known only for job ids that are UUIDs, their rows not listed at all.
+"""Patches the anonymous tables of results: known only for job ids that are UUIDs, their rows not listed at all.
 
 And their dataset is one: clients put tables of their own beside results (Ibis, for frames in memory). No list has it.
 """

@@ -1,4 +1,4 @@
-"""Mends names of columns with capitals: a statement that the translator rewrites would make all of them small.
+"""Patches names of columns with capitals: a statement that the translator rewrites would make all of them small.
 
 BigQuery keeps a name as it is written, and does not tell case apart where it is read.
 """

@@ -1,4 +1,4 @@
-"""Mends the types of what a statement created: they are asked of Arrow, which has no JSON and no GEOGRAPHY.
+"""Patches the types of what a statement created: they are asked of Arrow, which has no JSON and no GEOGRAPHY.
 
 These would be called STRING and BYTES, and the sum of whole numbers NUMERIC.
 """

@@ -1,4 +1,4 @@
-"""Mends `configuration.query.destinationTable`: it is taken, and nothing is written to it.
+"""Patches `configuration.query.destinationTable`: it is taken, and nothing is written to it.
 
 In: a SELECT that ran, its destination and dispositions. Out: the table, and the job with it as its result. A day of a
 partitioned table (`table$20131120`) is written alone; else partitions and clusters are a layout without effect here.

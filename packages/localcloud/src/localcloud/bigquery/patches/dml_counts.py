@@ -1,4 +1,4 @@
-"""Mends the count of changed rows: there is one sum only, not `dmlStats` of those inserted, updated and deleted."""
+"""Patches the count of changed rows: there is one sum only, not `dmlStats` of those inserted, updated and deleted."""
 
 from __future__ import annotations
 

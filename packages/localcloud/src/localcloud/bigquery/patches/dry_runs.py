@@ -1,4 +1,4 @@
-"""Mends dry runs: they run a SELECT to its end, and do not look inside CREATE TABLE … AS SELECT.
+"""Patches dry runs: they run a SELECT to its end, and do not look inside CREATE TABLE … AS SELECT.
 
 They also store a job, so that the real one of the same id would be refused.
 """

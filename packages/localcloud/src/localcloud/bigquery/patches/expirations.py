@@ -1,4 +1,4 @@
-"""Mends `OPTIONS(expiration_timestamp = …)`, which is dropped: run tables would stay for ever.
+"""Patches `OPTIONS(expiration_timestamp = …)`, which is dropped: run tables would stay for ever.
 
 The times stand in a small file beside the database; a task drops what is due.
 """

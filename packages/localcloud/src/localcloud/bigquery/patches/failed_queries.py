@@ -1,4 +1,4 @@
-"""Mends `jobs.query` that fails: it answers 200 and puts the error into the document.
+"""Patches `jobs.query` that fails: it answers 200 and puts the error into the document.
 
 Google's client takes that for a query without rows: `query_and_wait` would hide every error.
 """

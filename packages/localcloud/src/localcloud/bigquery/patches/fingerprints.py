@@ -1,4 +1,4 @@
-"""Mends FARM_FINGERPRINT: it is Python, 2 to 22 us a row, and wrong for strings of more than 64 bytes.
+"""Patches FARM_FINGERPRINT: it is Python, 2 to 22 us a row, and wrong for strings of more than 64 bytes.
 
 Here it is FarmHash's Fingerprint64 for whole columns, in numpy: 0.1 to 0.5 us a row. In: an Arrow array of strings.
 Out: an Arrow array of signed 64-bit integers, NULL for NULL. Every row's part, shard and fingerprint go through it. The

@@ -1,4 +1,4 @@
-"""Mends streamed rows with unknown fields: they are stored as rows of NULL."""
+"""Patches streamed rows with unknown fields: they are stored as rows of NULL."""
 
 from __future__ import annotations
 

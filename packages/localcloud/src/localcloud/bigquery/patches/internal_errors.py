@@ -1,4 +1,4 @@
-"""Mends faults that are not foreseen: 500 "internal error", which Google's clients repeat for ten minutes."""
+"""Patches faults that are not foreseen: 500 "internal error", which Google's clients repeat for ten minutes."""
 
 from __future__ import annotations
 

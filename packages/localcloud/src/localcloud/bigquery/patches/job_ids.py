@@ -1,4 +1,4 @@
-"""Mends job ids: one that was used before runs the job again instead of being refused.
+"""Patches job ids: one that was used before runs the job again instead of being refused.
 
 A task that is tried again finds its job by that answer instead of paying twice.
 """

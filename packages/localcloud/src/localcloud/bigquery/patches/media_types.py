@@ -1,4 +1,4 @@
-"""Mends uploads of type `*/*`, which are refused: the Python client's load_table_from_file and _json send it."""
+"""Patches uploads of type `*/*`, which are refused: the Python client's load_table_from_file and _json send it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mends NUMERIC and BIGNUMERIC: they have too few digits.
+"""Patches NUMERIC and BIGNUMERIC: they have too few digits.
 
 NUMERIC becomes DECIMAL(18, 3), too narrow for the sum of fingerprints. BIGNUMERIC becomes DECIMAL(38, 5), too coarse,
 or 76 digits, and DuckDB ends at 38.

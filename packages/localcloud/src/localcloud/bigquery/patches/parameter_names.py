@@ -1,4 +1,4 @@
-"""Mends named parameters: `@name` is replaced also in comments and in strings, and a name in backticks nowhere.
+"""Patches named parameters: `@name` is replaced also in comments and in strings, and a name in backticks nowhere.
 
 Then there are more values than DuckDB sees markers, or fewer. In: a statement in DuckDB's SQL after translation, and
 REST's queryParameters. Out: the statement with one marker per use, and the values in the order of the markers.

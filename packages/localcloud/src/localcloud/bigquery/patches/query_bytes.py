@@ -1,4 +1,4 @@
-"""Mends a query's `totalBytesProcessed`, which is 0: a cost estimate needs it.
+"""Patches a query's `totalBytesProcessed`, which is 0: a cost estimate needs it.
 
 BigQuery charges for every column that a query names, over all rows of its tables. In: a statement and a connection to
 the stored tables. Out: a number of bytes in the sizes of https://cloud.google.com/bigquery/pricing#data (INT64 8,

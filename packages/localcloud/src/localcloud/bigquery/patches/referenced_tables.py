@@ -1,4 +1,4 @@
-"""Mends queries and dry runs: they do not say which tables they read (`referencedTables`)."""
+"""Patches queries and dry runs: they do not say which tables they read (`referencedTables`)."""
 
 from __future__ import annotations
 

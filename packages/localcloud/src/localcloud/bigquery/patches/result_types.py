@@ -1,4 +1,4 @@
-"""Mends the types of results: GEOGRAPHY and arrays of JSON have other names."""
+"""Patches the types of results: GEOGRAPHY and arrays of JSON have other names."""
 
 from __future__ import annotations
 

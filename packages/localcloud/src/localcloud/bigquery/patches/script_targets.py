@@ -1,4 +1,4 @@
-"""Mends `SET (a, b) = (SELECT AS STRUCT …)` in scripts: the variables get the struct, or an error, not its fields."""
+"""Patches `SET (a, b) = (SELECT AS STRUCT …)` in scripts: the variables get the struct, or an error, not its fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mends requests that run at the same time: all of them share one connection, and with it one pending result.
+"""Patches requests that run at the same time: all of them share one connection, and with it one pending result.
 
 Two at a time can read each other's rows.
 """

@@ -1,4 +1,4 @@
-"""Mends `*` over columns of a type that the translator cannot name, such as GEOGRAPHY: it writes the others out."""
+"""Patches `*` over columns of a type that the translator cannot name, such as GEOGRAPHY: it writes the others out."""
 
 from __future__ import annotations
 

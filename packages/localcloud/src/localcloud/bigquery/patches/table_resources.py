@@ -1,4 +1,4 @@
-"""Mends what a table says of itself: its rows and bytes are counted after some kinds of writes only."""
+"""Patches what a table says of itself: its rows and bytes are counted after some kinds of writes only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mends projects: any that is asked for is made up."""
+"""Patches projects: any that is asked for is made up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mends CREATE TABLE or VIEW … AS SELECT with a column that has no name: the service refuses it."""
+"""Patches CREATE TABLE or VIEW … AS SELECT with a column that has no name: the service refuses it."""
 
 from __future__ import annotations
 

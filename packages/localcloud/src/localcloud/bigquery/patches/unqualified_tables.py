@@ -1,4 +1,4 @@
-"""Mends `CREATE TABLE t` without a default dataset: it would be in no dataset, and in the way of everybody's `t`."""
+"""Patches `CREATE TABLE t` without a default dataset: it would be in no dataset, and in the way of everybody's `t`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Faults of the Storage Read API: calls that fail, sessions with many streams, streams that break.
 
-In: the shelf of faults. Out: what the service asks before it answers.
+In: the store of faults. Out: what the service asks before it answers.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import time
 import grpc
 
 from localcloud.bigquery.read.sessions import RefusalError
-from localcloud.faults import FaultShelf, InjectedError
+from localcloud.faults import FaultStore, InjectedError
 
 
 class ReadFaults:
     """Faults of the Storage Read API. Refuses, waits, or says after how many rows a stream breaks."""
 
-    def __init__(self, shelf: FaultShelf) -> None:
-        self._shelf = shelf
+    def __init__(self, faults: FaultStore) -> None:
+        self._faults = faults
 
     def meet(self, method: str, table: str) -> None:
         """Let a fault for a call that has one answer happen.
@@ -30,7 +30,7 @@ class ReadFaults:
             RefusalError: The fault is an error.
         """
         try:
-            with self._shelf.intercept(f"BigQueryRead.{method}", table, kinds=("error", "delay")):
+            with self._faults.intercept(f"BigQueryRead.{method}", table, kinds=("error", "delay")):
                 pass
         except InjectedError as error:
             raise RefusalError(grpc.StatusCode[error.code], error.message) from None
@@ -42,12 +42,12 @@ class ReadFaults:
             table: project.dataset.table
             requested: How many the client asks for.
         """
-        action = self._shelf.take("BigQueryRead.CreateReadSession", table, kinds=("split",))
+        action = self._faults.take("BigQueryRead.CreateReadSession", table, kinds=("split",))
         return None if action is None else int(action["streams"]) or requested
 
     def meet_stream(self, table: str) -> tuple[int, RefusalError] | None:
         """Return after how many rows a stream is to break, and with what; None when it goes well."""
-        action = self._shelf.take("BigQueryRead.ReadRows", table, kinds=("error", "delay", "break"))
+        action = self._faults.take("BigQueryRead.ReadRows", table, kinds=("error", "delay", "break"))
         if action is None:
             return None
         if action["kind"] == "delay":

@@ -34,7 +34,7 @@ from localcloud.bigquery.read.sessions import (
 from localcloud.bigquery.read.v1beta1 import OlderReadService
 from localcloud.bigquery.types.columns import as_sent, column_types
 from localcloud.bigquery.types.results import BoundedResults, registered
-from localcloud.faults import FaultShelf
+from localcloud.faults import FaultStore
 from localcloud.projects import Projects
 from localcloud.untyped import Untyped
 
@@ -173,7 +173,7 @@ def build_server(
     socket_path: Path,
     middleware: grpc.ServerInterceptor,
     projects: Projects,
-    shelf: FaultShelf,
+    faults: FaultStore,
     results: BoundedResults,
     context: Untyped,
 ) -> tuple[_Server, int]:
@@ -188,7 +188,7 @@ def build_server(
         ],
         interceptors=[middleware],
     )
-    service = ReadService(context, sessions, ReadFaults(shelf), results, projects)
+    service = ReadService(context, sessions, ReadFaults(faults), results, projects)
     server.add_generic_rpc_handlers((service, OlderReadService(service, sessions)))
     port = server.add_insecure_port(f"unix:{socket_path}")
     return _Server(server), port

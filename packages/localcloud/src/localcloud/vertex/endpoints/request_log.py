@@ -36,7 +36,7 @@ SCHEMA: Sequence[Mapping[str, str]] = (
     {"name": "request_payload", "type": "STRING", "mode": "REPEATED"},
     {"name": "response_payload", "type": "STRING", "mode": "REPEATED"},
 )
-_SHELF = "request log"
+_COLLECTION = "request log"
 _BATCH = 500
 _BATCH_CHARACTERS = 8_000_000  # BigQuery takes 10 MB in one insert, and images are long
 _GATHER_S = 0.2
@@ -96,7 +96,7 @@ class RequestLog:
             "request_payload": [payload_text(value) for value in requests],
             "response_payload": [payload_text(value) for value in responses],
         }
-        self._store.put_document(_SHELF, config.bigquery_destination.output_uri.removeprefix("bq://"), row)
+        self._store.put_document(_COLLECTION, config.bigquery_destination.output_uri.removeprefix("bq://"), row)
         self._pending.set()
 
     def close(self, timeout_s: float = 3.0) -> None:
@@ -123,11 +123,11 @@ class RequestLog:
 
     def _flush(self) -> int:
         with self._flushing:
-            waiting = self._store.list_documents(_SHELF, limit=_BATCH, max_characters=_BATCH_CHARACTERS)
+            waiting = self._store.list_documents(_COLLECTION, limit=_BATCH, max_characters=_BATCH_CHARACTERS)
             for table in {key for _, key, _ in waiting}:
                 batch = [(number, row) for number, key, row in waiting if key == table]
                 self._insert(table, [row for _, row in batch])
-                self._store.delete_documents(_SHELF, *(number for number, _ in batch))
+                self._store.delete_documents(_COLLECTION, *(number for number, _ in batch))
             return len(waiting)
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Json]]) -> None:

@@ -45,7 +45,7 @@ def import_session_runtime() -> Runtime:
     """Return what TensorFlow Serving itself runs on.
 
     `import tensorflow` takes three times as long and half as much memory again, for Keras and the rest that is not
-    needed to serve. So its package is entered by a side door; when that is closed, by the front.
+    needed to serve. So its package is entered by an inner module; when that is closed, by its public one.
     """
     spec = importlib.util.find_spec("tensorflow")
     if spec is None or spec.submodule_search_locations is None:
@@ -344,7 +344,7 @@ def _local_copy(uri: str) -> Path:
     return Path(copy, uri.removeprefix(storage).strip("/"))
 
 
-class _Door(http.server.BaseHTTPRequestHandler):
+class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     container: PrebuiltContainer | TensorFlowServing
@@ -390,8 +390,8 @@ def main() -> None:
     place, *arguments = sys.argv[1:]
     containers: dict[str, type[PrebuiltContainer | TensorFlowServing]]
     containers = {"vertex": PrebuiltContainer, "tensorflow": TensorFlowServing}
-    _Door.container = container = containers[place](import_session_runtime(), arguments)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", container.port), _Door)
+    _Handler.container = container = containers[place](import_session_runtime(), arguments)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", container.port), _Handler)
     server.daemon_threads = True
     server.serve_forever()
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
-from localcloud.faults import ActionKind, FaultError, FaultShelf, InjectedError, Interception, check
+from localcloud.faults import ActionKind, FaultError, FaultStore, InjectedError, Interception, check
 from localcloud.vertex.wire.errors import ApiError, InvalidArgument, NotFound
 from localcloud.vertex.wire.filters import compile_filter
 from localcloud.vertex.wire.listing import JOB_FIELDS
@@ -22,11 +22,11 @@ class Faults:
     """The faults in force.
 
     Args:
-        shelf: Where all servers of the local cloud keep them.
+        faults: Where all servers of the local cloud keep them.
     """
 
-    def __init__(self, shelf: FaultShelf) -> None:
-        self._shelf = shelf
+    def __init__(self, faults: FaultStore) -> None:
+        self._faults = faults
 
     def create(self, body: object) -> dict[str, Any]:
         """Put a fault in force, for whichever service; gives it back with its `id`.
@@ -39,11 +39,11 @@ class Faults:
         except FaultError as error:
             raise InvalidArgument(str(error), field=error.field or None) from error
         compile_filter(fault["filter"], JOB_FIELDS)
-        return {"id": self._shelf.add(fault), **fault}
+        return {"id": self._faults.add(fault), **fault}
 
     def list_all(self) -> list[dict[str, Any]]:
         """Return all faults in force, oldest first; used up ones are gone."""
-        return [{"id": number, **fault} for number, fault in self._shelf.list_all()]
+        return [{"id": number, **fault} for number, fault in self._faults.list_all()]
 
     def delete(self, number: int | None = None) -> None:
         """Take one fault back, or all of them.
@@ -51,7 +51,7 @@ class Faults:
         Raises:
             NotFound: There is none of that number.
         """
-        if self._shelf.delete(number) == 0 and number is not None:
+        if self._faults.delete(number) == 0 and number is not None:
             raise NotFound(f"The fault {number} does not exist (a fault is gone once it hit `count` times).")
 
     def apply(self, event: str, wait: Callable[[float], object], subject: Message = None) -> None:
@@ -103,4 +103,4 @@ class Faults:
         def passes(expression: str) -> bool:
             return not expression or (subject is not None and compile_filter(expression, JOB_FIELDS)(subject))
 
-        return self._shelf.take(event, about, kinds=kinds, passes=passes)
+        return self._faults.take(event, about, kinds=kinds, passes=passes)

@@ -36,7 +36,7 @@ CREATE INDEX IF NOT EXISTS resources_by_parent ON resources (kind, parent, seque
 CREATE INDEX IF NOT EXISTS resources_by_state ON resources (kind, state);
 CREATE TABLE IF NOT EXISTS documents (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    shelf TEXT NOT NULL,
+    shelf TEXT NOT NULL,  -- the collection, by its name in state directories that exist
     key TEXT NOT NULL,
     body TEXT NOT NULL
 );
@@ -197,20 +197,20 @@ class Store:
             rows = self._connection.execute(query, (kind.collection, *values)).fetchall()
         return [kind.read_message(row[0]) for row in rows]
 
-    def put_document(self, shelf: str, key: str, body: dict[str, Any]) -> int:
+    def put_document(self, collection: str, key: str, body: dict[str, Any]) -> int:
         """Keep a JSON document (a fault, a process, a row waiting for BigQuery); gives its number."""
         with self.transaction():
             done = self._connection.execute(
-                "INSERT INTO documents (shelf, key, body) VALUES (?, ?, ?)", (shelf, key, json.dumps(body))
+                "INSERT INTO documents (shelf, key, body) VALUES (?, ?, ?)", (collection, key, json.dumps(body))
             )
         return int(done.lastrowid or 0)
 
     def list_documents(
-        self, shelf: str, limit: int = -1, max_characters: int | None = None
+        self, collection: str, limit: int = -1, max_characters: int | None = None
     ) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return (number, key, body) of a shelf, oldest first; of long bodies fewer, but one at least."""
+        """Return (number, key, body) of a collection, oldest first; of long bodies fewer, but one at least."""
         first = "SELECT id, key, body FROM documents WHERE shelf = ? ORDER BY id LIMIT ?"
-        values: tuple[str | int, ...] = (shelf, limit)
+        values: tuple[str | int, ...] = (collection, limit)
         if max_characters is not None:
             first = statement(
                 "SELECT id, key, body FROM (SELECT *, SUM(LENGTH(body)) OVER (ORDER BY id) - LENGTH(body) AS before"
@@ -222,13 +222,13 @@ class Store:
             rows = self._connection.execute(first, values).fetchall()
         return [(row[0], row[1], json.loads(row[2])) for row in rows]
 
-    def delete_documents(self, shelf: str, *numbers: int) -> int:
-        """Remove documents by number, or the whole shelf when none is given; gives how many went."""
+    def delete_documents(self, collection: str, *numbers: int) -> int:
+        """Remove documents by number, or the whole collection when none is given; gives how many went."""
         with self.transaction():
             if not numbers:
-                return self._connection.execute("DELETE FROM documents WHERE shelf = ?", (shelf,)).rowcount
+                return self._connection.execute("DELETE FROM documents WHERE shelf = ?", (collection,)).rowcount
             done = self._connection.executemany(
-                "DELETE FROM documents WHERE shelf = ? AND id = ?", [(shelf, n) for n in numbers]
+                "DELETE FROM documents WHERE shelf = ? AND id = ?", [(collection, n) for n in numbers]
             )
             return done.rowcount
 

@@ -1,4 +1,4 @@
-"""Mends `a[OFFSET(i)]`: DuckDB counts from one, and only a literal index is shifted (some of them twice)."""
+"""Patches `a[OFFSET(i)]`: DuckDB counts from one, and only a literal index is shifted (some of them twice)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mends `ARRAY_AGG(x IGNORE NULLS)` with DISTINCT or LIMIT: bqemulator makes SQL of it that nobody can run.
+"""Patches `ARRAY_AGG(x IGNORE NULLS)` with DISTINCT or LIMIT: bqemulator makes SQL of it that nobody can run.
 
 It would ask whether `DISTINCT x` is NULL, and filter the slice in place of what is aggregated.
 """

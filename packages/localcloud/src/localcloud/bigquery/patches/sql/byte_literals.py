@@ -1,4 +1,4 @@
-r"""Mends `b'\x00\xff'`: DuckDB knows no such escapes."""
+r"""Patches `b'\x00\xff'`: DuckDB knows no such escapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mends `SELECT COUNT(*), 1`: the columns are called `f0_` and `f1_`, not `count_star()` and `1`.
+"""Patches `SELECT COUNT(*), 1`: the columns are called `f0_` and `f1_`, not `count_star()` and `1`.
 
 Those of the statement itself, and of the subqueries behind its FROM, whose columns `*` would show.
 """

@@ -1,4 +1,4 @@
-"""Mends `SELECT o … WITH OFFSET o`: the column would be called `(o - 1)`, or be unknown without `AS element`."""
+"""Patches `SELECT o … WITH OFFSET o`: the column would be called `(o - 1)`, or be unknown without `AS element`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mends `SELECT AS STRUCT f(x) AS n … ORDER BY n`: DuckDB would see a field of a struct, not an alias."""
+"""Patches `SELECT AS STRUCT f(x) AS n … ORDER BY n`: DuckDB would see a field of a struct, not an alias."""
 
 from __future__ import annotations
 

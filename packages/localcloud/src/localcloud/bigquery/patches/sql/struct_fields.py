@@ -1,4 +1,4 @@
-"""Mends `STRUCT(a, t.b)`: its fields would have no names instead of `a` and `b`."""
+"""Patches `STRUCT(a, t.b)`: its fields would have no names instead of `a` and `b`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mends APPROX_TOP_COUNT: it would give values without their counts."""
+"""Patches APPROX_TOP_COUNT: it would give values without their counts."""
 
 from __future__ import annotations
 

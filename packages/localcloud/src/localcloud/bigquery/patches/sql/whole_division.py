@@ -1,4 +1,4 @@
-"""Mends `DIV(a + b, c * d)`: in DuckDB it would be `a + b // c * d`."""
+"""Patches `DIV(a + b, c * d)`: in DuckDB it would be `a + b // c * d`."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from localcloud.vertex.wire.errors import ApiError
 
 DEFAULT_TIMEOUT_S = 7 * 24 * 3600.0
 MAX_RESTARTS = 5
-PROCESS_GROUPS = "process groups"  # shelf of the store
+PROCESS_GROUPS = "process groups"  # collection of the store
 METRIC_FOLDER, METRIC_FILE = "hypertune", "output.metrics"
 _TRANSIENT_CODES = (130, 137, 143)
 _TICK_S = 0.1

@@ -1,73 +1,75 @@
-"""The rooms of the local cloud, a part of the table in `house`."""
+"""The packages of the local cloud, a part of the table in `packages`."""
 
 from __future__ import annotations
 
-from tests.support.room import Room
+from tests.support.package import Package
 
 LOCALCLOUD = {
-    "localcloud": Room(
+    "localcloud": Package(
         "Google's services on this machine, nothing of this project; at the top what all of them may import", ()
     ),
-    "localcloud.access": Room("who calls, and what they may do: accounts, tokens, the IAM table", ("localcloud",)),
-    "localcloud.environment": Room(
+    "localcloud.access": Package("who calls, and what they may do: accounts, tokens, the IAM table", ("localcloud",)),
+    "localcloud.environment": Package(
         "what a program needs so that Google's clients in it come here", ("localcloud", "localcloud.access")
     ),
-    "localcloud.http": Room(
+    "localcloud.http": Package(
         "HTTP/1.1 between clients, the gateway and the servers behind it; what stands before the gateway's services",
         ("localcloud",),
     ),
-    "localcloud.storage": Room(
+    "localcloud.storage": Package(
         "Cloud Storage: a request is read once, checked, and answered from files", ("localcloud", "localcloud.http")
     ),
-    "localcloud.logs": Room(
+    "localcloud.logs": Package(
         "Cloud Logging, and Cloud Monitoring in `metrics`: what is kept, filters, and the services that list it",
         ("localcloud", "localcloud.access", "localcloud.http"),
     ),
-    "localcloud.gateway": Room(
-        "the one door, and what is answered there",
+    "localcloud.gateway": Package(
+        "the one way in, and what is answered there",
         ("localcloud", "localcloud.access", "localcloud.http", "localcloud.storage", "localcloud.logs"),
     ),
-    "localcloud.bigquery.types": Room("types of columns, tables and results", ("localcloud",)),
-    "localcloud.bigquery.patches": Room(
+    "localcloud.bigquery.types": Package("types of columns, tables and results", ("localcloud",)),
+    "localcloud.bigquery.patches": Package(
         "faults of bqemulator, a file for each", ("localcloud", "localcloud.bigquery.types")
     ),
-    "localcloud.bigquery.files": Room(
+    "localcloud.bigquery.files": Package(
         "load and extract jobs: rows from files, and files from rows", ("localcloud", "localcloud.bigquery.types")
     ),
-    "localcloud.bigquery.read": Room("the Storage Read API", ("localcloud", "localcloud.bigquery.types")),
-    "localcloud.bigquery.middleware": Room(
+    "localcloud.bigquery.read": Package("the Storage Read API", ("localcloud", "localcloud.bigquery.types")),
+    "localcloud.bigquery.middleware": Package(
         "what stands before the REST API: faults, the IAM table", ("localcloud", "localcloud.access")
     ),
-    "localcloud.bigquery": Room(
+    "localcloud.bigquery": Package(
         "the server: bqemulator, put right, and started", ("localcloud", "localcloud.access", "localcloud.bigquery.*")
     ),
-    "localcloud.supervision": Room(
+    "localcloud.supervision": Package(
         "servers as child processes: started, watched and ended together",
         ("localcloud", "localcloud.access", "localcloud.environment"),
     ),
-    "localcloud.command": Room(
+    "localcloud.command": Package(
         "the command line", ("localcloud", "localcloud.access", "localcloud.environment", "localcloud.supervision")
     ),
-    "localcloud.__main__": Room("`python -m localcloud`", ("localcloud.command",)),
+    "localcloud.__main__": Package("`python -m localcloud`", ("localcloud.command",)),
 }
 VERTEX = {
-    "localcloud.vertex.wire": Room(
+    "localcloud.vertex.wire": Package(
         "what goes over the wire: methods, messages, names, refusals, lists", ("localcloud",)
     ),
-    "localcloud.vertex.resources": Room(
+    "localcloud.vertex.resources": Package(
         "what all families keep and ask: store, buckets, tables, operations, rules of fields, faults",
         ("localcloud", "localcloud.vertex.wire"),
     ),
-    "localcloud.vertex.processes": Room(
+    "localcloud.vertex.processes": Package(
         "programs on this machine: images, commands, replicas, their lines",
         ("localcloud.environment", "localcloud.logs", "localcloud.vertex.wire", "localcloud.vertex.resources"),
     ),
-    "localcloud.vertex.jobs": Room(
+    "localcloud.vertex.jobs": Package(
         "jobs: what every family of them does, and a folder for each family",
         ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),
     ),
-    "localcloud.vertex.models": Room("the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources")),
-    "localcloud.vertex.endpoints": Room(
+    "localcloud.vertex.models": Package(
+        "the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources")
+    ),
+    "localcloud.vertex.endpoints": Package(
         "endpoints, deployments, predictions, their log and their measurements",
         (
             "localcloud.logs",
@@ -76,11 +78,11 @@ VERTEX = {
             "localcloud.vertex.processes",
         ),
     ),
-    "localcloud.vertex.front": Room(
+    "localcloud.vertex.front": Package(
         "where calls come in: gRPC, REST, and who answers",
         ("localcloud", "localcloud.access", "localcloud.vertex.wire", "localcloud.vertex.resources"),
     ),
-    "localcloud.vertex": Room(
+    "localcloud.vertex": Package(
         "the server: hands each family what it needs, of another one too",
         ("localcloud", "localcloud.access", "localcloud.environment", "localcloud.logs", "localcloud.vertex.*"),
     ),

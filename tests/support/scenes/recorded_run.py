@@ -49,7 +49,7 @@ WRITERS = {
 ROUNDS = 20
 
 
-class Night:
+class RecordedRun:
     """A run that its tasks can be cleared of.
 
     Args:

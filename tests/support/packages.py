@@ -1,21 +1,21 @@
-"""The table of rooms: each folder of the product, its rule in a line, and whose files it may import.
+"""The table of packages: each folder of the product, its rule in a line, and whose files it may import.
 
-`tests/test_architecture.py` holds the imports to it, `ARCHITECTURE.md` shows it (a test compares them). A room is the
-longest prefix that fits a module. In `may_import`, `name.*` stands for a room and all below it; a room may always
-import itself.
+`tests/test_architecture.py` holds the imports to it, `ARCHITECTURE.md` shows it (a test compares them). A module is of
+the package with the longest prefix that fits it. In `may_import`, `name.*` stands for a package and all below it; a
+package may always import itself.
 """
 
 from __future__ import annotations
 
-from tests.support.core_rooms import CORE
-from tests.support.dev_rooms import LOCALCLOUD, VERTEX
-from tests.support.room import Room
+from tests.support.core_packages import CORE
+from tests.support.localcloud_packages import LOCALCLOUD, VERTEX
+from tests.support.package import Package
 
-FLOORS = {
-    "dags": Room("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
-    "retraining": Room("nothing but its parts"),
-    "retraining.__main__": Room("`python -m retraining`", ("retraining.commands",)),
-    "retraining.commands": Room(
+LAYERS = {
+    "dags": Package("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
+    "retraining": Package("nothing but its parts"),
+    "retraining.__main__": Package("`python -m retraining`", ("retraining.commands",)),
+    "retraining.commands": Package(
         "every program: a command reads arguments, asks hooks and core as a task does, prints; writes no document",
         (
             "retraining.core.*",
@@ -26,34 +26,36 @@ FLOORS = {
             "retraining.operators.planning",
         ),
     ),
-    "retraining.web": Room(
+    "retraining.web": Package(
         "the Models page, runs' pages, documents: routes of Airflow's API server, read only, for who may read the DAG",
         ("retraining.core.*", "retraining.hooks", "retraining.hooks.ports", "retraining.hooks.cloud"),
     ),
-    "demo": Room("the demonstration: an Airflow and the local cloud, started, followed and ended", ("localcloud.*",)),
-    "containers": Room("builds the images and runs docker-compose.yaml with podman", ("demo", "localcloud.*")),
-    "contracts": Room(
+    "demo": Package(
+        "the demonstration: an Airflow and the local cloud, started, followed and ended", ("localcloud.*",)
+    ),
+    "containers": Package("builds the images and runs docker-compose.yaml with podman", ("demo", "localcloud.*")),
+    "contracts": Package(
         "renders the JSON Schemas and the trainer's dataclasses from the core's documents", ("retraining.core.*",)
     ),
-    "composer": Room("brings the bundle to the bucket of a Composer environment", ()),
-    "tfdv": Room("TensorFlow Data Validation looks at a run, in an environment of its own", ()),
-    "bench": Room(
+    "composer": Package("brings the bundle to the bucket of a Composer environment", ()),
+    "tfdv": Package("TensorFlow Data Validation looks at a run, in an environment of its own", ()),
+    "bench": Package(
         "measures: holds every part against something else", ("localcloud.*", "trainer.*", "retraining.core.*")
     ),
 }
 HOOKS = {
-    "retraining.hooks": Room("talks to Google; imports its clients inside functions", ("retraining.core.*",)),
-    "retraining.hooks.ports": Room(
+    "retraining.hooks": Package("talks to Google; imports its clients inside functions", ("retraining.core.*",)),
+    "retraining.hooks.ports": Package(
         "what a task may ask of the cloud, as protocols; the fakes of the tests satisfy them too",
         ("retraining.core.*", "retraining.hooks"),
     ),
-    "retraining.hooks.cloud": Room(
+    "retraining.hooks.cloud": Package(
         "all services, by the settings and the Airflow connection", ("retraining.core.*", "retraining.hooks")
     ),
 }
 OPERATORS = {
-    "retraining.operators": Room("what Airflow runs: read the record, ask a hook, ask the core, write one document"),
-    "retraining.operators.airflow": Room(
+    "retraining.operators": Package("what Airflow runs: read the record, ask a hook, ask the core, write one document"),
+    "retraining.operators.airflow": Package(
         "Airflow's side of a task: what is around its work, final errors, links, schedules, Params, its DAG run",
         (
             "retraining.core.*",
@@ -63,11 +65,11 @@ OPERATORS = {
             "retraining.operators.record",
         ),
     ),
-    "retraining.operators.record": Room(
+    "retraining.operators.record": Package(
         "a run's folder of documents: whose it is, what is in it, its lease on the spans",
         ("retraining.core.*", "retraining.hooks.ports"),
     ),
-    "retraining.operators.planning": Room(
+    "retraining.operators.planning": Package(
         "`plan`: form, spec and time → the plan",
         (
             "retraining.core.*",
@@ -77,7 +79,7 @@ OPERATORS = {
             "retraining.operators.data",
         ),
     ),
-    "retraining.operators.data": Room(
+    "retraining.operators.data": Package(
         "`snapshot`, `check_data`: the run table, and whether it is fit to train on",
         (
             "retraining.core.*",
@@ -87,7 +89,7 @@ OPERATORS = {
             "retraining.operators.record",
         ),
     ),
-    "retraining.operators.evaluation": Room(
+    "retraining.operators.evaluation": Package(
         "`decide`; and what a comparison needs before it is paid for",
         (
             "retraining.core.*",
@@ -96,7 +98,7 @@ OPERATORS = {
             "retraining.operators.record",
         ),
     ),
-    "retraining.operators.jobs": Room(
+    "retraining.operators.jobs": Package(
         "`export`, `train`, `evaluate`: a job on Vertex AI, made once, found again",
         (
             "retraining.core.*",
@@ -107,7 +109,7 @@ OPERATORS = {
             "retraining.operators.evaluation",
         ),
     ),
-    "retraining.operators.tuning": Room(
+    "retraining.operators.tuning": Package(
         "`tune`: the search's jobs, and what earlier searches left",
         (
             "retraining.core.*",
@@ -118,7 +120,7 @@ OPERATORS = {
             "retraining.operators.jobs",
         ),
     ),
-    "retraining.operators.deployment": Room(
+    "retraining.operators.deployment": Package(
         "`register`, `approve`, `deploy`: from the version to the traffic, and back",
         (
             "retraining.core.*",
@@ -130,7 +132,7 @@ OPERATORS = {
             "retraining.operators.report",
         ),
     ),
-    "retraining.operators.ending": Room(
+    "retraining.operators.ending": Package(
         "`cancel_jobs`, `conclude`: nothing is left running, and the run has its state",
         (
             "retraining.core.*",
@@ -141,7 +143,7 @@ OPERATORS = {
             "retraining.operators.deployment",
         ),
     ),
-    "retraining.operators.report": Room(
+    "retraining.operators.report": Package(
         "`report`, `show`: the run's page for people, and the Models page",
         (
             "retraining.core.*",
@@ -151,7 +153,7 @@ OPERATORS = {
             "retraining.operators.record",
         ),
     ),
-    "retraining.operators.monitoring": Room(
+    "retraining.operators.monitoring": Package(
         "the DAG `monitor__<model>`: what is watched, and whether to retrain",
         (
             "retraining.core.*",
@@ -163,7 +165,7 @@ OPERATORS = {
             "retraining.operators.deployment",
         ),
     ),
-    "retraining.operators.scoring": Room(
+    "retraining.operators.scoring": Package(
         "the DAG `score__<model>`: a table is scored in bulk, and its answers replace another",
         (
             "retraining.core.*",
@@ -173,7 +175,7 @@ OPERATORS = {
             "retraining.operators.jobs",
         ),
     ),
-    "retraining.operators.retention": Room(
+    "retraining.operators.retention": Package(
         "the DAG `maintain`: what is left over is found, then deleted",
         (
             "retraining.core.*",
@@ -185,41 +187,41 @@ OPERATORS = {
     ),
 }
 TRAINER = {
-    "trainer": Room("errors and their exit codes; imported by all"),
-    "trainer.storage": Room("bytes in and out; knows no document", ("trainer",)),
-    "trainer.contract": Room(
+    "trainer": Package("errors and their exit codes; imported by all"),
+    "trainer.storage": Package("bytes in and out; knows no document", ("trainer",)),
+    "trainer.contract": Package(
         "what is asked and answered: documents, read and checked in one way", ("trainer", "trainer.storage")
     ),
-    "trainer.packages": Room(
+    "trainer.packages": Package(
         "a model's own packages → a folder of the job that can be imported from",
         ("trainer", "trainer.storage", "trainer.contract"),
     ),
-    "trainer.telemetry": Room("time, memory, and the job's log", ("trainer.contract",)),
-    "trainer.objective": Room("a label's kind → loss and metrics", ("trainer", "trainer.contract")),
-    "trainer.bigquery": Room("a table → streams of Arrow batches; for the export and for the input", ("trainer",)),
-    "trainer.input": Room(
+    "trainer.telemetry": Package("time, memory, and the job's log", ("trainer.contract",)),
+    "trainer.objective": Package("a label's kind → loss and metrics", ("trainer", "trainer.contract")),
+    "trainer.bigquery": Package("a table → streams of Arrow batches; for the export and for the input", ("trainer",)),
+    "trainer.input": Package(
         "shards or the run table → batches", ("trainer", "trainer.storage", "trainer.contract", "trainer.bigquery")
     ),
-    "trainer.cluster": Room(
+    "trainer.cluster": Package(
         "who am I among the replicas, and what if one goes",
         ("trainer", "trainer.storage", "trainer.contract", "trainer.input"),
     ),
-    "trainer.export": Room(
-        "the run table → shards; the only room that writes them; no TensorFlow",
+    "trainer.export": Package(
+        "the run table → shards; the only package that writes them; no TensorFlow",
         ("trainer", "trainer.storage", "trainer.contract", "trainer.bigquery", "trainer.cluster"),
     ),
-    "trainer.features": Room(
+    "trainer.features": Package(
         "a column, or a request's value → what a model reads", ("trainer", "trainer.contract", "trainer.input")
     ),
-    "trainer.models": Room(
+    "trainer.models": Package(
         "an architecture by name; those of users import from here alone",
         ("trainer", "trainer.storage", "trainer.contract", "trainer.features"),
     ),
-    "trainer.saved_model": Room(
+    "trainer.saved_model": Package(
         "the model on disk, and the requests it was tried with",
         ("trainer", "trainer.contract", "trainer.objective", "trainer.features", "trainer.models"),
     ),
-    "trainer.training": Room(
+    "trainer.training": Package(
         "batches → a trained model",
         (
             "trainer",
@@ -234,7 +236,7 @@ TRAINER = {
             "trainer.saved_model",
         ),
     ),
-    "trainer.evaluation": Room(
+    "trainer.evaluation": Package(
         "models and a split → scores; decides nothing",
         (
             "trainer",
@@ -246,11 +248,11 @@ TRAINER = {
             "trainer.saved_model",
         ),
     ),
-    "trainer.traffic": Room(
+    "trainer.traffic": Package(
         "requests and training examples → how well they can be told apart; no TensorFlow",
         ("trainer", "trainer.storage", "trainer.contract", "trainer.objective", "trainer.bigquery"),
     ),
-    "trainer.tools": Room(
+    "trainer.tools": Package(
         "run by hand or by make, never in a job",
         (
             "trainer",
@@ -261,7 +263,7 @@ TRAINER = {
             "trainer.saved_model",
         ),
     ),
-    "trainer.task": Room(
+    "trainer.task": Package(
         "arguments → one job",
         (
             "trainer",
@@ -279,7 +281,7 @@ TRAINER = {
     ),
 }
 AREAS = {
-    "Floors": FLOORS,
+    "Layers": LAYERS,
     "plugins/retraining/hooks": HOOKS,
     "plugins/retraining/operators": OPERATORS,
     "plugins/retraining/core": CORE,
@@ -287,8 +289,8 @@ AREAS = {
     "packages/localcloud/src/localcloud": LOCALCLOUD,
     "packages/localcloud/src/localcloud/vertex": VERTEX,
 }
-ROOMS = {name: room for area in AREAS.values() for name, room in area.items()}
-# Area: at most so many rooms, on so many levels.
+PACKAGES = {name: package for area in AREAS.values() for name, package in area.items()}
+# Area: at most so many packages, on so many layers.
 LIMITS: dict[str, tuple[int, int]] = {
     "plugins/retraining/hooks": (3, 2),
     "plugins/retraining/operators": (14, 6),
@@ -300,25 +302,27 @@ LIMITS: dict[str, tuple[int, int]] = {
 
 
 def allowed(importer: str, imported: str) -> bool:
-    """Whether one room may import another."""
-    return importer == imported or any(means(arrow, imported) for arrow in ROOMS[importer].may_import)
+    """Whether one package may import another."""
+    return importer == imported or any(means(arrow, imported) for arrow in PACKAGES[importer].may_import)
 
 
-def means(arrow: str, room: str) -> bool:
-    """Whether an entry of `may_import` stands for this room."""
-    return room == arrow or (arrow.endswith(".*") and f"{room}.".startswith(arrow.removesuffix("*")))
+def means(arrow: str, package: str) -> bool:
+    """Whether an entry of `may_import` stands for this package."""
+    return package == arrow or (arrow.endswith(".*") and f"{package}.".startswith(arrow.removesuffix("*")))
 
 
-def table(rooms: dict[str, Room]) -> str:
+def table(packages: dict[str, Package]) -> str:
     """Return an area's table, as it stands in ARCHITECTURE.md."""
-    lines = ["| room | rule | may import |", "|---|---|---|"]
-    for name, room in rooms.items():
-        lines.append(f"| `{name}` | {room.rule} | {', '.join(f'`{each}`' for each in room.may_import) or 'nothing'} |")
+    lines = ["| package | rule | may import |", "|---|---|---|"]
+    for name, package in packages.items():
+        lines.append(
+            f"| `{name}` | {package.rule} | {', '.join(f'`{each}`' for each in package.may_import) or 'nothing'} |"
+        )
     return "\n".join(lines)
 
 
-def levels(rooms: dict[str, Room]) -> int:
-    """Return how many floors an area has: the rooms on the longest way down its arrows.
+def layers(packages: dict[str, Package]) -> int:
+    """Return how many layers an area has: the packages on the longest way down its arrows.
 
     Raises:
         ValueError: Its arrows go in a circle.
@@ -327,7 +331,7 @@ def levels(rooms: dict[str, Room]) -> int:
     def depth(name: str, above: tuple[str, ...]) -> int:
         if name in above:
             raise ValueError(f"a circle: {' → '.join([*above, name])}")
-        below = [other for other in rooms if other != name and allowed(name, other)]
+        below = [other for other in packages if other != name and allowed(name, other)]
         return 1 + max((depth(other, (*above, name)) for other in below), default=0)
 
-    return max(depth(name, ()) for name in rooms)
+    return max(depth(name, ()) for name in packages)

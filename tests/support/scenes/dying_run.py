@@ -18,7 +18,7 @@ from tests.support.scenes.deployment import Scene
 MOST_WAKES = 60
 
 
-class Night:
+class DyingRun:
     """A run's task `deploy` from its first wake to its end, with one death in it.
 
     Args:
@@ -32,7 +32,7 @@ class Night:
         self.died = False
         self.calls: list[str] = []
         # Of the night after it, where a test plays one: its end, and the version that was champion before.
-        self.next: Night | None = None
+        self.next: DyingRun | None = None
         self.outcome = self.before = ""
         self.run.execute(RegisterModelOperator(task_id="register", run_uri=scene.folder, cloud=scene.cloud.connect))
 
@@ -76,7 +76,7 @@ class Night:
         return [end_deployment(self.scene.cloud, item, now).outcome for item in found]
 
 
-def promoted_night(make_run: Any, *, first: bool = False, keep_hours: int = 24, **deployment: Any) -> Night:
+def promoted_run(make_run: Any, *, first: bool = False, keep_hours: int = 24, **deployment: Any) -> DyingRun:
     """A promoted run: version 3, after a champion (2) and its predecessor (1); or the first one of all.
 
     Args:
@@ -92,12 +92,12 @@ def promoted_night(make_run: Any, *, first: bool = False, keep_hours: int = 24, 
         scene.promoted(before.run_key)
         scene.old_champion()
         scene.cloud.registry.merge_aliases(before, ["previous"])
-    return Night(make_run, scene)
+    return DyingRun(make_run, scene)
 
 
 def deaths(
-    make: Callable[[], Night], play: Callable[[Night, int, bool], Any], last: tuple[str, int] = ("", 1)
-) -> Iterator[tuple[str, Night]]:
+    make: Callable[[], DyingRun], play: Callable[[DyingRun, int, bool], Any], last: tuple[str, int] = ("", 1)
+) -> Iterator[tuple[str, DyingRun]]:
     """Play a night once per call and side of it; gives where it died, and what is there then.
 
     Args:
@@ -117,7 +117,7 @@ def deaths(
                 break
 
 
-def require_served(where: str, night: Night, champion: str, previous: str | None, *, kept: bool = True) -> None:
+def require_served(where: str, night: DyingRun, champion: str, previous: str | None, *, kept: bool = True) -> None:
     """This run's version has everything, and nothing else is paid but the version before, while it is kept."""
     scene = night.scene
     assert scene.endpoint.traffic == {scene.mine: 100}, where
@@ -131,7 +131,7 @@ def require_served(where: str, night: Night, champion: str, previous: str | None
     ), where
 
 
-def require_as_before(where: str, night: Night, *, first: bool) -> None:
+def require_as_before(where: str, night: DyingRun, *, first: bool) -> None:
     """All is as it was: traffic, aliases, machines."""
     scene = night.scene
     old = [] if first else [scene.cloud.registry.versions["2"]]

@@ -58,7 +58,7 @@ class DyingAtName(DyingCloud):
         return self.calls[-1] == self._name and self.calls.count(self._name) == self._nth
 
 
-class Night:
+class DeployedRun:
     """A promoted run of a model of its own, its documents and its stored model on the local cloud's storage.
 
     Args:
