@@ -12,7 +12,7 @@ from google.cloud.bigquery_storage_v1 import types
 from localcloud.access import iam
 from localcloud.access.bearer import Bearers
 from localcloud.access.iam import Iam, TableError, check_table
-from localcloud.gateway.iam_middleware import concerned
+from localcloud.gateway.services import concerned
 from localcloud.projects import Projects
 from localcloud.state import State
 from localcloud.storage.calls import Call, Listing, Source

@@ -10,7 +10,7 @@ import pytest
 
 from localcloud.access.iam import Iam
 from localcloud.faults import FaultStore, check
-from localcloud.gateway.iam_middleware import permit_storage
+from localcloud.gateway.services import permit_storage
 from localcloud.http.http1 import Head, Request, Response
 from localcloud.projects import Projects
 from localcloud.state import State

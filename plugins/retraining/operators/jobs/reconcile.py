@@ -6,11 +6,13 @@ itself is the only state: whatever died before this poke, the job is found by it
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import deque
 from collections.abc import Callable
 
 from retraining.core.documents import RESULTS, Document, digest
+from retraining.core.documents.document import read_object
 from retraining.core.errors import ContractError, JobError
 from retraining.core.jobs import claims
 from retraining.core.jobs.adoption import require_own_result
@@ -27,17 +29,54 @@ from retraining.core.jobs.outcomes import (
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.jobs.submission import Submission
 from retraining.core.naming import storage
-from retraining.core.untyped import ProtoJson, XCom
+from retraining.core.untyped import JsonObject, ProtoJson, XCom
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.logs import Cursor
-from retraining.hooks.ports import CloudPort
+from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.jobs.claims import ClaimedJobs, Seen
-from retraining.operators.jobs.poll_state import PollMemory
+
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
 SHOWN_LINES = 20
 LAST_READS = 5
+
+
+class PollMemory:
+    """What a waiting task remembers between two pokes of the same try: a small JSON object on storage.
+
+    Airflow deletes a task's XComs at the start of every poke, and its own state store came with 3.3 only. It is a
+    help, not a truth: without it lines are printed again and operations are looked up again.
+
+    Args:
+        artifacts: Cloud Storage.
+        bucket: Of the settings.
+        key: Identity of the task instance's work, for example a job key.
+        try_number: Another try has another log file and begins anew.
+    """
+
+    def __init__(self, artifacts: ArtifactsPort, bucket: str, key: str, try_number: int) -> None:
+        self._artifacts = artifacts
+        self._uri = storage.poke_uri(bucket, key)
+        self._try_number = try_number
+
+    def load_values(self) -> JsonObject:
+        """Return what the last poke saved; nothing in the first one."""
+        data = self._artifacts.read_object(self._uri)
+        if data is None:
+            return {}
+        try:
+            saved = read_object(data, self._uri)
+        except ContractError as error:
+            LOGGER.warning("%s What the last poke left counts for nothing", error)
+            return {}
+        values = saved.get("values")
+        return values if saved.get("try_number") == self._try_number and isinstance(values, dict) else {}
+
+    def save_values(self, **values: object) -> None:
+        """Keep values for the next poke."""
+        document = {"try_number": self._try_number, "values": values}
+        self._artifacts.overwrite(self._uri, json.dumps(document).encode(), "application/json")
 
 
 class Reconciler:

@@ -15,12 +15,12 @@ import grpc
 from localcloud.access import credentials
 from localcloud.access.bearer import Bearers
 from localcloud.access.grpc_middleware import GrpcMiddleware
-from localcloud.access.iam import Iam
+from localcloud.access.iam import Iam, Resources, object_resource
 from localcloud.faults import FaultStore
-from localcloud.gateway.iam_middleware import permit_calls, permit_storage
 from localcloud.gateway.identity import Identity
 from localcloud.gateway.resource_manager import ResourceManager
-from localcloud.http.fronts import Front, guarded
+from localcloud.http import fronts
+from localcloud.http.fronts import Front, Permit, guarded
 from localcloud.http.routes import Handler
 from localcloud.logs.metrics.measurements import Measurements
 from localcloud.logs.metrics.service import MetricService
@@ -29,6 +29,7 @@ from localcloud.logs.store import LogStore, is_found
 from localcloud.projects import Projects
 from localcloud.services import GATEWAY_SOCKET
 from localcloud.state import State
+from localcloud.storage.calls import Call
 from localcloud.storage.front import StorageFront
 from localcloud.storage.objects import Objects
 from localcloud.storage.service import StorageService
@@ -74,3 +75,26 @@ def _storage(state: State, projects: Projects) -> StorageService:
     objects = Objects(state.directory("storage"), state.storage_path)
     location = state.read_settings().region
     return StorageService(objects, projects, state.directory("uploads"), location=location)
+
+
+def permit_calls(iam: Iam) -> Permit[fronts.Call]:
+    """Return what asks the table about a call that says itself what it concerns."""
+    return lambda principal, call: iam.check(principal, call.method, call.resources)
+
+
+def permit_storage(iam: Iam) -> Permit[Call]:
+    """Return what asks the table about a call of Cloud Storage: the value that is acted on, not the request."""
+    return lambda principal, call: iam.check(principal, call.method, concerned(call))
+
+
+def concerned(call: Call) -> Resources:
+    """Return the object or bucket of a call, and the objects that it reads to write it.
+
+    A list's resource is the bucket, whatever prefix it asks for. A piece of a resumable upload concerns nothing: its
+    session was begun by somebody who may create the object.
+    """
+    piece = call.upload not in ("", "start")
+    return {
+        "bucket": [object_resource(call.bucket, call.name)] if call.bucket and not piece else [],
+        "source": sorted({object_resource(source.bucket, source.name) for source in call.sources}),
+    }
