@@ -35,7 +35,6 @@ from retraining.hooks.logs import Cursor
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.jobs.claims import ClaimedJobs, Seen
 
-
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
 SHOWN_LINES = 20
