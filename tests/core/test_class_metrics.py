@@ -43,6 +43,13 @@ def several(draw: st.DrawFn) -> tuple[Floats, Floats, Floats]:
     return labels, scores / scores.sum(axis=1, keepdims=True), weights
 
 
+def correlation(labels: Floats, answers: Floats, weights: Floats) -> float:
+    """Scikit-learn warns where there is one value only."""
+    if len({*labels, *answers}) == 1:
+        return 0.0
+    return float(metrics.matthews_corrcoef(labels, answers, sample_weight=weights))
+
+
 @settings(deadline=None)
 @given(binary())
 def test_two_classes(examples: tuple[Floats, Floats, Floats]) -> None:
@@ -54,6 +61,12 @@ def test_two_classes(examples: tuple[Floats, Floats, Floats]) -> None:
     )
     assert found.brier == pytest.approx(np.average((scores - labels) ** 2, weights=weights), abs=CLOSE)
     assert found.accuracy == pytest.approx(metrics.accuracy_score(labels, scores >= 0.5, sample_weight=weights))
+    assert found.mcc == pytest.approx(correlation(labels, (scores >= 0.5).astype(float), weights), abs=CLOSE)
+    for value, beta in ((found.f1, 1), (found.f2, 2), (found.f0_5, 0.5)):
+        assert (value is None) is (1 not in labels)
+        if value is not None:
+            expected = metrics.fbeta_score(labels, scores >= 0.5, beta=beta, sample_weight=weights, zero_division=0)
+            assert value == pytest.approx(expected, abs=CLOSE)
     both = len(set(labels)) == 2
     assert (found.auc is None) is not both
     if both:
@@ -88,6 +101,7 @@ def test_more_classes(examples: tuple[Floats, Floats, Floats]) -> None:
     expected = metrics.f1_score(labels, answers, average="macro", sample_weight=weights, zero_division=0)
     assert found.macro_f1 == pytest.approx(expected, abs=CLOSE)
     assert found.accuracy == pytest.approx(metrics.accuracy_score(labels, answers, sample_weight=weights))
+    assert found.mcc == pytest.approx(correlation(labels, answers, weights), abs=CLOSE)
     expected = metrics.log_loss(labels, scores, sample_weight=weights, labels=range(classes))
     assert found.log_loss == pytest.approx(expected, abs=CLOSE)
     for name, most in LIKELIEST.items():
@@ -114,7 +128,8 @@ def test_a_weight_of_two_is_the_example_twice(examples: tuple[Floats, Floats, Fl
 def test_what_a_kind_of_label_does_not_have_is_null() -> None:
     labels, scores = np.array([0.0, 1.0]), np.array([0.2, 0.9])
     assert measure_scores(labels, scores).macro_f1 is None
-    assert measure_scores(labels, np.stack([1 - scores, scores], axis=1)).pr_auc is None
+    several = measure_scores(labels, np.stack([1 - scores, scores], axis=1))
+    assert (several.pr_auc, several.f1) == (None, None)
 
 
 def test_without_weight_on_a_positive_the_precision_curve_has_no_area() -> None:

@@ -156,7 +156,7 @@ def test_types_are_checked(plan, column, type_):
         ),
         pytest.param(
             {"evaluation": {"metric": "top3_accuracy", "min_value": 0.9}},
-            "names 'top3_accuracy'; expected one of: auc, log_loss, accuracy, brier, balanced_accuracy, macro_f1",
+            "names 'top3_accuracy'; expected one of: auc, log_loss, accuracy, brier, mcc, balanced_accuracy, macro_f1",
             id="three classes have no top three",
         ),
         pytest.param(

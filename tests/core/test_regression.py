@@ -68,6 +68,7 @@ def test_a_label_that_contradicts_itself_is_refused(label, words):
     ("changes", "words"),
     [
         ({"evaluation": {"metric": "auc", "min_value": 0.5}}, "metric of a regression label names 'auc'"),
+        ({"evaluation": {**EVALUATION, "metric": "rmsle"}}, "never below 0: say so by label.min: 0"),
         ({"evaluation": {**EVALUATION, "metric": "pinball"}}, "names 'pinball'; expected one of: mae, rmse, r2, medae"),
         ({"evaluation": {**EVALUATION, "min_value": 1.0, "max_value": None}}, "metric mae needs max_value"),
         ({"evaluation": {**EVALUATION, "promote": {}}}, "promote.max_slice_loss has no default"),
@@ -85,6 +86,11 @@ def test_what_does_not_go_with_a_number_is_refused(changes, words):
 def test_baselines_are_of_numbers_only():
     with pytest.raises(ValidationError, match=r"baselines .* not of a binary"):
         make_spec(evaluation={"metric": "auc", "min_value": 0.6, "baselines": {"last": "was"}})
+
+
+def test_a_logarithmic_error_is_of_labels_that_are_never_below_0():
+    for label in ({**LABEL, "min": 0}, {**LABEL, "loss": "poisson"}):
+        assert make_hourly(label=label, evaluation={**EVALUATION, "metric": "rmsle"}).evaluation.metric == "rmsle"
 
 
 def test_pinball_is_of_labels_with_quantiles():

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from trainer.contract.documents import Metric
 
 OF_KIND: Mapping[str, tuple[Metric, ...]] = {
-    "binary": ("auc", "log_loss", "accuracy", "brier", "pr_auc", "calibration_error"),
+    "binary": ("auc", "log_loss", "accuracy", "brier", "pr_auc", "calibration_error", "f1", "f2", "f0_5", "mcc"),
     "multiclass": (
         "auc",
         "log_loss",
         "accuracy",
         "brier",
+        "mcc",
         "balanced_accuracy",
         "macro_f1",
         "top2_accuracy",
@@ -23,7 +24,7 @@ OF_KIND: Mapping[str, tuple[Metric, ...]] = {
         "top5_accuracy",
         "top10_accuracy",
     ),
-    "regression": ("mae", "rmse", "r2", "medae", "smape", "pinball"),
+    "regression": ("mae", "rmse", "r2", "medae", "smape", "mape", "rmsle", "pinball"),
 }
 """By the kind of the label, of any number of classes and with quantiles."""
 OF_EPOCH: Mapping[str, tuple[Metric, ...]] = {
@@ -33,9 +34,10 @@ OF_EPOCH: Mapping[str, tuple[Metric, ...]] = {
 }
 """What each epoch reports, beside the loss."""
 IF_ASKED: Mapping[str, tuple[Metric, ...]] = {
-    "binary": ("accuracy", "brier", "pr_auc"),
+    "binary": ("accuracy", "brier", "pr_auc", "f1", "f2", "f0_5", "mcc"),
     "multiclass": (
         "brier",
+        "mcc",
         "balanced_accuracy",
         "macro_f1",
         "top2_accuracy",
@@ -43,7 +45,7 @@ IF_ASKED: Mapping[str, tuple[Metric, ...]] = {
         "top5_accuracy",
         "top10_accuracy",
     ),
-    "regression": ("medae", "smape", "pinball"),
+    "regression": ("medae", "smape", "mape", "rmsle", "pinball"),
 }
 """What an epoch measures where a trial reports it."""
 LIKELIEST: Mapping[Metric, int] = {"top2_accuracy": 2, "top3_accuracy": 3, "top5_accuracy": 5, "top10_accuracy": 10}

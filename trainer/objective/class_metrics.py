@@ -5,6 +5,8 @@ With two classes, label y ∈ {0, 1}, score p [n], weight w:
 | metric | formula | source |
 |---|---|---|
 | pr_auc | Σ over scores of precision times the gain in recall; None without positives | Davis, Goadrich 2006 |
+| f1, f2, f0_5 | (1 + β²) tp / ((1 + β²) tp + β² fn + fp) at p ≥ 0.5; None without positives | van Rijsbergen 1979 |
+| mcc | as below, of two classes | Matthews 1975, BBA 405 |
 | calibration_error | Σ over 15 equal bins of p of abs(Σ w (p - y)) / Σ w | Naeini, Cooper, Hauskrecht 2015, AAAI |
 
 With more, of the confusion of y and the most likely class:
@@ -12,6 +14,7 @@ With more, of the confusion of y and the most likely class:
 | metric | formula | source |
 |---|---|---|
 | balanced_accuracy | mean recall over the classes that are there | Brodersen et al. 2010, ICPR |
+| mcc | (right n - Σ there answered) / √((n² - Σ there²) (n² - Σ answered²)); 0 where that is 0 | Gorodkin 2004 |
 | macro_f1 | mean over classes that are there or answered of 2 right / (there + answered) | Lewis et al. 1996, SIGIR |
 """
 
@@ -115,6 +118,38 @@ def weigh_macro_f1(labels: Floats, scores: Floats) -> Weighing:
     return mean_f1
 
 
+def weigh_f_measure(labels: Floats, scores: Floats, beta: float) -> Weighing:
+    """Return the function from weights to the F measure at 0.5. [n], [n]."""
+    positive, yes = labels == 1, scores >= 0.5
+    right, wrong, missed = (np.asarray(part, np.float64) for part in (positive & yes, ~positive & yes, positive & ~yes))
+
+    def measure(weights: Floats) -> float | None:
+        found, lost = weights @ right, weights @ missed
+        if found + lost == 0:
+            return None
+        gain = (1 + beta**2) * found
+        return float(gain / (gain + beta**2 * lost + weights @ wrong))
+
+    return measure
+
+
+def weigh_correlation(labels: Floats, scores: Floats) -> Weighing:
+    """Return the function from weights to Matthews' correlation. [n], [n] or [n, K]."""
+    if scores.ndim == 1:
+        yes = np.asarray(scores >= 0.5, np.float64)
+        scores = np.stack([1 - yes, yes], axis=1)
+    confuse = _weigh_confusion(labels, scores)
+
+    def correlate(weights: Floats) -> float:
+        right, there, answered = confuse(weights)
+        total = there.sum()
+        spread = (total**2 - there @ there) * (total**2 - answered @ answered)
+        covered = right.sum() * total - there @ answered
+        return float(np.clip(covered / np.sqrt(spread), -1, 1)) if spread > 0 else 0.0
+
+    return correlate
+
+
 def among_top(labels: Floats, scores: Floats, most: int) -> Floats:
     """Return 1 where the right class is among the likeliest; of equal scores the first counts. [n], [n, K] → [n]."""
     place = labels.astype(np.intp)[:, np.newaxis]
@@ -152,6 +187,10 @@ FUNCTIONS: Mapping[Metric, Callable[[Floats, Floats], Weighing]] = {
     "brier": _mean(squared_errors),
     "pr_auc": weigh_precision,
     "calibration_error": weigh_calibration,
+    "f1": partial(weigh_f_measure, beta=1),
+    "f2": partial(weigh_f_measure, beta=2),
+    "f0_5": partial(weigh_f_measure, beta=0.5),
+    "mcc": weigh_correlation,
     "balanced_accuracy": weigh_balanced_accuracy,
     "macro_f1": weigh_macro_f1,
     **{name: _mean(partial(among_top, most=most)) for name, most in LIKELIEST.items()},

@@ -9,6 +9,8 @@ Label y, answer p [n], weight w, ȳ the weighted mean:
 | r2 | 1 - Σ w (y - p)² / Σ w (y - ȳ)²; of equal labels not defined | Wright 1921, Journal of Agricultural Research 20 |
 | medae | weighted median of abs(y - p); of an exact half the mean of the two beside it |  |
 | smape | Σ w 2 abs(y - p) / (abs(y) + abs(p)) / Σ w, in [0, 2]; 0 where both are 0 | Makridakis 1993, IJF 9 |
+| mape | Σ w abs(y - p) / abs(y) / Σ w over y ≠ 0; of none not defined |  |
+| rmsle | √(Σ w (log(1 + max(p, 0)) - log(1 + y))² / Σ w); of a y < 0 not defined |  |
 | pinball | mean over quantiles q of Σ w max(q (y - p_q), (q - 1) (y - p_q)) / Σ w | Koenker, Bassett 1978 |
 
 Of answers with quantiles all but `pinball` take the median; one number stands for every quantile.
@@ -94,6 +96,23 @@ def _root(squares: Floats) -> Callable[[Floats], float]:
     return lambda weights: float(np.sqrt(weights @ squares / weights.sum()))
 
 
+def _relative(labels: Floats, answers: Floats) -> Weighing:
+    there = labels != 0
+    shares = np.divide(np.abs(labels - answers), np.abs(labels), out=np.zeros(len(labels)), where=there)
+
+    def average(weights: Floats) -> float | None:
+        total = weights @ there
+        return float(weights @ shares / total) if total > 0 else None
+
+    return average
+
+
+def _logarithmic(labels: Floats, answers: Floats) -> Weighing:
+    if (labels < 0).any():
+        return lambda _: None
+    return _root(np.square(np.log1p(np.maximum(answers, 0)) - np.log1p(labels)))
+
+
 def _explained(labels: Floats, squares: Floats) -> Weighing:
     centred = labels - labels.mean()  # as large as what is subtracted below, so that little is lost
     squared = np.square(centred)
@@ -134,6 +153,8 @@ FUNCTIONS: Mapping[Metric, WeighNumbers] = {
     "r2": _of_point(lambda labels, answers: _explained(labels, np.square(labels - answers))),
     "medae": _of_point(lambda labels, answers: _median(absolute_errors(labels, answers))),
     "smape": _of_point(lambda labels, answers: _mean(symmetric_errors(labels, answers))),
+    "mape": _of_point(_relative),
+    "rmsle": _of_point(_logarithmic),
     "pinball": lambda labels, scores, quantiles: _mean(pinball_losses(labels, scores, quantiles)),
 }
 

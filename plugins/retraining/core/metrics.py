@@ -25,6 +25,10 @@ Metric = Literal[
     "brier",
     "pr_auc",
     "calibration_error",
+    "f1",
+    "f2",
+    "f0_5",
+    "mcc",
     "balanced_accuracy",
     "macro_f1",
     "top2_accuracy",
@@ -36,6 +40,8 @@ Metric = Literal[
     "r2",
     "medae",
     "smape",
+    "mape",
+    "rmsle",
     "pinball",
 ]
 LEADING: Mapping[Kind, Metric] = {"binary": "auc", "multiclass": "accuracy", "regression": "mae"}
@@ -62,6 +68,14 @@ class Metrics(Value):
     """Of a binary label: area under the precision-recall curve (average precision); null: no positives."""
     calibration_error: Share | None = None
     """Of a binary label: expected difference of score and share of positives, over 15 equal bins of the score."""
+    f1: Share | None = None
+    """Of a binary label: harmonic mean of precision and recall at 0.5; null: no positives."""
+    f2: Share | None = None
+    """F1 where recall counts twice as much as precision."""
+    f0_5: Share | None = None
+    """F1 where precision counts twice as much as recall."""
+    mcc: Annotated[float, Field(allow_inf_nan=False, ge=-1, le=1)] | None = None
+    """Matthews' correlation of label and answer; 0 where one of them is always the same."""
     balanced_accuracy: Share | None = None
     """Of several classes: mean recall over the classes that are there."""
     macro_f1: Share | None = None
@@ -89,6 +103,10 @@ class NumberMetrics(Value):
     """Median absolute error."""
     smape: Annotated[float, Field(allow_inf_nan=False, ge=0, le=2)]
     """Mean of 2 |answer - label| / (|answer| + |label|); 0 where both are 0."""
+    mape: Amount | None = None
+    """Mean of |answer - label| / |label| over examples whose label is not 0; null: there are none."""
+    rmsle: Amount | None = None
+    """RMSE of log(1 + value), an answer below 0 taken as 0; null where a label is below 0."""
     pinball: Amount | None
     """Pinball loss, mean over the label's quantiles; null: it has none."""
 
@@ -122,10 +140,12 @@ class MetricSpec:
         decides: Whether models can be compared by it.
         likeliest: Of how many likeliest classes it is, which a label must have more of.
         of_quantiles: Whether only labels with quantiles have it.
+        of_amounts: Whether only labels that are never below 0 have it.
         is_loss: Whether each epoch reports it as the loss.
         of_epoch: Kinds of label of which each epoch reports it; of the others a trial does that is judged by it.
         watched: Kinds of label of which the monitor shows it, whatever metric decides.
         always_shown: Whether a run's page has its row even where it is not defined.
+        only_where_it_decides: Whether a run's page leaves it out where another metric decides.
         vertex_field: Of Vertex AI's model evaluation; empty: there is none.
         note: What the docs add to the words.
     """
@@ -137,10 +157,12 @@ class MetricSpec:
     decides: bool = True
     likeliest: int = 0
     of_quantiles: bool = False
+    of_amounts: bool = False
     is_loss: bool = False
     of_epoch: tuple[Kind, ...] = ()
     watched: tuple[Kind, ...] = ()
     always_shown: bool = False
+    only_where_it_decides: bool = False
     vertex_field: str = ""
     note: str = ""
 
@@ -158,6 +180,17 @@ def _among(likeliest: int, description: str) -> MetricSpec:
 def _constant_macro_f1(labels: LabelShape) -> float:
     likeliest = max(labels.shares)
     return 2 * likeliest / (1 + likeliest) / _present(labels)
+
+
+def _f_measure(beta: float, description: str, *, shown: bool = False) -> MetricSpec:
+    """Of constant answers the best one says yes to all: its precision is the share of positives, its recall is 1."""
+    return MetricSpec(
+        description={"binary": description},
+        higher_is_better=True,
+        constant=lambda labels: (1 + beta**2) * labels.shares[-1] / (beta**2 * labels.shares[-1] + 1),
+        only_where_it_decides=not shown,
+        note="at 0.5; not defined without positives (van Rijsbergen 1979)",
+    )
 
 
 def _present(labels: LabelShape) -> int:
@@ -225,6 +258,18 @@ METRICS: Mapping[Metric, MetricSpec] = {
         decides=False,
         note="shown, and cannot decide: predicting the base rate has none",
     ),
+    "f1": _f_measure(1, "harmonic mean of precision and recall", shown=True),
+    "f2": _f_measure(2, "F1 where recall counts twice as much as precision"),
+    "f0_5": _f_measure(0.5, "F1 where precision counts twice as much as recall"),
+    "mcc": MetricSpec(
+        description={
+            "binary": "Matthews' correlation of label and answer at 0.5",
+            "multiclass": "Matthews' correlation of label and likeliest class",
+        },
+        higher_is_better=True,
+        constant=lambda _: 0.0,
+        note="between -1 and 1; 0 where one of them is always the same (Matthews 1975, Gorodkin 2004)",
+    ),
     "balanced_accuracy": MetricSpec(
         description={"multiclass": "recall of each class, mean over classes"},
         higher_is_better=True,
@@ -276,6 +321,19 @@ METRICS: Mapping[Metric, MetricSpec] = {
         higher_is_better=False,
         watched=("regression",),
         note="between 0 and 2; 0 where both are 0",
+    ),
+    "mape": MetricSpec(
+        description={"regression": "mean of |answer - label| / |label|"},
+        higher_is_better=False,
+        only_where_it_decides=True,
+        note="over examples whose label is not 0",
+    ),
+    "rmsle": MetricSpec(
+        description={"regression": "root of the mean squared error of log(1 + value)"},
+        higher_is_better=False,
+        only_where_it_decides=True,
+        of_amounts=True,
+        note="of labels that are never below 0; an answer below 0 counts as 0",
     ),
     "pinball": MetricSpec(
         description={"regression": "pinball loss, mean over the quantiles"},

@@ -185,6 +185,14 @@ class Metrics:
     """Of a binary label: area under the precision-recall curve (average precision); null: no positives."""
     calibration_error: Share | None = None
     """Of a binary label: expected difference of score and share of positives, over 15 equal bins of the score."""
+    f1: Share | None = None
+    """Of a binary label: harmonic mean of precision and recall at 0.5; null: no positives."""
+    f2: Share | None = None
+    """F1 where recall counts twice as much as precision."""
+    f0_5: Share | None = None
+    """F1 where precision counts twice as much as recall."""
+    mcc: Annotated[float, Limits(minimum=-1, maximum=1)] | None = None
+    """Matthews' correlation of label and answer; 0 where one of them is always the same."""
     balanced_accuracy: Share | None = None
     """Of several classes: mean recall over the classes that are there."""
     macro_f1: Share | None = None
@@ -213,6 +221,10 @@ class NumberMetrics:
     """Median absolute error."""
     smape: Annotated[float, Limits(minimum=0, maximum=2)]
     """Mean of 2 |answer - label| / (|answer| + |label|); 0 where both are 0."""
+    mape: Amount | None = None
+    """Mean of |answer - label| / |label| over examples whose label is not 0; null: there are none."""
+    rmsle: Amount | None = None
+    """RMSE of log(1 + value), an answer below 0 taken as 0; null where a label is below 0."""
     pinball: Amount | None
     """Pinball loss, mean over the label's quantiles; null: it has none."""
 

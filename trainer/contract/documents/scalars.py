@@ -90,6 +90,10 @@ Metric = Literal[
     "brier",
     "pr_auc",
     "calibration_error",
+    "f1",
+    "f2",
+    "f0_5",
+    "mcc",
     "balanced_accuracy",
     "macro_f1",
     "top2_accuracy",
@@ -101,5 +105,7 @@ Metric = Literal[
     "r2",
     "medae",
     "smape",
+    "mape",
+    "rmsle",
     "pinball",
 ]

@@ -89,7 +89,12 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
     if isinstance(evaluation.challenger.metrics, NumberMetrics):
         kind = "regression"
     measured = evaluation.challenger.metrics
-    known = [name for name in metrics_of(kind) if METRICS[name].always_shown or value_of(measured, name) is not None]
+    known = [
+        name
+        for name in metrics_of(kind)
+        if (METRICS[name].always_shown or value_of(measured, name) is not None)
+        and (name == decides or not METRICS[name].only_where_it_decides)
+    ]
     theirs = evaluation.champion.metrics if evaluation.champion else None
     differences = {item.metric: item for item in evaluation.differences}
     rows = []

@@ -226,6 +226,7 @@ OUTPUT_NAMES = ("score", "scores", "prediction", "quantiles")
 def deciding_metrics(label: Label | AuxiliaryLabel) -> list[Metric]:
     """Return the metrics by which models of a label can be compared: those of its kind that it has."""
     has_quantiles = label.kind == "regression" and bool(label.quantiles)
+    is_amount = label.kind == "regression" and (label.loss == "poisson" or (label.min is not None and label.min >= 0))
     classes = label.classes if label.kind == "multiclass" else 0
     return [
         name
@@ -233,6 +234,7 @@ def deciding_metrics(label: Label | AuxiliaryLabel) -> list[Metric]:
         if METRICS[name].decides
         and not 0 < classes <= METRICS[name].likeliest
         and (has_quantiles or not METRICS[name].of_quantiles)
+        and (is_amount or not METRICS[name].of_amounts)
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core.errors import PlanError, suggest
-from retraining.core.metrics import IN_UNIT
+from retraining.core.metrics import IN_UNIT, METRICS
 from retraining.core.settings import EMAIL_PATTERN
 from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.data import Data, DataChecks
@@ -235,6 +235,8 @@ class ModelSpec(Section):
     def _judged_by_the_labels_kind(self) -> Self:
         evaluation, metric = self.evaluation, self.evaluation.metric
         known = deciding_metrics(self.label)
+        if METRICS[metric].of_amounts and self.label.kind == "regression" and metric not in known:
+            raise ValueError(f"evaluation.metric {metric} is of labels that are never below 0: say so by label.min: 0")
         if metric not in known:
             raise ValueError(_unknown(f"evaluation.metric of a {self.label.kind} label", metric, known))
         if self.label.kind != "regression" and evaluation.baselines:
