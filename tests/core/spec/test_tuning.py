@@ -92,7 +92,7 @@ def test_metrics_are_those_that_the_trainer_reports():
     labels: tuple[dict[str, Any], ...] = (
         {"name": "y", "kind": "binary"},
         {"name": "y", "kind": "multiclass", "classes": 6},
-        {"name": "y", "kind": "regression", "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
+        {"name": "y", "kind": "regression", "min": 0, "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
     )
     for label in labels:
         measured = (*OF_EPOCH[label["kind"]], *IF_ASKED[label["kind"]])
