@@ -72,3 +72,18 @@ def test_it_stands_on_the_page_and_in_the_shell():
     assert "Warning: 5 optimizer steps" in render(short)
     assert "Warning" not in render(short | {"report": report()})
     assert any(line.startswith("training  warn: 5 optimizer steps") for line in explain_run(read_reported_run(short)))
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "value", "warns"),
+    [("duel", "auc", 0.999, True), ("duel", "auc", 0.9989, False), ("numbers", "r2", 0.9999, True)],
+)
+def test_a_score_that_is_too_good_is_found(name, metric, value, warns):
+    """In the terminal and on the page."""
+    evaluation = json.loads((EXAMPLES / f"evaluation__{name}.json").read_text())
+    evaluation["challenger"]["metrics"][metric] = value
+    plan = json.loads((EXAMPLES / "plan__scheduled.json").read_text())
+    shown = render({"plan": plan, "evaluation": evaluation})
+    assert ("too good to be true" in shown) is warns
+    told = list(explain_run(read_reported_run({"plan": plan, "evaluation": evaluation})))
+    assert any(line.startswith(f"quality   warn: {metric} {value:.5f}") for line in told) is warns

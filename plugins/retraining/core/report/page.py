@@ -30,6 +30,7 @@ from retraining.core.report.quality import (
     interval,
     metric_rows,
     not_judged,
+    quality_warnings,
     slice_rows,
     training_charts,
 )
@@ -236,6 +237,11 @@ class Page:
     def metrics(self) -> list[MetricRow]:
         """Rows of the table of metrics."""
         return metric_rows(self.run, self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def quality_warnings(self) -> list[str]:
+        """What speaks against the comparison, by its numbers."""
+        return list(quality_warnings(self.run.evaluation)) if self.run.evaluation else []
 
     @property
     def gain(self) -> Interval | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from retraining.core.documents import Evaluation, Report, Slice
@@ -26,6 +26,8 @@ SLICES_SHOWN = 12
 INTERVAL_WIDTH = 480.0
 BOUND_IN_SIGHT = 4.0  # times the interval's farthest end from 0
 TRACK_WIDTH = 130.0
+TOO_GOOD: Mapping[Metric, float] = {"auc": 0.999, "r2": 0.9999}
+"""From which on a score on new rows is of a feature that tells the label, more often than of a good model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,18 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
             )
         )
     return rows
+
+
+def quality_warnings(evaluation: Evaluation) -> Iterator[str]:
+    """Yield a sentence, with the way out, for each score of the challenger that is too good to be true."""
+    for metric, bound in TOO_GOOD.items():
+        value = value_of(evaluation.challenger.metrics, metric)
+        if value is not None and value >= bound:
+            yield (
+                f"{metric} {value:.5f} on rows that it was not trained on is too good to be true (expected below "
+                f"{bound:g}): a feature may hold the label, or be known only after it. Leave out of features what is "
+                "not known yet when the model is asked"
+            )
 
 
 def base_rate_value(metric: Metric, evaluation: Evaluation) -> float | None:

@@ -15,6 +15,7 @@ from retraining.core.promotion import ramp
 from retraining.core.report.changes import differences
 from retraining.core.report.failures import heading, next_step, parts_of
 from retraining.core.report.page import outcome
+from retraining.core.report.quality import quality_warnings
 from retraining.core.report.run import Run
 from retraining.core.report.started import explain_trigger, further_causes
 from retraining.core.report.training import training_warnings
@@ -58,8 +59,7 @@ def explain_run(run: Run) -> Iterator[str]:
         yield f"          and by {message}, at {event.at:%Y-%m-%d %H:%M} UTC: {event.reason}"
     for finding in run.checks.findings if run.checks else ():
         yield f"data      {finding.severity}: {finding.message}"
-    for warning in training_warnings(run.report) if run.report else ():
-        yield f"training  warn: {warning}"
+    yield from _warnings(run)
     for gate in run.decision.gates if run.decision else ():
         yield f"{'passed' if gate.passed else 'FAILED':<9} {gate.gate}: {gate.message}"
     yield from _failed(run.failure)
@@ -82,6 +82,14 @@ def explain_no_plan(failure: Failure) -> Iterator[str]:
     yield from _failed(failure)
     if failure.folder_uri:
         yield f"  {'page':<8}{storage.report_page_uri(failure.folder_uri)}"
+
+
+def _warnings(run: Run) -> Iterator[str]:
+    """Yield what speaks against the training and the comparison."""
+    for warning in training_warnings(run.report) if run.report else ():
+        yield f"training  warn: {warning}"
+    for warning in quality_warnings(run.evaluation) if run.evaluation else ():
+        yield f"quality   warn: {warning}"
 
 
 def _failed(failure: Failure | None) -> Iterator[str]:

@@ -10,6 +10,7 @@ from retraining.core.notification import notices
 from retraining.core.notification.notices import Notice
 from retraining.core.promotion import approvals, gates
 from retraining.core.promotion.comparison import champion_is_gone, missing_champion, models_of, require_challenger
+from retraining.core.report.quality import quality_warnings
 from retraining.core.report.training import training_warnings
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
@@ -60,6 +61,8 @@ class DecideOperator(RunTask, CloudOperator):
         report = record.find_document(Report)
         for warning in training_warnings(report) if report else ():
             self.log.warning("training: %s", warning)
+        for warning in quality_warnings(evaluation):
+            self.log.warning("evaluation: %s", warning)
         for gate in decision.gates:
             self.log.info("%s %s: %s", "passed" if gate.passed else "FAILED", gate.gate, gate.message)
         self.log.info(decision.message)
