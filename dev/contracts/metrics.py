@@ -33,6 +33,8 @@ IF_ASKED: Mapping[str, tuple[Metric, ...]] = {_by_kind(_if_asked)}
 \"\"\"What an epoch measures where a trial reports it.\"\"\"
 LIKELIEST: Mapping[Metric, int] = {of_likeliest!r}
 \"\"\"Of how many likeliest classes a metric is, which a label must have more of.\"\"\"
+OF_EACH_CLASS: tuple[Metric, ...] = {tuple(name for name, row in METRICS.items() if row.of_each_class)!r}
+\"\"\"Of several classes each has the same say, however rare it is.\"\"\"
 OF_QUANTILES: tuple[Metric, ...] = {tuple(name for name, row in METRICS.items() if row.of_quantiles)!r}
 \"\"\"Only labels with quantiles have them.\"\"\"
 """,

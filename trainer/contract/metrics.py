@@ -50,5 +50,7 @@ IF_ASKED: Mapping[str, tuple[Metric, ...]] = {
 """What an epoch measures where a trial reports it."""
 LIKELIEST: Mapping[Metric, int] = {"top2_accuracy": 2, "top3_accuracy": 3, "top5_accuracy": 5, "top10_accuracy": 10}
 """Of how many likeliest classes a metric is, which a label must have more of."""
+OF_EACH_CLASS: tuple[Metric, ...] = ("auc", "balanced_accuracy", "macro_f1")
+"""Of several classes each has the same say, however rare it is."""
 OF_QUANTILES: tuple[Metric, ...] = ("pinball",)
 """Only labels with quantiles have them."""

@@ -23,13 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.contract.documents import Evidence, Metric
-from trainer.contract.metrics import OF_KIND
+from trainer.contract.metrics import OF_EACH_CLASS, OF_KIND
 from trainer.objective.metrics import Floats
 
 Rows = npt.NDArray[np.intp]
 """Indices of examples. [n_rows]"""
-OF_EACH_CLASS: tuple[Metric, ...] = ("auc", "balanced_accuracy", "macro_f1")
-"""Of several classes each counts the same, however rare it is."""
 
 
 @dataclass(frozen=True, kw_only=True)

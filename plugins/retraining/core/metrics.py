@@ -140,6 +140,7 @@ class MetricSpec:
         decides: Whether models can be compared by it.
         likeliest: Of how many likeliest classes it is, which a label must have more of.
         of_quantiles: Whether only labels with quantiles have it.
+        of_each_class: Whether of several classes each has the same say, however rare it is.
         of_amounts: Whether only labels that are never below 0 have it.
         is_loss: Whether each epoch reports it as the loss.
         of_epoch: Kinds of label of which each epoch reports it; of the others a trial does that is judged by it.
@@ -157,6 +158,7 @@ class MetricSpec:
     decides: bool = True
     likeliest: int = 0
     of_quantiles: bool = False
+    of_each_class: bool = False
     of_amounts: bool = False
     is_loss: bool = False
     of_epoch: tuple[Kind, ...] = ()
@@ -205,6 +207,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         },
         higher_is_better=True,
         constant=lambda _: 0.5,  # of equal scores
+        of_each_class=True,
         of_epoch=("binary", "multiclass"),
         watched=("binary",),
         always_shown=True,
@@ -274,6 +277,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         description={"multiclass": "recall of each class, mean over classes"},
         higher_is_better=True,
         constant=lambda labels: 1 / _present(labels),
+        of_each_class=True,
         watched=("multiclass",),
         note="classes without an example are left out",
     ),
@@ -281,6 +285,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         description={"multiclass": "harmonic mean of precision and recall of each class, mean over classes"},
         higher_is_better=True,
         constant=_constant_macro_f1,
+        of_each_class=True,
         watched=("multiclass",),
         note="classes that are neither there nor answered are left out",
     ),

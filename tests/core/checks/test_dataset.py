@@ -7,19 +7,29 @@ from datetime import date
 import pytest
 
 from retraining.core import documents
-from retraining.core.checks.dataset import check_data, require_passed
+from retraining.core.checks.dataset import require_passed
 from retraining.core.data import columns as columns_of
 from retraining.core.data import statistics
 from retraining.core.data.column_roles import mismatches
 from retraining.core.errors import DataError
 from tests.support.refusals import refuses
-from tests.support.small_model import SCHEMA, make_plan, make_snapshot, make_spec, make_statistics, statistics_rows
+from tests.support.small_model import (
+    SCHEMA,
+    check_small_data,
+    make_plan,
+    make_snapshot,
+    make_spec,
+    make_statistics,
+    statistics_rows,
+)
 
 BY_TENSORFLOW_IO = {"input": "bigquery", "reader": "tensorflow_io", "runtime": {"image": "eu-docker.pkg.dev/p/r/io:1"}}
 
 
 def found(the_plan, the_statistics=None, the_snapshot=None):
-    return check_data(the_plan, the_snapshot or make_snapshot(the_plan), the_statistics or make_statistics(the_plan))
+    return check_small_data(
+        the_plan, the_snapshot or make_snapshot(the_plan), the_statistics or make_statistics(the_plan)
+    )
 
 
 def names(checks):

@@ -17,10 +17,26 @@ def judged(metric: str = "auc", **changes: object) -> ModelSpec:
 
 
 def words(spec: ModelSpec, **changes: object) -> dict[str, str]:
-    """Findings by check; all only warn."""
+    """Findings by check, but that there are few positives; all only warn."""
     found = list(decision_findings(spec, make_statistics(make_plan(spec), **changes)))
     assert all(item.severity == "warn" for item in found)
-    return {item.check: item.message for item in found}
+    return {item.check: item.message for item in found if item.check != "min_evidence"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "rows", "rate", "expected"),
+    [
+        ("auc", 30, 0.2, "6 positives are too few to judge auc by"),
+        ("log_loss", 1000, 0.99, "10 negatives are too few to judge log_loss by"),
+        ("auc", 100, 0.2, None),
+    ],
+)
+def test_too_few_positives_are_said_before_anything_is_paid(metric, rows, rate, expected) -> None:
+    spec = judged(metric, **({"max_value": 0.5} if metric == "log_loss" else {"min_value": 0.6}))
+    counted = make_statistics(make_plan(spec), rows={"train": 80, "validation": 10, "test": rows}, rate=rate)
+    found = [item.message for item in decision_findings(spec, counted) if item.check == "min_evidence"]
+    assert [message.split(",")[0] for message in found] == ([expected] if expected else [])
+    assert all(message.endswith("lengthen data.test_days") for message in found)
 
 
 @pytest.mark.parametrize("least", [30, 31])

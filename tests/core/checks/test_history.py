@@ -8,11 +8,11 @@ import pytest
 
 from retraining.core import documents as d
 from retraining.core.checks import history
-from retraining.core.checks.dataset import check_data
 from retraining.core.checks.history import build_history, passed_runs
 from retraining.core.data import statistics
 from tests.support.small_model import (
     SCHEMA,
+    check_small_data,
     day_rows,
     make_plan,
     make_snapshot,
@@ -35,7 +35,7 @@ def earlier(*volumes, schema=None, carriers=None):
     the_plan, stored = make_plan(), []
     for index, rows in enumerate(volumes):
         volume = rows if isinstance(rows, d.Volume) or rows is None else d.Volume(rows=rows, days=9, data_version=1)
-        verdict = check_data(the_plan, make_snapshot(the_plan), make_statistics(the_plan))
+        verdict = check_small_data(the_plan, make_snapshot(the_plan), make_statistics(the_plan))
         verdict = verdict.model_copy(update={"volume": volume})
         stored.append((f"{RUNS_URI}/201311{19 - index}t030000z-0123456789ab/checks.json", verdict.to_bytes()))
     last = stored[0][0].rpartition("/")[0]
@@ -48,7 +48,7 @@ def earlier(*volumes, schema=None, carriers=None):
 def judge(the_plan, the_history, *, rows=None, schema=None, **changes):
     taken = make_snapshot(the_plan, **({"schema": schema} if schema else {}))
     found = statistics.build_statistics(the_plan, taken, rows or statistics_rows(**changes))
-    return check_data(the_plan, taken, found, the_history)
+    return check_small_data(the_plan, taken, found, the_history)
 
 
 def of_check(judged, check):
@@ -211,7 +211,7 @@ def test_a_quarantined_day_is_no_missing_volume():
 
 
 def test_only_runs_whose_data_passed_are_compared_with_and_no_more_are_read(small_plan):
-    verdict = check_data(small_plan, make_snapshot(small_plan), make_statistics(small_plan))
+    verdict = check_small_data(small_plan, make_snapshot(small_plan), make_statistics(small_plan))
     stopped = verdict.model_copy(update={"passed": False})
     asked = iter([("a", b"1", verdict), ("b", b"2", stopped), ("c", b"3", verdict), ("d", b"4", verdict)])
     assert passed_runs(asked, 2) == [("a", b"1"), ("c", b"3")]

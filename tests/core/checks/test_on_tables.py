@@ -10,10 +10,9 @@ import pytest
 from retraining.core import documents as d
 from retraining.core import settings
 from retraining.core.checks import quarantine
-from retraining.core.checks.dataset import check_data
 from retraining.core.data import statistics
 from retraining.core.data.columns import own_columns
-from tests.support.small_model import make_plan, make_spec
+from tests.support.small_model import check_small_data, make_plan, make_spec
 
 # Ten days of 24 rows, an hour apart; a quarter of the labels is 1; distance is the row's number.
 ROWS = """
@@ -75,7 +74,7 @@ class Table:
     def judge(self, **checks: Any) -> d.Checks:
         """Statistics and verdict."""
         plan = self.plan(**checks)
-        return check_data(plan, self.snapshot(), self.statistics(plan))
+        return check_small_data(plan, self.snapshot(), self.statistics(plan))
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +112,7 @@ def test_one_statement_counts_days_keys_labels_and_events(table):
         "2013-11-18T23:30:00+00:00",
     )
     assert test.label == d.LabelStatistics(mean=0.25, nulls=0)
-    assert check_data(table.plan(), table.snapshot(), found).findings == ()
+    assert check_small_data(table.plan(), table.snapshot(), found).findings == ()
 
 
 def test_a_feature_that_is_the_label_is_named(table):
@@ -176,7 +175,7 @@ def test_several_days_are_left_out_each_for_its_own_reason(table):
     wanted = {"ranges": {"distance": [0, 239]}, "max_null_fraction": {"distance": 0.1}}
     plan = table.plan(**wanted, min_rows=50, severity=dict.fromkeys(checks, "quarantine"))
     found = table.statistics(plan)
-    judged = check_data(plan, table.snapshot(), found)
+    judged = check_small_data(plan, table.snapshot(), found)
     assert judged.passed
     assert {(item.check, str(item.span)) for item in judged.findings if item.span} == {
         ("ranges", "2013-11-09"),
@@ -289,7 +288,7 @@ def test_missing_and_not_a_number_are_in_no_range_and_count_as_missing(table):
     checks = {"ranges": {"distance": [0, 239]}, "max_null_fraction": {"distance": 2 / 171}}
     plan = table.plan(**checks)
     found = table.statistics(plan)
-    assert check_data(plan, table.snapshot(), found).findings == ()
+    assert check_small_data(plan, table.snapshot(), found).findings == ()
     assert found.days[2].features["distance"] == d.DayFeature(nulls=2, min=48, max=71)
 
 
@@ -324,7 +323,7 @@ def test_a_bad_day_is_left_out_and_all_else_is_as_if_it_had_never_been(table, ch
     table.make(change)
     plan = table.plan(**checks)
     found = table.statistics(plan)
-    judged = check_data(plan, table.snapshot(), found)
+    judged = check_small_data(plan, table.snapshot(), found)
     assert judged.passed
     assert [(item.check, item.severity, item.span) for item in judged.findings] == [
         (next(iter(checks["severity"])), "quarantine", date(2013, 11, 11))
@@ -398,7 +397,7 @@ def test_truth_values_are_numbers(table):
     table.make("MOD(row_hash, 2) = 0 AS distance, late = 1 AS late")
     plan = table.plan(ranges={"distance": [0, 1]})
     found = table.statistics(plan)
-    assert check_data(plan, table.snapshot(), found).findings == ()
+    assert check_small_data(plan, table.snapshot(), found).findings == ()
     distance = found.splits["train"].features["distance"]
     assert isinstance(distance, d.NumericStatistics)
     assert (distance.min, distance.max, found.splits["train"].label.mean) == (0, 1, pytest.approx(0.25, abs=0.05))

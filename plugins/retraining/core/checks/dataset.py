@@ -24,8 +24,9 @@ from retraining.core.checks.labels import label_findings, weight_findings
 from retraining.core.checks.quarantine import bad_days
 from retraining.core.data.column_roles import Mismatch, mismatches, missing_columns
 from retraining.core.data.snapshot import OTHER_DATA
-from retraining.core.documents.checks import Checks, Finding, LabelStatistics, Statistics
+from retraining.core.documents.checks import Checks, Finding, LabelStatistics, SplitStatistics, Statistics
 from retraining.core.documents.document import format_time
+from retraining.core.documents.evaluation import LEAST_ROWS
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import DataError
@@ -34,7 +35,7 @@ from retraining.core.spec.model import ModelSpec
 
 
 def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
-    """Yield what makes the decision vain: too few test rows, a floor out of reach, a floor below every model."""
+    """Yield what makes the decision vain: too few test rows or positives, a floor out of reach or below every model."""
     test = statistics.splits["test"]
     least = spec.evaluation.promote.min_examples
     if 0 < test.rows < least:
@@ -46,7 +47,41 @@ def decision_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findi
             message=f"{test.rows} test examples are too few to judge, so nothing of this run will be promoted: "
             "lengthen data.test_days, or lower evaluation.promote.min_examples",
         )
+    yield from _evidence(spec, test)
     yield from _floor(spec, test.label)
+
+
+def _evidence(spec: ModelSpec, test: SplitStatistics) -> Iterator[Finding]:
+    """Yield the scarcest kind of rows that the metric needs, where nothing could be judged by it.
+
+    The judge counts again, by the examples' weights and groups.
+    """
+    units, count = min(_needed_rows(spec, test), key=lambda item: item[1], default=("rows", LEAST_ROWS))
+    if not test.rows or count >= LEAST_ROWS:
+        return
+    longer = "lengthen data.test_days" if spec.data.split == "time" else "raise data.test_percent"
+    yield finding(
+        spec,
+        "min_evidence",
+        feature=spec.label.name,
+        found=f"{count} {units} in test",
+        expected=f"at least {LEAST_ROWS}",
+        message=f"{count} {units} are too few to judge {spec.evaluation.metric} by, so nothing of this run will be "
+        f"promoted: {longer}",
+    )
+
+
+def _needed_rows(spec: ModelSpec, test: SplitStatistics) -> list[tuple[str, int]]:
+    """Return the kinds of rows that the metric needs, with how many there are; of a label without statistics none."""
+    label = test.label
+    if spec.label.kind == "regression":
+        return [("rows", test.rows)]
+    if label.counts is None:
+        positives = None if label.mean is None else round(test.rows * label.mean)
+        return [] if positives is None else [("positives", positives), ("negatives", test.rows - positives)]
+    if METRICS[spec.evaluation.metric].of_each_class:
+        return [(f"rows of class {place}", count) for place, count in enumerate(label.counts) if count]
+    return [("rows outside the most frequent class", sum(label.counts) - max(label.counts))] if label.counts else []
 
 
 def constant_score(metric: Metric, label: LabelStatistics) -> float | None:

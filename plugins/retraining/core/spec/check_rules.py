@@ -69,6 +69,7 @@ RULES: dict[str, Rule] = {
     "new_category": Rule(severity="warn", may_be=(), key="on_new_category"),
     "vanished_category": Rule(severity="warn", may_be=(), key="on_vanished_category"),
     "min_examples": Rule(severity="warn"),
+    "min_evidence": Rule(severity="warn"),
     "floor": Rule(severity="warn"),
     "quarantine": _FIXED,
 }
