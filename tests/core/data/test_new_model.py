@@ -79,6 +79,7 @@ def test_a_model_is_written_that_the_check_takes(tmp_path):
     assert [(each.name, each.kind) for each in spec.features] == [("weight", "numeric"), ("carrier", "categorical")]
     assert (spec.label.name, spec.label.kind, spec.evaluation.metric) == ("late", "binary", "auc")
     assert (spec.data.window_days, spec.data.test_days) == (50, 6)
+    assert spec.schedule == "0 3 * * 1"
     assert spec.data.checks.min_rows == 500  # of 20 rows a day over 50 days, half
     assert spec.evaluation.promote.min_examples == 60
     assert files.yaml.count("# guess") >= 8
@@ -217,7 +218,9 @@ def test_monthly_days_are_counted_and_not_the_calendar(tmp_path):
     """Ten years of the first of each month: a window of 60 months, seven of them tested."""
     days = every(30, 120, rows=200)
     files = write(profile(days=days, row_count=24_000))
-    data = valid_spec(tmp_path, files).data
+    spec = valid_spec(tmp_path, files)
+    data = spec.data
+    assert spec.schedule == "0 3 2 * *"
     assert (data.window_days, data.test_days, data.days) == (59 * 30 + 1, 210, None)
     assert data.checks.min_rows == 6000
     assert "# guess: 60 days" in files.yaml
@@ -253,7 +256,7 @@ def test_a_table_that_ended_says_as_of_when_it_can_be_looked_at(tmp_path):
     """The window of that time ends with the newest row."""
     files = write(profile(days=every(1, 50)), today=date(2026, 11, 23))
     spec = valid_spec(tmp_path, files)
-    assert spec.data.days == (date(2024, 1, 1), date(2024, 2, 19))
+    assert (spec.data.days, spec.schedule) == ((date(2024, 1, 1), date(2024, 2, 19)), None)
     assert files.preview == "make preview MODEL=late AS_OF=2024-02-21T00:00:00Z"
     assert files.preview in files.yaml
     seen = windows.window(spec.data, windows.parse_time("2024-02-21T00:00:00Z", "test"))
@@ -340,6 +343,7 @@ def test_a_table_without_a_time_is_split_by_its_keys(tmp_path):
     files = write(profile(columns, model=model), model)
     spec = valid_spec(tmp_path, files)
     assert (spec.data.split, spec.data.event_time, spec.data.test_percent) == ("hash", None, 10)
+    assert spec.schedule is None
     assert (spec.data.checks.min_rows, spec.evaluation.promote.min_examples) == (500, 50)
     assert "@" not in files.sql
 

@@ -149,6 +149,7 @@ _FILLED_DAYS = 60
 _ENOUGH_ROWS = 5000
 """Until there are so many, the window takes more than `_FILLED_DAYS` days."""
 
+_WEEK_DAYS = 7
 _LONGEST_PAUSE = timedelta(days=30)
 """Without a row, and without 3 of the usual pauses between them: the table ended."""
 
@@ -166,6 +167,8 @@ class FirstWindow:
     ended: tuple[date, date] | None
     as_of: datetime
     """Of the first run whose window ends with the newest row."""
+    schedule: tuple[str, str] | None
+    """Cron expression and what it means, as often as rows come; None: no new ones do."""
 
 
 def guess_window(model: NewModel, profile: TableProfile, today: date) -> FirstWindow:
@@ -201,7 +204,15 @@ def guess_window(model: NewModel, profile: TableProfile, today: date) -> FirstWi
         note=f"{len(taken)} days with rows of the {_rows_between(days, profile)} there are{longest}",
         ended=(profile.first or newest, newest) if ended else None,
         as_of=as_of,
+        schedule=None if ended else _guess_schedule(pause),
     )
+
+
+def _guess_schedule(pause: float) -> tuple[str, str]:
+    """Return a week's, or a month's where rows come less often. A model without one learns no drift by itself."""
+    if pause <= _WEEK_DAYS:
+        return "0 3 * * 1", "every Monday at 3 o'clock UTC"
+    return "0 3 2 * *", f"every month at 3 o'clock UTC, as rows come every {pause:g} days"
 
 
 def _taken(days: list[FilledDay]) -> list[FilledDay]:
