@@ -14,6 +14,10 @@ from demo.progress import Failure
 Document = Mapping[str, Any]
 
 
+SHOWN_METRICS = ("accuracy", "auc", "brier", "calibration_error", "log_loss", "pr_auc")
+"""Of those that the run's page has."""
+
+
 def data_lines(documents: Mapping[str, Document]) -> list[str]:
     """Return rows, spans and shards of the run's data set, and what of it was exported now."""
     manifest = documents["manifest"]
@@ -37,8 +41,9 @@ def model_lines(documents: Mapping[str, Document]) -> list[str]:
     evaluation, decision = documents["evaluation"], documents["decision"]
     champion = evaluation.get("champion")
     lines = ["test       metric              challenger   champion"]
-    measured = {name: value for name, value in evaluation["challenger"]["metrics"].items() if value is not None}
-    for name, value in measured.items():
+    measured = evaluation["challenger"]["metrics"]
+    for name in SHOWN_METRICS:
+        value = measured[name]
         other = f"{champion['metrics'][name]:.4f}" if champion else "-"
         lines.append(f"           {name:<18}  {value:10.4f}   {other:>8}")
     lines.append(f"           log_loss of always predicting the base rate: {evaluation['baseline']['log_loss']:.4f}")
