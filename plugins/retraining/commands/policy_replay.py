@@ -77,10 +77,19 @@ def check_ledger(
     early = since - policy.reach(policy.policy_of(spec)) if since else None
     recorded = read_recorded(cloud, spec.name, early, until)
     rows = [each.row for each in recorded]
+    rows += _remembered_rows(cloud, spec.name, rows)
     judged = [each for each in recorded if since is None or each.signals.as_of >= since]
     changed = [(each.row, replay.decide_again(each, rows)) for each in judged]
     other = [f"{was.ledger_id}: stored {was.message!r}, now {now.message!r}" for was, now in changed if was != now]
     return [f"{len(judged)} rows decided again: {len(judged) - len(other)} the same", *other], not other
+
+
+def _remembered_rows(cloud: CloudPort, model: str, rows: Sequence[Ledger]) -> list[Ledger]:
+    """Return the older rows that some rows were decided by."""
+    wanted = {ledger_id for row in rows if row.facts for ledger_id in row.facts.remembered}
+    missing = sorted(wanted - {str(row.ledger_id) for row in rows})
+    uris = [storage.ledger_uri(cloud.settings.bucket, model, ledger_id) for ledger_id in missing]
+    return [Ledger.parse(data, uri) for uri, data in cloud.artifacts.read_some(uris).items()]
 
 
 def _with_changes(spec: ModelSpec, changes: Sequence[str]) -> ModelSpec:

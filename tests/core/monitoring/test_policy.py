@@ -202,8 +202,16 @@ def test_a_new_champion_ends_the_lengthened_wait():
 
 def test_the_wait_is_lengthened_sixteenfold_at_most():
     many = [ordered(hours) for hours in range(16 * 24, 16 * 24 + 20)]
-    assert held(*many).outcome == "retrain"
-    assert held(ordered(16 * 24 - 1), *many[:12]).reason == "cooldown"
+    remembered = tuple(str(row.ledger_id) for row in many)
+    assert held(*many, remembered=remembered).outcome == "retrain"
+    assert held(ordered(16 * 24 - 1), *many[:12], remembered=remembered).reason == "cooldown"
+
+
+def test_a_row_of_long_ago_counts_only_if_it_was_remembered():
+    """So that a row decided again among all rows of a model comes out as it did."""
+    rows = [ordered(hours) for hours in (16 * 24 - 1, 17 * 24, 17 * 24 + 12, 18 * 24, 18 * 24 + 12)]
+    assert held(*rows).outcome == "retrain"
+    assert held(*rows, remembered=tuple(str(row.ledger_id) for row in rows)).reason == "cooldown"
 
 
 @pytest.mark.parametrize(("hours", "because"), [(-23, "cooldown"), (23, "cooldown"), (24, "skew"), (-24, "skew")])

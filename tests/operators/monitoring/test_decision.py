@@ -302,6 +302,24 @@ def test_a_retraining_that_was_rejected_is_not_ordered_again(monitor: Monitor) -
     assert monitor.decide(monitor.measured(49)).reason == "loop_guard"
 
 
+def test_an_order_is_not_forgotten(monitor: Monitor) -> None:
+    """Its cause never stops, and the monitor looks once in ten days: no row of it is among those that are looked at."""
+    first = monitor.decide(monitor.measured(0))
+    monitor.store_plan(run_plan(first), decision=example("decision", "reject"))
+    for days in range(10, 60, 10):
+        row = monitor.decide(monitor.measured(days * 24))
+        assert row.reason == "loop_guard", days
+    assert row.facts is not None
+    assert row.facts.remembered == (first.ledger_id,)
+    later = run_plan(first.model_copy(update={"as_of": row.as_of + timedelta(hours=1)}), "manual")
+    monitor.store_plan(later)
+    second = monitor.decide(monitor.measured(60 * 24))
+    assert second.outcome == "retrain"
+    assert [order.ledger_id for order in second.earlier_orders] == [first.ledger_id]
+    monitor.store_plan(run_plan(second), decision=example("decision", "reject"))
+    assert monitor.decide(monitor.measured(100 * 24)).reason == "loop_guard"
+
+
 def test_a_person_who_retrains_lifts_the_guard(monitor: Monitor) -> None:
     """Whatever came of it."""
     first = monitor.decide(monitor.measured(0))

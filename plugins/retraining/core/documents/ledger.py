@@ -73,11 +73,12 @@ class LedgerResult(Value):
 
 
 class LedgerOrder(Value):
-    """What a monitor run ordered last, whichever it was: two at once see each other by it."""
+    """What a monitor run ordered: by the last one two at once see each other."""
 
     ledger_id: Text
     as_of: UtcTime
     outcome: Action
+    cause: Text | None = None
 
 
 class LedgerFacts(Value):
@@ -86,7 +87,8 @@ class LedgerFacts(Value):
     `by_rollback`: the champion came by a rollback, so that the version before it is the broken one. `last_by_hand` is
     when a person last started a retraining. `classifier` is one more signal, of the task `multivariate`; null: it was
     not asked for. `lost_orders` are the ids of rows that ordered something of which nothing began, and nothing will:
-    their task failed before its event was out. They hold nothing back.
+    their task failed before its event was out. They hold nothing back. `remembered` are the ids of orders from before
+    the time that all rows are looked at since, which still matter.
     """
 
     champion: DriftChampion | None
@@ -99,6 +101,7 @@ class LedgerFacts(Value):
     last_order: LedgerOrder | None = None
     classifier: Signal | None = None
     lost_orders: tuple[Text, ...] = ()
+    remembered: tuple[Text, ...] = ()
 
 
 class Ledger(Document):
@@ -134,6 +137,8 @@ class Ledger(Document):
     retrain_as_of: UtcTime | None
     """Time that an ordered retraining computes as of."""
     last_retrain_as_of: UtcTime | None
+    earlier_orders: tuple[LedgerOrder, ...] = ()
+    """Of a row that orders something: all orders before it, oldest first, so that none is forgotten."""
     decision: Literal["retrain", "wait"] | None = None
     """Of an earlier release alone."""
     drift_uri: Uri | None = None

@@ -47,6 +47,12 @@ def final_results(rows: Sequence[Ledger]) -> dict[str, LedgerResult]:
     return {result.ledger_id: result for result in reported if result.state in FINAL}
 
 
+def last_results(rows: Sequence[Ledger]) -> dict[str, LedgerResult]:
+    """Return what the newest row that speaks of it knows of each order, by the id of the row that ordered it."""
+    newest = sorted(rows, key=lambda row: row.as_of)
+    return {result.ledger_id: result for row in newest if row.facts for result in row.facts.results}
+
+
 def open_orders(rows: Sequence[Ledger], known: Sequence[LedgerResult]) -> list[Ledger]:
     """Return the orders of which nothing is known to have begun, and whose monitor run can be asked about."""
     begun = {result.ledger_id for result in known if result.state != "unknown"}

@@ -23,7 +23,7 @@ from retraining.core.documents.ledger import (
     QuietHours,
     Severity,
 )
-from retraining.core.documents.monitoring import NamedState, Signal, Signals
+from retraining.core.documents.monitoring import DriftChampion, NamedState, Signal, Signals
 from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.signal_kinds import SIGNAL_KINDS
@@ -94,6 +94,57 @@ def reach(policy: LedgerPolicy) -> timedelta:
     return max(longest, WEEK, timedelta(hours=policy.rollback_within_hours))
 
 
+def rows_of_interest(
+    rows: Sequence[Ledger], policy: LedgerPolicy, as_of: datetime, remembered: Collection[str] = ()
+) -> list[Ledger]:
+    """Return the earlier rows that a decision rests on, oldest first, whatever more there are.
+
+    They are those since `reach`, or of a monitor that seldom runs as many as the policy looks at, and the orders that
+    are remembered.
+    """
+    earlier = sorted((row for row in rows if row.as_of < as_of), key=lambda row: row.as_of)
+    first = as_of - reach(policy)
+    recent = sum(row.as_of >= first for row in earlier)
+    start = len(earlier) - max(recent, min(policy.windows_of, len(earlier)))
+    return [*(row for row in earlier[:start] if row.ledger_id in remembered), *earlier[start:]]
+
+
+def all_orders(rows: Sequence[Ledger], last: Ledger | None) -> tuple[LedgerOrder, ...]:
+    """Return all orders so far, oldest first: those that the last one knew of, itself, and those of rows."""
+    ordering = [row for row in (*rows, *((last,) if last else ())) if row.outcome in ORDERS and row.ledger_id]
+    found = {order.ledger_id: order for row in ordering for order in row.earlier_orders}
+    found |= {
+        str(row.ledger_id): LedgerOrder(
+            ledger_id=str(row.ledger_id), as_of=row.as_of, outcome=row.outcome, cause=row.cause
+        )
+        for row in ordering
+    }
+    return tuple(sorted(found.values(), key=lambda order: (order.as_of, order.ledger_id)))
+
+
+def orders_to_remember(
+    orders: Sequence[LedgerOrder], policy: LedgerPolicy, as_of: datetime, champion: DriftChampion | None
+) -> tuple[str, ...]:
+    """Return the ids of orders from before `reach` that still matter.
+
+    They are those since the champion's own time, which made no new one, and the last one of each cause.
+
+    Args:
+        orders: All, oldest first.
+        policy: The rules.
+        as_of: Of the decision.
+        champion: That serves.
+    """
+    made = RunKey.parse(champion.run_key).as_of if champion else as_of
+    retrained = [order for order in orders if order.outcome in ("retrain", "tune") and order.as_of < as_of]
+    last_of = {order.cause: order.ledger_id for order in retrained}
+    return tuple(
+        order.ledger_id
+        for order in retrained
+        if order.as_of < as_of - reach(policy) and (order.as_of > made or order.ledger_id == last_of[order.cause])
+    )
+
+
 def cause_of(signal: Signal) -> str:
     """Return how the ledger names a signal: `kind:subject`."""
     return f"{signal.kind}:{signal.subject}"
@@ -114,14 +165,14 @@ def decide(
         signals: What was watched.
         policy: The rules.
         facts: What else is known.
-        ledger_rows: Earlier rows of this model, in any order; those that are not before the signals' time are left out.
+        ledger_rows: Earlier rows of this model, in any order; those that are not `rows_of_interest` are left out.
         ledger_id: Of the new row: the name of the monitor run's folder.
         signals_uri: Where the signals are.
     """
     if facts.classifier is not None:
         signals = signals.model_copy(update={"signals": (*signals.signals, facts.classifier)})
     as_of = signals.as_of
-    rows = sorted((row for row in ledger_rows if row.as_of < as_of), key=lambda row: row.as_of)
+    rows = rows_of_interest(ledger_rows, policy, as_of, facts.remembered)
     exceeded = [signal for signal in signals.signals if signal.state == "exceeded"]
     candidates = sorted((_candidate(signal, policy, facts, rows) for signal in exceeded), key=_rank_candidate)
     verdict = _judge_candidates(candidates, signals, policy, facts, rows)

@@ -51,7 +51,8 @@ def decide_again(recorded: Recorded, earlier: Sequence[Ledger]) -> Ledger:
     again = policy.decide(
         recorded.signals, row.policy, row.facts, earlier, ledger_id=row.ledger_id, signals_uri=row.signals_uri
     )
-    return policy.retrain_as_of(again, row.retrain_as_of).model_copy(update={"dag_run_id": row.dag_run_id})
+    kept = {"dag_run_id": row.dag_run_id, "earlier_orders": row.earlier_orders}
+    return policy.retrain_as_of(again, row.retrain_as_of).model_copy(update=kept)
 
 
 def play(recorded: Sequence[Recorded], rules: LedgerPolicy, spec: ModelSpec | None = None) -> list[Ledger]:
@@ -72,7 +73,11 @@ def play(recorded: Sequence[Recorded], rules: LedgerPolicy, spec: ModelSpec | No
             continue
         made = {str(row.ledger_id) for row in rows if row.outcome in policy.ORDERS}
         results = tuple(result for result in facts.results if result.ledger_id in made)
-        facts = facts.model_copy(update={"results": results, "last_order": None, "lost_orders": ()})
+        remembered = policy.orders_to_remember(
+            policy.all_orders(rows, None), rules, each.signals.as_of, each.signals.champion
+        )
+        known = {"results": results, "last_order": None, "lost_orders": (), "remembered": remembered}
+        facts = facts.model_copy(update=known)
         rows.append(policy.decide(signals, rules, facts, rows, ledger_id=each.row.ledger_id))
     return rows
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -125,11 +126,15 @@ class DecideRetrainingOperator(LineageMixin, CloudOperator):
         if last is not None and last.ledger_id == ledger_id:
             self._order(cloud, last, generation)
             return last  # an earlier try came so far
-        facts = gather_facts(cloud, context, record, rows, last)
+        orders = policy.all_orders(rows, last)
+        old = remembered_rows(cloud, rules, signals, orders)
+        earlier = EarlierRows(rows=rows, remembered=old, since=signals.as_of - policy.reach(rules), last_order=last)
+        facts, rows = gather_facts(cloud, context, record, earlier), earlier.all_rows
         row = policy.decide(signals, rules, facts, rows, ledger_id=ledger_id, signals_uri=record.uri(Signals))
         row = policy.retrain_as_of(row, self._given_time(context) if row.retrain_as_of else None)
         row = row.model_copy(update={"dag_run_id": str(context["dag_run"].run_id)})
         if row.outcome in policy.ORDERS:
+            row = row.model_copy(update={"earlier_orders": orders})
             self._order(cloud, row, generation)
         return row
 
@@ -183,22 +188,38 @@ class DecideRetrainingOperator(LineageMixin, CloudOperator):
         return windows.require_past(windows.parse_time(given, where), context["dag_run"].start_date, where)
 
 
-def gather_facts(
-    cloud: CloudPort,
-    context: Context,
-    record: Record,
-    rows: Sequence[Ledger],
-    last_order: Ledger | None,
-) -> LedgerFacts:
+@dataclass(frozen=True, kw_only=True)
+class EarlierRows:
+    """What the ledger has before a decision.
+
+    Attributes:
+        rows: All since a time.
+        remembered: Orders of before that time which still matter.
+        since: That time.
+        last_order: The row that ordered something last, whichever monitor run's it is but this one's.
+    """
+
+    rows: Sequence[Ledger]
+    remembered: Sequence[Ledger]
+    since: datetime
+    last_order: Ledger | None
+
+    @property
+    def all_rows(self) -> list[Ledger]:
+        """Both, oldest first."""
+        return [*self.remembered, *self.rows]
+
+
+def gather_facts(cloud: CloudPort, context: Context, record: Record, earlier: EarlierRows) -> LedgerFacts:
     """Return what is known when a monitor run decides.
 
     Args:
         cloud: The hooks.
         context: Of the task.
         record: Of the monitor run.
-        rows: Earlier rows of the ledger.
-        last_order: The row that ordered something last, whichever monitor run's it is but this one's.
+        earlier: Rows of the ledger.
     """
+    rows, remembered = earlier.all_rows, tuple(str(row.ledger_id) for row in earlier.remembered)
     signals = record.read_document(Signals)
     model = signals.model
     pause = find_pause(cloud, model, context)
@@ -206,9 +227,8 @@ def gather_facts(
     previous = cloud.registry.find_by_alias(model, vertex.PREVIOUS)
     champion = signals.champion
     serves = rollout if rollout and champion and rollout.version_id == champion.version_id else None
-    found = find_results(cloud, context, model, rows)
-    lost = find_lost(cloud, context, rows, last_order, found)
-    since = policy.last_order(rows, lost)
+    found = find_results(cloud, context, model, rows, remembered)
+    lost = find_lost(cloud, context, rows, earlier.last_order, found)
     return LedgerFacts(
         champion=champion,
         champion_since=_serving_since(serves, champion.run_key, signals.as_of) if champion else None,
@@ -216,15 +236,38 @@ def gather_facts(
         paused=pauses.explain_pause(pause) if pause else None,
         results=found,
         by_rollback=serves is not None and serves.rollback is not None,
-        last_by_hand=last_by_hand(cloud, model, since, signals.as_of) if since else None,
-        last_order=_ledger_order(last_order),
+        last_by_hand=_by_hand_since_last_order(cloud, signals, earlier, policy.last_order(rows, lost)),
+        last_order=_ledger_order(earlier.last_order),
         lost_orders=lost,
+        remembered=remembered,
         classifier=multivariate.judge_classifier(
             load_spec(model),
             record.find_document(Multivariate),
             asked=record.find_document(MultivariateRequest) is not None,
         ),
     )
+
+
+def _by_hand_since_last_order(
+    cloud: CloudPort, signals: Signals, earlier: EarlierRows, ordered: datetime | None
+) -> datetime | None:
+    """Return when a person last started a retraining after the last order; of long ago by what earlier rows knew."""
+    if ordered is None:
+        return None
+    looked_before = max((row.as_of for row in earlier.rows), default=earlier.since)
+    since = max(ordered, min(earlier.since, looked_before))
+    found = last_by_hand(cloud, signals.model, since, signals.as_of)
+    known = (row.facts.last_by_hand for row in earlier.rows if row.facts)
+    return max((time for time in (found, *known) if time is not None and time > ordered), default=None)
+
+
+def remembered_rows(
+    cloud: CloudPort, rules: LedgerPolicy, signals: Signals, orders: Sequence[LedgerOrder]
+) -> list[Ledger]:
+    """Read the rows of orders of long ago that still matter; one that is gone is forgotten."""
+    ids = policy.orders_to_remember(orders, rules, signals.as_of, signals.champion)
+    uris = [storage.ledger_uri(cloud.settings.bucket, signals.model, ledger_id) for ledger_id in ids]
+    return [Ledger.parse(data, uri) for uri, data in cloud.artifacts.read_some(uris).items()]
 
 
 def ledger_rows(cloud: CloudPort, model: str, rules: LedgerPolicy, as_of: datetime) -> list[Ledger]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from airflow.sdk import Context
@@ -26,16 +26,22 @@ from retraining.operators.airflow.dag_run import state_of_run, state_of_task
 from retraining.operators.record.run_record import Record
 
 
-def find_results(cloud: CloudPort, context: Context, model: str, rows: Sequence[Ledger]) -> tuple[LedgerResult, ...]:
+def find_results(
+    cloud: CloudPort, context: Context, model: str, rows: Sequence[Ledger], remembered: Collection[str] = ()
+) -> tuple[LedgerResult, ...]:
     """Return what is known of each order, oldest first; what an earlier row knows to be final is taken from there.
+
+    Of a remembered order what is known is final: nobody clears a run that long ago.
 
     Args:
         cloud: The hooks.
         context: Of the task.
         model: Whose.
         rows: Earlier rows of the ledger.
+        remembered: Ids of orders of long ago.
     """
     known = ledger.final_results(rows)
+    known |= {key: result for key, result in ledger.last_results(rows).items() if key in remembered}
     found = []
     for row in ledger.orders(rows):
         key = str(row.ledger_id)
