@@ -60,6 +60,7 @@ def _evidence(spec: ModelSpec, test: SplitStatistics) -> Iterator[Finding]:
     if not test.rows or count >= LEAST_ROWS:
         return
     longer = "lengthen data.test_days" if spec.data.split == "time" else "raise data.test_percent"
+    longer = longer if spec.data.sample_percent == 100 else f"raise data.sample_percent, or {longer}"
     yield finding(
         spec,
         "min_evidence",
