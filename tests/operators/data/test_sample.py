@@ -97,8 +97,10 @@ def test_a_sample_is_judged_by_its_share_and_beside_samples_alone(nights) -> Non
         "passed": True,
         "warnings": [
             "1 examples have no key, so no split for life: leave them out in the query",
-            "12 negatives are too few to judge auc by, so nothing of this run will be promoted: "
-            "raise data.sample_percent, or lengthen data.test_days",
+            (
+                "12 negatives are too few to judge auc by, so nothing of this run will be promoted: "
+                "raise data.sample_percent, or lengthen data.test_days"
+            ),
         ],
         "quarantined": [],
     }
