@@ -239,6 +239,19 @@ def test_years_are_cut_at_the_longest_window(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("classes", "percent"),
+    [({"1": 400, "0": 600}, 10), ({"1": 200, "0": 800}, 20), ({"1": 3, "0": 997}, 30), ({"0": 9, "1": 9, "2": 9}, 30)],
+)
+def test_a_split_by_keys_tests_as_many_rows_as_can_be_judged_by(tmp_path, classes, percent):
+    """Twenty positives and negatives are needed; a hash may give fewer than its share."""
+    model = NewModel(name="late", table="parcels.sent", label="late", key="id")
+    columns = schema(**{name: kind for name, kind in COLUMNS.items() if name != "at"})
+    most = {"label_high": len(classes) - 1, "row_count": sum(classes.values())}
+    found = profile(columns, model=model, classes=classes, distinct={"late": len(classes)}, **most)
+    assert valid_spec(tmp_path, write(found, model)).data.test_percent == percent
+
+
+@pytest.mark.parametrize(
     ("days", "found"),
     [
         (every(1, 1), "rows of 1 days"),

@@ -50,3 +50,4 @@ def test_a_small_table_is_learnt_by_any_seed(tmp_path: Path, local_cloud, make_r
     assert found["decision"]["verdict"] == "promote", found["decision"]["words"]
     assert found["evaluation"]["challenger"]["metrics"]["accuracy"] >= 0.9
     assert found["report"]["steps"] >= 300
+    assert not [item for item in found["checks"]["findings"] if item["check"] == "min_evidence"]

@@ -153,7 +153,7 @@ def test_a_training_that_is_done_is_not_done_again(trainer, trained, run) -> Non
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["taken-away", "killed"])
 def test_a_training_that_was_ended_can_be_started_again(trainer, run, tmp_path, number) -> None:
     """SIGTERM gives 143, and no report; the next process of another request comes to its end."""
-    job = trainer.start("train", train_request(run, tmp_path, trainer, training={"epochs": 10_000}))
+    job = trainer.start("train", train_request(run, tmp_path, trainer, training={"epochs": 1_000_000}))
     with pytest.raises(subprocess.TimeoutExpired):
         job.process.communicate(timeout=3)  # whenever the signal comes, what follows must hold
     assert job.end(number) in (128 + number, -number)

@@ -15,6 +15,7 @@ from statistics import median
 from retraining.core.data.column_roles import types_of
 from retraining.core.data.table_profile import MAX_CLASSES, Counted, FilledDay, NewModel, TableProfile
 from retraining.core.errors import DataError
+from retraining.core.metrics import Metric
 
 MAX_TEXTS = 100
 """Texts that a label may have: more are no classes but names, and a first model learns none of them."""
@@ -44,7 +45,7 @@ class FirstLabel:
 
     text: str
     note: str
-    metric: str
+    metric: Metric
     min_value: float
     min_note: str
     mapped: tuple[Mapped, ...] = ()

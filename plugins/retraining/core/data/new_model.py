@@ -6,6 +6,7 @@ In: what the user says, and the table's profile. Out: two texts, and what to ask
 from __future__ import annotations
 
 import json
+import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
@@ -13,17 +14,21 @@ from dataclasses import dataclass
 from datetime import date
 
 from retraining.core.data.column_roles import types_of
-from retraining.core.data.first_spec import guess_label, guess_window
+from retraining.core.data.first_spec import FirstLabel, guess_label, guess_window
 from retraining.core.data.sql import render
 from retraining.core.data.table_profile import NewModel, TableProfile, reason_left_out
+from retraining.core.documents.evaluation import LEAST_ROWS
 from retraining.core.errors import DataError
+from retraining.core.metrics import METRICS, metrics_of
 from retraining.core.spec.section import column_name_for
 
 MAX_LINES = 32
 _MAX_FEATURE_LINES = 8
 _MAX_LEFT_OUT_LINES = 2
 _WIDTH = 116
-_TEST_PERCENT = 10
+_LEAST_TEST_PERCENT, _MOST_TEST_PERCENT = 10, 30
+_TESTED_UNITS = 2 * LEAST_ROWS
+"""Of what the metric needs in the test rows: twice what it is judged from on, as a hash gives now more, now fewer."""
 _ALIKE = 4
 """Columns of one beginning that are worth a pattern."""
 _BEGINNING = re.compile(r"[A-Za-z0-9]+_|[A-Za-z]+(?=[0-9]+$)")
@@ -65,11 +70,12 @@ def write_model(model: NewModel, profile: TableProfile, today: date) -> ModelFil
     names = _names(model, profile)
     label = guess_label(model, profile, _scalar(names[model.label]))
     kinds, left_out = _features(model, profile)
+    test_percent = _guess_test_percent(profile, label)
     window = guess_window(model, profile, today) if model.time else None
     size = (
         _Size(rows=window.rows, tested=window.test_rows)
         if window
-        else _Size(rows=profile.rows, tested=profile.rows * _TEST_PERCENT / 100)
+        else _Size(rows=profile.rows, tested=profile.rows * test_percent / 100)
     )
     key = names[model.keys[0]] if model.key_kind == "column" else names[_MADE_KEY]
     preview = f"make preview MODEL={model.name}"
@@ -85,13 +91,23 @@ def write_model(model: NewModel, profile: TableProfile, today: date) -> ModelFil
         window=window,
         preview=preview,
         min_rows=max(1, size.rows // 2),
-        test_percent=_TEST_PERCENT,
+        test_percent=test_percent,
         min_examples=max(1, min(1000, int(size.tested / 2))),
         features=_feature_lines({names[name]: kind for name, kind in kinds.items()}),
         left_out=_left_out_lines(left_out),
         label=label,
     )
     return ModelFiles(yaml=yaml, sql=_sql(model, profile, names, kinds, label.mapped), preview=preview)
+
+
+def _guess_test_percent(profile: TableProfile, label: FirstLabel) -> int:
+    """Return so many that the test rows have what the metric is judged by: rows of each class, of a number rows."""
+    counts = [found.rows for found in profile.classes]
+    units = profile.rows
+    if counts and label.metric not in metrics_of("regression"):
+        units = min(counts) if METRICS[label.metric].of_each_class else sum(counts) - max(counts)
+    wanted = math.ceil(100 * _TESTED_UNITS / max(units, 1))
+    return min(max(wanted, _LEAST_TEST_PERCENT), _MOST_TEST_PERCENT)
 
 
 def _sql(
