@@ -270,7 +270,7 @@ def test_both_models_are_judged_on_the_same_examples(trained, judge, exported, t
     assert found.difference.mean == pytest.approx(found.challenger.metrics.auc - found.champion.metrics.auc)
     assert 0 < found.difference.low < found.difference.high
     assert found.difference.confidence == 0.9
-    measured = ["auc", "accuracy", "log_loss", "brier", "pr_auc", "calibration_error"]
+    measured = ["auc", "accuracy", "log_loss", "brier", "pr_auc", "calibration_error", "f1", "f2", "f0_5", "mcc"]
     assert [item.metric for item in found.differences] == measured
     values = [(item.column, item.value) for item in found.challenger.slices]
     assert [(item.column, item.value) for item in found.slice_differences] == values
