@@ -5,12 +5,15 @@
                                      span.json                                all of them
 
 Objects are written once and their content does not depend on who writes them: when somebody was faster, his bytes are
-compared with ours, and that is all. A shard without its sidecar is not finished, and is written (and compared) again.
+compared with ours. Another compressor may give other bytes for the same content: then what is stored stays, and is what
+the documents prove. A shard without its sidecar is not finished, and is written (and compared) again.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import IO, Any
@@ -19,7 +22,7 @@ from trainer.contract.documents import ExportRequest, Span, SpanFile
 from trainer.contract.json_text import read_json
 from trainer.contract.reading import parse_document, serialise
 from trainer.errors import NEW_ATTEMPT, DataError
-from trainer.export.encoding.tfrecord import FileDigest
+from trainer.export.encoding.tfrecord import FileDigest, digest_of
 from trainer.export.work import Shard, Work, shards_of, works_of
 from trainer.storage import Storage, in_parallel, join_uri
 
@@ -52,11 +55,11 @@ class SpanStore:
         """Make a shard appear, then its sidecar.
 
         Raises:
-            DataError: There is a shard already, with other bytes.
+            DataError: There is a shard already, with other content.
             StorageError: Storage did not take it.
         """
         if not self._storage.publish(shard.uri, file):
-            self._require_same(shard.uri, digest)
+            digest = self._digest_stored(shard.uri, file, digest)
         sidecar = {"rows": rows, **asdict(digest)}
         self._storage.write_once(shard.sidecar_uri, _json(sidecar))
         self._files[shard.uri] = _span_file(shard, sidecar)
@@ -127,15 +130,26 @@ class SpanStore:
                 ) from error
         return self._files[shard.uri]
 
-    def _require_same(self, uri: str, digest: FileDigest) -> None:
+    def _digest_stored(self, uri: str, file: IO[bytes], digest: FileDigest) -> FileDigest:
+        """Return how to prove what somebody else has stored, if it is what we would have.
+
+        Args:
+            uri: Of the shard.
+            file: Ours.
+            digest: Of ours.
+        """
         stored_digest = self._storage.sha256(uri)
-        if stored_digest != digest.sha256:
-            raise DataError(
-                uri,
-                "is gone again" if stored_digest is None else f"holds other bytes (SHA-256 {stored_digest})",
-                f"those of its rows ({digest.sha256})",
-                "Another version of the exporter wrote it; delete the span's folder and start again",
-            )
+        if stored_digest == digest.sha256:
+            return digest
+        stored = self._storage.read_object(uri) if self._request.compression == "GZIP" else None
+        if stored is not None and _same_content(stored, file):
+            return digest_of(stored)
+        raise DataError(
+            uri,
+            "is gone again" if stored_digest is None else f"holds other bytes (SHA-256 {stored_digest})",
+            f"those of its rows ({digest.sha256})",
+            "Another version of the exporter wrote it; delete the span's folder and start again",
+        )
 
     def _list_objects(self, action: str) -> dict[str, int]:
         """Return the size of every object in the folders of the works with this action."""
@@ -180,3 +194,12 @@ def _span_file(shard: Shard, sidecar: Mapping[str, int | str]) -> SpanFile:
 
 def _json(value: object) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _same_content(stored: bytes, file: IO[bytes]) -> bool:
+    """Return whether two gzip files hold the same; of broken ones none does."""
+    file.seek(0)
+    try:
+        return gzip.decompress(stored) == gzip.decompress(file.read())
+    except (OSError, EOFError, zlib.error):
+        return False

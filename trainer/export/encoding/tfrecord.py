@@ -205,5 +205,12 @@ def _digesting() -> concurrent.futures.ThreadPoolExecutor:
     return concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="digest")
 
 
+def digest_of(content: bytes) -> FileDigest:
+    """Return how to prove a file of this content."""
+    return FileDigest(
+        bytes=len(content), crc32c=_crc_text(google_crc32c.value(content)), sha256=hashlib.sha256(content).hexdigest()
+    )
+
+
 def _crc_text(crc: int) -> str:
     return base64.b64encode(crc.to_bytes(4, "big")).decode()
