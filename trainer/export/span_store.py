@@ -12,6 +12,7 @@ the documents prove. A shard without its sidecar is not finished, and is written
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from trainer.export.encoding.tfrecord import FileDigest, digest_of
 from trainer.export.work import Shard, Work, shards_of, works_of
 from trainer.storage import Storage, in_parallel, join_uri
 
+_PIECE_BYTES = 1 << 20
 _WAY_OUT = f"Delete the span's folder. {NEW_ATTEMPT}: the span is exported again"
 
 
@@ -197,9 +199,13 @@ def _json(value: object) -> bytes:
 
 
 def _same_content(stored: bytes, file: IO[bytes]) -> bool:
-    """Return whether two gzip files hold the same; of broken ones none does."""
+    """Return whether two gzip files hold the same; of broken ones none does. A piece of each is in memory at once."""
     file.seek(0)
-    try:
-        return gzip.decompress(stored) == gzip.decompress(file.read())
-    except (OSError, EOFError, zlib.error):
-        return False
+    with gzip.GzipFile(fileobj=io.BytesIO(stored)) as theirs, gzip.GzipFile(fileobj=file) as ours:
+        try:
+            while (piece := ours.read(_PIECE_BYTES)) == theirs.read(_PIECE_BYTES):
+                if not piece:
+                    return True
+        except (OSError, EOFError, zlib.error):
+            pass
+    return False

@@ -175,6 +175,19 @@ def test_a_stored_shard_with_other_bytes_is_never_overwritten(run) -> None:
     assert victim.read_bytes() == b"something else"
 
 
+def test_a_stored_shard_that_holds_more_is_refused(run) -> None:
+    """One that goes on after ours, one that ends before, and one that is cut off."""
+    run.export()
+    victim = next(path for path in sorted((run.path / "spans").rglob("*.gz")))
+    content = gzip.decompress(victim.read_bytes())
+    for other in (gzip.compress(content + b"more"), gzip.compress(content[:-1]), gzip.compress(content)[:-9]):
+        victim.write_bytes(other)
+        Path(f"{victim}.json").unlink(missing_ok=True)
+        with pytest.raises(DataError, match="holds other bytes"):
+            run.export()
+        assert victim.read_bytes() == other
+
+
 def test_a_stored_shard_that_another_compressor_wrote_is_taken(run) -> None:
     """Its writer died before its sidecar: the documents prove what is stored, and its rows are those of the run."""
     run.export()
