@@ -14,7 +14,7 @@ from retraining.commands.shell import Shell
 from retraining.core import documents as d
 from retraining.core.naming import storage
 from tests.support.fakes.cloud import FakeCloud
-from tests.support.scenes.ledger import CHAMPION, SECOND, decide, rules, signal, signals
+from tests.support.scenes.ledger import AT_ONCE, CHAMPION, SECOND, decide, result, rules, signal, signals
 from tests.support.small_model import AS_OF
 
 Ask = Callable[..., str]
@@ -105,3 +105,21 @@ def test_stored_rows_decided_again_are_the_same(ask: Ask, cloud: FakeCloud) -> N
 def test_what_cannot_be_is_named(ask: Ask, words: tuple[str, ...], message: str) -> None:
     """With what was expected."""
     assert message.replace("\\", "") in ask(*words, code=1)
+
+
+def test_a_row_is_decided_again_by_the_orders_that_it_remembered(cloud: FakeCloud, ask: Ask) -> None:
+    """Of long before the time that is asked for: without its row the same would be ordered again."""
+    cloud.artifacts.objects.clear()
+    rows: list[d.Ledger] = []
+    for day in (0, 40):
+        seen = watched(day, 0.4, 0.6)
+        folder = f"{storage.monitors_uri('bucket', 'late')}/{(AS_OF + timedelta(days=day)):%Y%m%dt%H%M%Sz}-01234567"
+        remembered = tuple(str(row.ledger_id) for row in rows)
+        results = tuple(result(0, "rejected").model_copy(update={"ledger_id": ledger_id}) for ledger_id in remembered)
+        row = decide(seen, rows, rules(**AT_ONCE), remembered=remembered, results=results)
+        uri = storage.document_uri(folder, "signals")
+        rows.append(row.model_copy(update={"signals_uri": uri, "ledger_id": storage.ledger_id(folder)}))
+        for document in (seen, rows[-1]):
+            cloud.artifacts.objects[storage.document_uri(folder, document.kind_name())] = document.to_bytes()
+    assert [row.reason for row in rows] == ["skew", "loop_guard"]
+    assert ask("--check", "--since", "2013-12-20T00:00:00Z").strip() == "1 rows decided again: 1 the same"
