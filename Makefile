@@ -360,6 +360,10 @@ bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again the scores that bench
 bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simulated comparisons: equal models, gains, a year of nights, scarce evidence; gates.json and the pictures of docs/evaluation.md (20 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates
 
+.PHONY: bench-policy
+bench-policy: $(VENV)/airflow/.ready ## Play the retraining policy through a year in 30 worlds: regret, orders, days stuck, rows that replay; policy.json, docs/monitoring.md (1 to 3 min)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.policy
+
 .PHONY: bench-monitor
 bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## Count the monitor's false alarms, and its delay behind injected shifts: monitor.json and the picture of docs/monitoring.md (5 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor

@@ -171,10 +171,14 @@ def label_of(plan: dict[str, Any]) -> str:
 
 
 def look(api: AirflowApi, **form: Any) -> tuple[str, dict[str, Any]]:
-    """Run the monitor over all that was asked until now; gives its run's id and its row of the ledger."""
+    """Run the monitor over all that was asked until now; gives its run's id and its row of the ledger.
+
+    A retraining's time is given, so that its order does not wait for days that it trains on.
+    """
     asked = datetime.now(UTC)  # the window ends before the whole second of the monitor's run
     wait_for("the second after the requests", lambda: datetime.now(UTC) > asked + timedelta(seconds=2))
-    run_id = api.trigger(MONITOR_ID, conf=form)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    run_id = api.trigger(MONITOR_ID, conf={"retrain_as_of": now} | form)
     finished(api, MONITOR_ID, run_id)
     return run_id, read_json(api.xcom(MONITOR_ID, run_id, "decide")["ledger_uri"])
 

@@ -26,7 +26,7 @@ from retraining.core.data.column_roles import mismatches
 from retraining.core.documents import KINDS
 from retraining.core.errors import RetrainingError
 from retraining.core.jobs import requests
-from retraining.core.monitoring import multivariate, new_day, policy
+from retraining.core.monitoring import multivariate, new_day, orders, policy
 from retraining.core.monitoring.drift import judge_log, judge_shifts
 from retraining.core.monitoring.new_day import Counted
 from retraining.core.monitoring.performance import allowed_drop
@@ -249,7 +249,7 @@ class Consequences:
         seen = d.Signals.parse((EXAMPLES / "signals__skew.json").read_bytes())
         return (
             policy.policy_of(spec),
-            policy.reach(policy.policy_of(spec)),
+            orders.reach(policy.policy_of(spec)),
             new_day.decide_new_day(spec, AS_OF, day, counted, earlier=[], newest=None) if tables else None,
             [new_day.rows_query(table, f"my-project.{table.name}", "DATE", day) for table in tables],
             multivariate.reason_to_skip(spec, seen, asked=False, lately=False),

@@ -12,6 +12,7 @@ from retraining.commands.shell import Shell, print_answer, split_pair
 from retraining.core.documents import Ledger, Signals
 from retraining.core.errors import DataError
 from retraining.core.monitoring import policy, replay
+from retraining.core.monitoring.orders import reach
 from retraining.core.monitoring.replay import Recorded
 from retraining.core.naming import storage
 from retraining.core.naming.run_keys import stamp
@@ -74,7 +75,7 @@ def check_ledger(
     cloud: CloudPort, spec: ModelSpec, since: datetime | None, until: datetime | None
 ) -> tuple[list[str], bool]:
     """Return whether each stored row, decided again by its own policy, is the same, and those that are not."""
-    early = since - policy.reach(policy.policy_of(spec)) if since else None
+    early = since - reach(policy.policy_of(spec)) if since else None
     recorded = read_recorded(cloud, spec.name, early, until)
     rows = [each.row for each in recorded]
     rows += _remembered_rows(cloud, spec.name, rows)

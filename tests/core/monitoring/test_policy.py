@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from retraining.core import documents as d
-from retraining.core.monitoring import policy
+from retraining.core.monitoring import orders, policy
 from tests.support.scenes.ledger import AT_ONCE, CHAMPION, SECOND, decide, ledger_id, result, rules, signal, signals
 from tests.support.small_model import AS_OF
 
@@ -125,8 +125,8 @@ def test_a_retraining_may_compute_as_of_another_time():
 
 
 def test_orders_matter_as_long_as_they_can():
-    assert policy.reach(rules(cooldown_hours=24)) == timedelta(hours=16 * 24)
-    assert policy.reach(rules(cooldown_hours=1)) == timedelta(days=7)
+    assert orders.reach(rules(cooldown_hours=24)) == timedelta(hours=16 * 24)
+    assert orders.reach(rules(cooldown_hours=1)) == timedelta(days=7)
 
 
 def test_the_row_is_of_the_champion_and_the_policy_that_it_was_decided_by():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retraining.core import documents as d
-from retraining.core.monitoring import policy
+from retraining.core.monitoring import orders, policy
 from retraining.core.monitoring.replay import Recorded, decide_again
 from tests.support.scenes.ledger import CHAMPION, facts, ledger_id, rules, signal, signals
 
@@ -31,18 +31,17 @@ class Year:
         self.recorded: list[Recorded] = []
         last: d.Ledger | None = None
         for hours in range(0, DAYS * 24, HOURS_BETWEEN):
-            found = signal() if is_wrong(hours // 24) else signal(value=0.1, state="ok")
-            seen = signals(found, hours=hours)
+            seen = signals(signal() if is_wrong(hours // 24) else signal(value=0.1, state="ok"), hours=hours)
             rows = [each.row for each in self.recorded]
-            recent = [row for row in rows if row.as_of >= seen.as_of - policy.reach(RULES)]
-            orders = policy.all_orders(recent, last)
-            remembered = policy.orders_to_remember(orders, RULES, seen.as_of, CHAMPION)
+            recent = [row for row in rows if row.as_of >= seen.as_of - orders.reach(RULES)]
+            known = orders.all_orders(recent, last)
+            remembered = orders.orders_to_remember(known, RULES, seen.as_of, CHAMPION)
             read = [*(row for row in rows if row.ledger_id in remembered), *recent]
-            known = facts(results=tuple(self._result(row, state) for row in read if row.outcome == "retrain"))
-            known = known.model_copy(update={"remembered": remembered})
-            row = policy.decide(seen, RULES, known, read, ledger_id=ledger_id(hours))
+            found = facts(results=tuple(self._result(row, state) for row in read if row.outcome == "retrain"))
+            found = found.model_copy(update={"remembered": remembered})
+            row = policy.decide(seen, RULES, found, read, ledger_id=ledger_id(hours))
             if row.outcome == "retrain":
-                row = last = row.model_copy(update={"earlier_orders": orders})
+                row = last = row.model_copy(update={"earlier_orders": known})
             self.recorded.append(Recorded(signals=seen, row=row))
 
     @staticmethod

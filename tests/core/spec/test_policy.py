@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from retraining.core.catalog.model_check import contradictions_of
 from retraining.core.errors import SpecError
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
@@ -51,3 +52,22 @@ def test_what_cannot_be_is_refused_by_name(policy: str, words: str, tmp_path: Pa
     """With what is near."""
     with pytest.raises(SpecError, match=words):
         load(tmp_path, policy)
+
+
+@pytest.mark.parametrize(
+    ("monitoring", "words"),
+    [
+        ("{max_age_days: 30, policy: {max_retrainings_per_week: 0}}", "none will ever be ordered"),
+        ("{max_age_days: 30, policy: {max_retrainings_per_week: 0, actions: {age: warn}}}", ""),
+        ("{policy: {max_retrainings_per_week: 0}}", ""),
+        ("{cooldown_hours: 48, policy: {actions: {errors: rollback}}}", "longer than policy.rollback_within_hours 24"),
+        ("{cooldown_hours: 48, policy: {rollback_within_hours: 48, actions: {errors: rollback}}}", ""),
+        ("{cooldown_hours: 48}", ""),
+    ],
+)
+def test_limits_that_contradict_each_other_are_named(monitoring: str, words: str, tmp_path: Path) -> None:
+    """As a warning of check-models: such a file was taken before."""
+    file = tmp_path / "late.yaml"
+    file.write_text(f"{SPEC_YAML}monitoring: {monitoring}\n")
+    found = contradictions_of(files.load_spec(file))
+    assert [words in warning for warning in found] == ([True] if words else [])

@@ -13,7 +13,7 @@ from google.api_core.exceptions import PermissionDenied
 
 from retraining.core.data.sql import Query
 from retraining.core.documents import KINDS, Ledger, ModelOverview, Signals
-from retraining.core.monitoring.policy import ORDERS
+from retraining.core.monitoring.orders import ORDERS
 from retraining.core.monitoring.signals import Answered
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
@@ -82,7 +82,7 @@ def watch(cloud: FakeCloud, make_run: Any) -> Callable[..., Look]:
             dag_id="monitor__flight_delays",
             run_id=f"scheduled__{as_of.hour}",
             logical_date=as_of,
-            params={"as_of": None, "retrain_as_of": None, "window_hours": 24},
+            params={"as_of": None, "retrain_as_of": f"{as_of:%Y-%m-%dT%H:%M:%SZ}", "window_hours": 24},
             outlet_events=OutletEventAccessors(),
         )
         run.execute(MeasureSignalsOperator(task_id="measure", model=MODEL, cloud=cloud.connect))

@@ -152,3 +152,20 @@ def test_more_bytes_than_may_be_are_not_read(scene: Scene) -> None:
     found = scene.measure(5, answers(1000, by=CHAMPION))
     assert (main(found).reason, main(found).state) == ("too_expensive", "not_judged")
     assert "11.000 GB" in main(found).message
+
+
+def test_a_half_learned_champion_does_not_lower_the_bar(scene: Scene) -> None:
+    """It took the place of a better one some weeks ago, by the request of its own evaluation."""
+    before, runs = "20131101t030000z-0123456789ab", f"gs://bucket/{MODEL}/runs"
+    request = json.loads((EXAMPLES / "evaluate_request__duel.json").read_text())
+    request["champion"] |= {"run_key": before, "as_of": "2013-11-01T03:00:00Z"}
+    request |= {"model": MODEL, "run_key": CHAMPION_KEY}
+    better = json.loads(evaluation().to_bytes())
+    better["challenger"]["metrics"]["auc"] = 0.95
+    for folder, kind, raw in ((CHAMPION_KEY, "evaluate_request", request), (before, "evaluation", better)):
+        stored = KINDS[kind].parse(json.dumps(raw)).to_bytes()
+        scene.cloud.artifacts.objects[f"{runs}/{folder}/{kind}.json"] = stored
+    found = main(scene.measure(5, answers(3000, by=CHAMPION)))
+    assert found.state == "exceeded"
+    assert found.threshold == pytest.approx(0.95 - 0.03)
+    assert "the best of the last champions" in found.message

@@ -48,12 +48,13 @@ def cloud() -> FakeCloud:
 def monitor(
     cloud: FakeCloud, make_run: Any, hour: int, params: dict[str, Any] | None = None, **kwargs: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Both tasks of one monitor run."""
+    """Both tasks of one monitor run; a retraining's time is given, so that its order waits for no new days."""
+    time = datetime(2013, 11, 21, hour, tzinfo=UTC)
     run = make_run(
         dag_id="monitor__flight_delays",
         run_id=f"scheduled__{hour}",
-        logical_date=datetime(2013, 11, 21, hour, tzinfo=UTC),
-        params=FORM | (params or {}),
+        logical_date=time,
+        params=FORM | {"retrain_as_of": f"{time:%Y-%m-%dT%H:%M:%SZ}"} | (params or {}),
         outlet_events=OutletEventAccessors(),
     )
     run.execute(MeasureSignalsOperator(task_id="measure", model="flight_delays", cloud=cloud.connect))
@@ -115,6 +116,18 @@ def test_the_event_is_out_before_anybody_is_told(cloud, make_run, monkeypatch) -
     with pytest.raises(KeyboardInterrupt):
         monitor(cloud, make_run, 5)
     assert ended[0]["outcome"] == "retrain"
+
+
+def test_an_order_waits_for_days_that_it_trains_on(cloud, make_run) -> None:
+    """No event; the log, the ledger and the message to people say until when: a day for labels, seven test days."""
+    cloud.settings = dataclasses.replace(cloud.settings, notify_owners=("ml@example.com",))
+    run, result = monitor(cloud, make_run, 5, {"retrain_as_of": None})
+    assert (result["because"], added(run)) == ("new_days", [])
+    assert "the order waits until 2013-11-30 00:00 UTC" in result["words"]
+    (mail,) = cloud.notifiers.sent
+    assert "A retraining waits for days of this that it can train on" in mail.text
+    monitor(cloud, make_run, 6, {"retrain_as_of": None})
+    assert len(cloud.notifiers.sent) == 1
 
 
 def test_the_cooldown_holds_a_second_one_back(cloud, make_run) -> None:

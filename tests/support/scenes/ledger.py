@@ -17,10 +17,16 @@ SECOND = d.DriftChampion(version_id="2", run_key="20131119t030000z-0123456789ab"
 AT_ONCE = {"windows": {"exceeded": 1, "of": 1}, "max_retrainings_per_week": None}
 
 
-def rules(*, cooldown_hours: float = 24, actions: dict[str, Any] | None = None, **values: Any) -> d.LedgerPolicy:
-    """Return a policy: that of a file without the section, with some keys."""
+def rules(
+    *,
+    cooldown_hours: float = 24,
+    actions: dict[str, Any] | None = None,
+    training: d.TrainingDays | None = None,
+    **values: Any,
+) -> d.LedgerPolicy:
+    """Return a policy: that of a file without the section, with some keys; without `training` no order waits."""
     found = policy.policy_of(make_spec(monitoring={"cooldown_hours": cooldown_hours, "policy": values}))
-    return found.model_copy(update={"actions": {**found.actions, **(actions or {})}})
+    return found.model_copy(update={"actions": {**found.actions, **(actions or {})}, "training": training})
 
 
 def signal(

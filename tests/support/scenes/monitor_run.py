@@ -56,14 +56,18 @@ class Monitor:
         self.table[str(_value(query, "ledger_id"))] = str(_value(query, "state"))
         return []
 
-    def measured(self, hour: float, *found: Any, champion: Any = CHAMPION) -> Any:
-        """A monitor run that has measured, by default one feature over its threshold."""
+    def measured(self, hour: float, *found: Any, champion: Any = CHAMPION, waits: bool = False) -> Any:
+        """A monitor run that has measured, by default one feature over its threshold.
+
+        A person gave the time that a retraining computes as of, so that it waits for no new days, unless `waits`.
+        """
         as_of = START + timedelta(hours=hour)
+        retrain_as_of = None if waits else f"{as_of:%Y-%m-%dT%H:%M:%SZ}"
         run = self.make_run(
             dag_id=f"monitor__{MODEL}",
             run_id=f"scheduled__{hour:g}",
             logical_date=as_of,
-            params={"as_of": None, "retrain_as_of": None, "window_hours": 24},
+            params={"as_of": None, "retrain_as_of": retrain_as_of, "window_hours": 24},
             outlet_events=OutletEventAccessors(),
             dag_runs=self.dag_runs,
             task_states=self.task_states,

@@ -58,7 +58,11 @@ def check_model(
     require_training_container(spec, containers)
     require_serving_container(spec, "", containers)
     schedule = spec.schedule or "no schedule"
-    warnings = [*warnings_of(spec, sql), *ended_containers(spec, containers, day or containers.effective)]
+    warnings = [
+        *warnings_of(spec, sql),
+        *contradictions_of(spec),
+        *ended_containers(spec, containers, day or containers.effective),
+    ]
     features = " and ".join(
         [*([f"{len(spec.features)} features"] if spec.features else []), *(pattern.names for pattern in spec.patterns)]
     )
@@ -81,6 +85,26 @@ def warnings_of(spec: ModelSpec, sql: str) -> list[str]:
             "Name a column that stays, or several, in place of it"
         )
         warnings.append(f"{where}: {hashed}")
+    return warnings
+
+
+def contradictions_of(spec: ModelSpec) -> list[str]:
+    """Return the limits of the monitor's policy of which one makes another one idle."""
+    monitoring, policy = spec.monitoring, spec.monitoring.policy
+    actions = dict(policy.actions)
+    where, warnings, age = f"{spec.name}.yaml, monitoring", [], monitoring.max_age_days
+    if policy.max_retrainings_per_week == 0 and age is not None and actions["age"] in ("retrain", "tune"):
+        warnings.append(
+            f"{where}: max_age_days is {age} and policy.actions.age {actions['age']}, and yet "
+            "policy.max_retrainings_per_week is 0: none will ever be ordered. Allow some, or write age: warn"
+        )
+    within = policy.rollback_within_hours
+    if "rollback" in actions.values() and monitoring.cooldown_hours > within:
+        warnings.append(
+            f"{where}: cooldown_hours is {monitoring.cooldown_hours:g}, longer than policy.rollback_within_hours "
+            f"{within:g}: in between a champion that an order made and that errs can neither be left nor replaced. "
+            "Shorten the one, or lengthen the other"
+        )
     return warnings
 
 

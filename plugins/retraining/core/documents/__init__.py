@@ -67,7 +67,15 @@ from retraining.core.documents.export import (
     Span,
     SpanFile,
 )
-from retraining.core.documents.ledger import Ledger, LedgerFacts, LedgerOrder, LedgerPolicy, LedgerResult, QuietHours
+from retraining.core.documents.ledger import (
+    Ledger,
+    LedgerFacts,
+    LedgerOrder,
+    LedgerPolicy,
+    LedgerResult,
+    QuietHours,
+    TrainingDays,
+)
 from retraining.core.documents.model_card import CardData, CardTraining, ModelCard
 from retraining.core.documents.monitoring import DayRows, Drift, DriftChampion, FeatureDrift, NewDay, Signal, Signals
 from retraining.core.documents.multivariate import (
@@ -289,6 +297,7 @@ __all__ = [
     "Timings",
     "TrainRequest",
     "Training",
+    "TrainingDays",
     "Trial",
     "Trigger",
     "TriggerEvent",

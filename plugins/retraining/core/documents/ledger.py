@@ -21,6 +21,8 @@ LedgerBecause = Literal[
     "no_champion",
     "named_state",
     "hysteresis",
+    "new_days",
+    "half_learned",
     "cooldown",
     "budget",
     "loop_guard",
@@ -42,8 +44,24 @@ class QuietHours(Value):
     end: Clock
 
 
+class TrainingDays(Value):
+    """What passes before a day is trained on: its labels come, and it is a test day no more.
+
+    `trained_days` is how many are trained on; 0: all that the query gives. `answered_days` is of how many days answers
+    are held against labels.
+    """
+
+    label_lag_days: Count
+    test_days: Count
+    trained_days: Count
+    answered_days: Count
+
+
 class LedgerPolicy(Value):
-    """The rules that a row was decided by: the model's `monitoring.policy`, with what belongs to it."""
+    """The rules that a row was decided by: the model's `monitoring.policy`, with what belongs to it.
+
+    Without `training`, in rows of earlier releases, no order waits for new days.
+    """
 
     windows_exceeded: Annotated[int, Field(ge=1)]
     windows_of: Annotated[int, Field(ge=1)]
@@ -54,6 +72,7 @@ class LedgerPolicy(Value):
     quiet_hours: QuietHours | None
     max_age_days: Annotated[Number, Field(gt=0)] | None
     rollback_within_hours: Annotated[Number, Field(ge=0)]
+    training: TrainingDays | None = None
 
 
 class LedgerResult(Value):
@@ -88,7 +107,8 @@ class LedgerFacts(Value):
     when a person last started a retraining. `classifier` is one more signal, of the task `multivariate`; null: it was
     not asked for. `lost_orders` are the ids of rows that ordered something of which nothing began, and nothing will:
     their task failed before its event was out. They hold nothing back. `remembered` are the ids of orders from before
-    the time that all rows are looked at since, which still matter.
+    the time that all rows are looked at since, which still matter. `retrain_as_of` is the time that a person gave for
+    what is ordered: it waits for no new days.
     """
 
     champion: DriftChampion | None
@@ -102,6 +122,7 @@ class LedgerFacts(Value):
     classifier: Signal | None = None
     lost_orders: tuple[Text, ...] = ()
     remembered: tuple[Text, ...] = ()
+    retrain_as_of: UtcTime | None = None
 
 
 class Ledger(Document):
@@ -125,6 +146,8 @@ class Ledger(Document):
     """The signal that it is about, `kind:subject`."""
     causes: tuple[Text, ...] = ()
     """All that were exceeded, worst first."""
+    since: dict[Text, UtcTime] = Field(default_factory=dict)
+    """Since when the data are other, by cause that lasts: an order waits until it trains on some of these days."""
     named_states: dict[Text, NamedState] = Field(default_factory=dict)
     """Signals whose input was wrong, with what was wrong."""
     severity: Severity = "info"

@@ -26,7 +26,7 @@ from retraining.core.documents.document import canonical_json, format_time
 from retraining.core.documents.ledger import ResultState
 from retraining.core.errors import DataError
 from retraining.core.metrics import HIGHER_IS_BETTER
-from retraining.core.monitoring.policy import ORDERS
+from retraining.core.monitoring.orders import ORDERS
 from retraining.core.naming.vertex import version_id_of
 
 FINAL: tuple[ResultState, ...] = ("promoted", "rejected", "rolled_back")

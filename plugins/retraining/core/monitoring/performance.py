@@ -39,19 +39,31 @@ WAY_OUT_WITHOUT_KEYS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """What the champion had when it became champion.
+    """What the champion had when it became champion, and those before it that served not long ago.
+
+    A model that a drift was half learned by is worse than the one before the drift was: it does not lower the bar.
 
     Attributes:
         metrics: Of its deciding evaluation; None: not known.
-        because: Why nothing is held against them; empty: it is.
+        earlier: Of the deciding evaluations of champions that it, or one after them, replaced not long ago.
+        reason: Why nothing is held against them; empty: it is.
     """
 
     metrics: Quality | None
+    earlier: Sequence[Quality] = ()
     reason: str = ""
 
-    def value(self, metric: Metric) -> float | None:
-        """Return the metric, if the evaluation has it."""
+    def own(self, metric: Metric) -> float | None:
+        """Return the champion's own, if its evaluation has it."""
         return getattr(self.metrics, metric, None) if self.metrics else None
+
+    def best(self, metric: Metric) -> float | None:
+        """Return the best of all of them, if the champion's own is known."""
+        own = self.own(metric)
+        if own is None:
+            return None
+        known: list[float] = [value for each in self.earlier if (value := getattr(each, metric, None)) is not None]
+        return max([own, *known]) if metric in HIGHER_IS_BETTER else min([own, *known])
 
 
 def allowed_drop(spec: ModelSpec) -> float | None:
@@ -162,7 +174,7 @@ def _explain_no_labels(spec: ModelSpec, found: Mapping[str, VersionAnswers], cha
 
 
 def _judge_champion(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
-    """Return the champion's metric held against its deciding evaluation."""
+    """Return the champion's metric held against the bar, where enough answers have a label."""
     metric, least = spec.evaluation.metric, spec.monitoring.min_requests
     found = measure(cut, metric, spec.evaluation.promote.confidence)
     if found is None or found.examples < least:
@@ -171,7 +183,19 @@ def _judge_champion(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
         message = f"{examples} answers have a label; {why}."
         signal = not_judged("performance", metric, "too_few", message, examples=examples)
         return signal.model_copy(update=_interval_values(found)) if found else signal
-    before, drop = reference.value(metric), allowed_drop(spec)
+    return hold_score(spec, found, reference)
+
+
+def hold_score(spec: ModelSpec, found: Interval, reference: Reference) -> Signal:
+    """Return the metric over labelled answers, held against the best that was served not long ago.
+
+    Args:
+        spec: The model.
+        found: The metric.
+        reference: What it is held against.
+    """
+    metric = spec.evaluation.metric
+    before, own, drop = reference.best(metric), reference.own(metric), allowed_drop(spec)
     if before is None or drop is None or reference.reason:
         unsaid = f"say in monitoring.performance.max_drop how much {metric} may lose: it is in the label's unit"
         why = reference.reason or (unsaid if before is not None else "the champion's evaluation is not there")
@@ -181,7 +205,8 @@ def _judge_champion(spec: ModelSpec, cut: Cut, reference: Reference) -> Signal:
     higher = metric in HIGHER_IS_BETTER
     limit = before - drop if higher else before + drop
     worse = found.high < limit if higher else found.low > limit
-    message = f"{_metric_text(metric, found)}; it was {before:.4f} when it became champion, and {drop:g} may be lost."
+    was = "it was" if before == own else "the best of the last champions, before it, had"
+    message = f"{_metric_text(metric, found)}; {was} {before:.4f} when it became champion, and {drop:g} may be lost."
     return Signal(
         kind="performance",
         subject="",

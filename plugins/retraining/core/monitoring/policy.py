@@ -1,37 +1,47 @@
 """What a monitor run comes to: nothing, a warning, a retraining, a study, or the way back; and what holds that back.
 
 In: the signals, earlier rows of the ledger, the policy, and what else is known (`LedgerFacts`). Out: a row of the
-ledger. A signal counts when it was exceeded in enough of the last windows. A hold is why an action waits all the same,
-with the sentence that says so.
+ledger. A signal counts when it was exceeded in enough of the last windows; `holds.py` says why its action waits all the
+same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import get_args
+from datetime import datetime
+from typing import cast, get_args
 
-from retraining.core import backoff
 from retraining.core.documents.ledger import (
     Ledger,
     LedgerBecause,
     LedgerFacts,
-    LedgerOrder,
     LedgerPolicy,
     QuietHours,
     Severity,
+    TrainingDays,
 )
-from retraining.core.documents.monitoring import DriftChampion, NamedState, Signal, Signals
+from retraining.core.documents.monitoring import NamedState, Signal, Signals
 from retraining.core.metrics import HIGHER_IS_BETTER
-from retraining.core.naming.run_keys import RunKey
-from retraining.core.signal_kinds import SIGNAL_KINDS
+from retraining.core.monitoring.holds import OrderCase, find_hold
+from retraining.core.monitoring.onsets import cause_of, days_tried, find_onsets, is_half_learned, new_days
+from retraining.core.monitoring.orders import ORDERS, last_order, rows_of_interest
+from retraining.core.signal_kinds import SIGNAL_KINDS, SignalKind
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import Action
 
-ORDERS: tuple[Action, ...] = ("retrain", "tune", "rollback")
-"""Outcomes that start something."""
+BROKEN_INPUT: tuple[NamedState, ...] = (
+    "labels_of_another_version",
+    "feature_gone",
+    "garbage",
+    "giant_batch",
+    "clock_skew",
+    "no_endpoint",
+    "source_stopped",
+    "too_expensive",
+)
+"""Named states in which something is wrong, not only little."""
 MAX_SHOWN_CAUSES = 5
 _STRENGTH: dict[Action, int] = {action: strength for strength, action in enumerate(get_args(Action))}
 _ACTION_TEXTS: dict[Action, str] = {
@@ -69,6 +79,12 @@ class _Verdict:
     reason: LedgerBecause
     message: str
     lead: _Candidate | None = None
+    unseen: str | None = None
+    """The cause, where no signal leads."""
+
+    @property
+    def cause(self) -> str | None:
+        return self.lead.cause if self.lead else self.unseen
 
 
 def policy_of(spec: ModelSpec) -> LedgerPolicy:
@@ -85,69 +101,19 @@ def policy_of(spec: ModelSpec) -> LedgerPolicy:
         quiet_hours=QuietHours(start=quiet.start, end=quiet.end) if quiet else None,
         max_age_days=monitoring.max_age_days,
         rollback_within_hours=policy.rollback_within_hours,
+        training=_training_days(spec),
     )
 
 
-def reach(policy: LedgerPolicy) -> timedelta:
-    """Return how far back orders matter: for the longest cool-down, the budget's week, a rollback."""
-    longest = timedelta(hours=policy.cooldown_hours * 2**backoff.MAX_DOUBLINGS)
-    return max(longest, WEEK, timedelta(hours=policy.rollback_within_hours))
-
-
-def rows_of_interest(
-    rows: Sequence[Ledger], policy: LedgerPolicy, as_of: datetime, remembered: Collection[str] = ()
-) -> list[Ledger]:
-    """Return the earlier rows that a decision rests on, oldest first, whatever more there are.
-
-    They are those since `reach`, or of a monitor that seldom runs as many as the policy looks at, and the orders that
-    are remembered.
-    """
-    earlier = sorted((row for row in rows if row.as_of < as_of), key=lambda row: row.as_of)
-    first = as_of - reach(policy)
-    recent = sum(row.as_of >= first for row in earlier)
-    start = len(earlier) - max(recent, min(policy.windows_of, len(earlier)))
-    return [*(row for row in earlier[:start] if row.ledger_id in remembered), *earlier[start:]]
-
-
-def all_orders(rows: Sequence[Ledger], last: Ledger | None) -> tuple[LedgerOrder, ...]:
-    """Return all orders so far, oldest first: those that the last one knew of, itself, and those of rows."""
-    ordering = [row for row in (*rows, *((last,) if last else ())) if row.outcome in ORDERS and row.ledger_id]
-    found = {order.ledger_id: order for row in ordering for order in row.earlier_orders}
-    found |= {
-        str(row.ledger_id): LedgerOrder(
-            ledger_id=str(row.ledger_id), as_of=row.as_of, outcome=row.outcome, cause=row.cause
-        )
-        for row in ordering
-    }
-    return tuple(sorted(found.values(), key=lambda order: (order.as_of, order.ledger_id)))
-
-
-def orders_to_remember(
-    orders: Sequence[LedgerOrder], policy: LedgerPolicy, as_of: datetime, champion: DriftChampion | None
-) -> tuple[str, ...]:
-    """Return the ids of orders from before `reach` that still matter.
-
-    They are those since the champion's own time, which made no new one, and the last one of each cause.
-
-    Args:
-        orders: All, oldest first.
-        policy: The rules.
-        as_of: Of the decision.
-        champion: That serves.
-    """
-    made = RunKey.parse(champion.run_key).as_of if champion else as_of
-    retrained = [order for order in orders if order.outcome in ("retrain", "tune") and order.as_of < as_of]
-    last_of = {order.cause: order.ledger_id for order in retrained}
-    return tuple(
-        order.ledger_id
-        for order in retrained
-        if order.as_of < as_of - reach(policy) and (order.as_of > made or order.ledger_id == last_of[order.cause])
+def _training_days(spec: ModelSpec) -> TrainingDays:
+    """Return what passes before a day is trained on; examples without a time are as soon as the query gives them."""
+    by_time = spec.data.split == "time"
+    return TrainingDays(
+        label_lag_days=spec.data.label_lag_days if by_time else 0,
+        test_days=spec.data.test_days if by_time else 0,
+        trained_days=spec.data.window_days - spec.data.test_days if by_time else 0,
+        answered_days=spec.monitoring.performance.window_days,
     )
-
-
-def cause_of(signal: Signal) -> str:
-    """Return how the ledger names a signal: `kind:subject`."""
-    return f"{signal.kind}:{signal.subject}"
 
 
 def decide(
@@ -173,9 +139,12 @@ def decide(
         signals = signals.model_copy(update={"signals": (*signals.signals, facts.classifier)})
     as_of = signals.as_of
     rows = rows_of_interest(ledger_rows, policy, as_of, facts.remembered)
+    since = find_onsets(signals, policy, facts, rows)
     exceeded = [signal for signal in signals.signals if signal.state == "exceeded"]
     candidates = sorted((_candidate(signal, policy, facts, rows) for signal in exceeded), key=_rank_candidate)
-    verdict = _judge_candidates(candidates, signals, policy, facts, rows)
+    verdict = _judge_candidates(candidates, signals, policy, facts, rows, since)
+    if verdict.outcome not in ORDERS:
+        verdict = _finish_learning(as_of, policy, facts, rows, since) or verdict
     ordered = verdict.outcome in ("retrain", "tune")
     return Ledger(
         model=signals.model,
@@ -183,7 +152,7 @@ def decide(
         ledger_id=ledger_id,
         outcome=verdict.outcome,
         reason=verdict.reason,
-        cause=verdict.lead.cause if verdict.lead else None,
+        cause=verdict.cause,
         causes=tuple(candidate.cause for candidate in candidates),
         named_states={cause_of(signal): signal.reason for signal in signals.signals if signal.reason},
         severity=_severity_of_verdict(verdict),
@@ -191,6 +160,7 @@ def decide(
         signals_uri=signals_uri,
         policy=policy,
         facts=facts,
+        since=since,
         retrain_as_of=as_of if ordered else None,
         last_retrain_as_of=last_order(rows, facts.lost_orders),
     )
@@ -241,6 +211,7 @@ def _judge_candidates(
     policy: LedgerPolicy,
     facts: LedgerFacts,
     rows: Sequence[Ledger],
+    since: Mapping[str, datetime],
 ) -> _Verdict:
     asking = [candidate for candidate in candidates if candidate.action != "none"]
     confirmed = [candidate for candidate in asking if candidate.confirmed]
@@ -250,6 +221,7 @@ def _judge_candidates(
             continue
         case = OrderCase(
             cause=candidate.cause,
+            since=since.get(candidate.cause) if facts.retrain_as_of is None else None,
             action=candidate.action,
             as_of=signals.as_of,
             policy=policy,
@@ -276,6 +248,35 @@ def _judge_candidates(
         message = f"Waiting: {_explain_candidates(first, asking)}. But {obstacle}."
         return _Verdict(outcome="none", reason="hysteresis", message=message, lead=first)
     return _explain_nothing(signals, policy, candidates)
+
+
+def _finish_learning(
+    as_of: datetime,
+    policy: LedgerPolicy,
+    facts: LedgerFacts,
+    rows: Sequence[Ledger],
+    since: Mapping[str, datetime],
+) -> _Verdict | None:
+    """Return the last order of a drift, once all that is trained on lies after it; None: it is not due.
+
+    The orders before it trained on older days too. So a model half of which is of another time may be within all
+    limits, and stay.
+    """
+    days = policy.training
+    if days is None or facts.retrain_as_of is not None:
+        return None
+    for cause, start in sorted(since.items()):
+        action = policy.actions.get(cast("SignalKind", cause.partition(":")[0]), "warn")
+        due = new_days(days, start, as_of) >= days.trained_days and is_half_learned(days, start, facts, rows)
+        case = OrderCase(cause=cause, since=start, action=action, as_of=as_of, policy=policy, facts=facts, rows=rows)
+        if due and action in ("retrain", "tune") and find_hold(case) is None:
+            tried = days_tried(days, start, facts, rows)
+            message = (
+                f"{_ACTION_TEXTS[action]}: the data are other since {start:%Y-%m-%d %H:%M} UTC ({cause}), and a "
+                f"retraining of now trains on such days alone, the champion on {tried} of {days.trained_days}."
+            )
+            return _Verdict(outcome=action, reason="half_learned", message=message, unseen=cause)
+    return None
 
 
 def _explain_nothing(signals: Signals, policy: LedgerPolicy, candidates: Sequence[_Candidate]) -> _Verdict:
@@ -323,200 +324,3 @@ def _severity_of_verdict(verdict: _Verdict) -> Severity:
         return "info"
     kind = verdict.lead.signal.kind if verdict.lead else None
     return "critical" if verdict.outcome == "rollback" or kind == "errors" else "warning"
-
-
-WEEK = timedelta(days=7)
-BROKEN_INPUT: tuple[NamedState, ...] = (
-    "labels_of_another_version",
-    "feature_gone",
-    "garbage",
-    "giant_batch",
-    "clock_skew",
-    "no_endpoint",
-    "source_stopped",
-    "too_expensive",
-)
-"""Named states in which something is wrong, not only little."""
-Hold = tuple[LedgerBecause, str] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class OrderCase:
-    """An action that a signal asks for. `rows` are all earlier ones, oldest first."""
-
-    cause: str
-    action: Action
-    as_of: datetime
-    policy: LedgerPolicy
-    facts: LedgerFacts
-    rows: Sequence[Ledger]
-
-    @property
-    def retrainings(self) -> list[Ledger]:
-        """Those of the rows that ordered a retraining which began, or still may."""
-        return retrainings(self.rows, self.facts.lost_orders)
-
-    @property
-    def other_order(self) -> LedgerOrder | None:
-        """What was ordered last, by whichever monitor run, unless it was lost."""
-        order = self.facts.last_order
-        return None if order is None or order.ledger_id in self.facts.lost_orders else order
-
-
-def find_hold(case: OrderCase) -> Hold:
-    """Return what holds an order back, and why."""
-    for hold in _ROLLBACK_HOLDS if case.action == "rollback" else _RETRAINING_HOLDS:
-        if found := hold(case):
-            return found
-    return None
-
-
-def last_order(rows: Sequence[Ledger], lost: Collection[str] = ()) -> datetime | None:
-    """Return when a retraining was last ordered, of those that were not lost."""
-    return max((row.as_of for row in retrainings(rows, lost)), default=None)
-
-
-def retrainings(rows: Sequence[Ledger], lost: Collection[str] = ()) -> list[Ledger]:
-    """Return the rows that ordered a retraining, with a study or without, and were not lost."""
-    return [row for row in rows if row.outcome in ("retrain", "tune") and row.ledger_id not in lost]
-
-
-def is_quiet(hours: QuietHours | None, at: datetime) -> bool:
-    """Return whether a time is in the quiet hours: from `start`, before `end`, over midnight where that is earlier."""
-    if hours is None:
-        return False
-    time = f"{at:%H:%M}"
-    if hours.start < hours.end:
-        return hours.start <= time < hours.end
-    return time >= hours.start or time < hours.end
-
-
-def cooldown_of_case(case: OrderCase) -> timedelta:
-    """Return how long after the last ordered retraining the next may be ordered.
-
-    Retrainings ordered since the champion's own time did not make a new champion. Each of them but the first doubles
-    the wait, up to 16 times: what retraining does not mend, more retraining will not.
-    """
-    champion = case.facts.champion
-    since = RunKey.parse(champion.run_key).as_of if champion else case.as_of
-    fruitless = sum(row.as_of > since for row in case.retrainings)
-    return backoff.cooldown(case.policy.cooldown_hours, max(fruitless - 1, 0))
-
-
-def _hold_without_champion(case: OrderCase) -> Hold:
-    if case.facts.champion is not None:
-        return None
-    return "no_champion", "no champion serves: the schedule makes the first one"
-
-
-def _hold_while_paused(case: OrderCase) -> Hold:
-    return ("paused", case.facts.paused.rstrip(".")) if case.facts.paused else None
-
-
-def _hold_for_cooldown(case: OrderCase) -> Hold:
-    wait, last = cooldown_of_case(case), last_order(case.rows, case.facts.lost_orders)
-    if last is not None and case.as_of - last < wait:
-        lasts = f"the cool-down of {_hours_text(wait)} lasts until {_minute_text(last + wait)}"
-        return "cooldown", f"a retraining was ordered at {_minute_text(last)}, and {lasts}"
-    other = case.other_order
-    if other is None or other.outcome == "rollback" or abs(case.as_of - other.as_of) >= wait:
-        return None
-    return "cooldown", f"another monitor run ({other.ledger_id}) ordered a retraining at {_minute_text(other.as_of)}"
-
-
-def _hold_a_loop(case: OrderCase) -> Hold:
-    """Hold what a finished retraining did not help, until the champion, the cause or a person changes something."""
-    last = next((row for row in reversed(case.retrainings) if row.cause == case.cause), None)
-    if last is None or case.facts.champion is None:
-        return None
-    result = next((item for item in case.facts.results if item.ledger_id == last.ledger_id), None)
-    if result is None or result.state not in ("promoted", "rejected"):
-        return None
-    promoted = result.state == "promoted"
-    before = last.facts.champion.run_key if last.facts and last.facts.champion else None
-    if case.facts.champion.run_key != (result.run_key if promoted else before):
-        return None
-    if case.facts.last_by_hand is not None and case.facts.last_by_hand > last.as_of:
-        return None
-    if _cause_was_gone(case, [row for row in case.rows if row.as_of > last.as_of]):
-        return None
-    came = f"made version {result.version_id}, and it is as before" if promoted else "made no new champion"
-    way_out = "nothing is ordered for the same cause until the champion changes, it stops, or a person retrains"
-    return "loop_guard", f"the retraining that was ordered for it at {_minute_text(last.as_of)} {came}: {way_out}"
-
-
-def _cause_was_gone(case: OrderCase, rows: Sequence[Ledger]) -> bool:
-    """Return whether the cause was judged and not exceeded for as many windows on end as the policy looks at."""
-    on_end = 0
-    for row in rows:
-        unjudged = case.cause in row.named_states or row.reason in ("no_champion", "too_few_requests")
-        on_end = 0 if case.cause in row.causes or unjudged else on_end + 1
-        if on_end >= case.policy.windows_of:
-            return True
-    return False
-
-
-def _hold_for_budget(case: OrderCase) -> Hold:
-    most = case.policy.max_retrainings_per_week
-    ordered = [row for row in case.retrainings if row.as_of > case.as_of - WEEK]
-    if most is None or len(ordered) < most:
-        return None
-    again = f" until {_minute_text(ordered[-most].as_of + WEEK)}" if most else ""
-    return "budget", f"{len(ordered)} of at most {most} retrainings were ordered in the last 7 days: none{again}"
-
-
-def _hold_in_quiet_hours(case: OrderCase) -> Hold:
-    hours = case.policy.quiet_hours
-    if hours is None or not is_quiet(hours, case.as_of):
-        return None
-    return "quiet_hours", f"it is quiet from {hours.start} to {hours.end} UTC: the first run after that decides anew"
-
-
-def _hold_without_previous(case: OrderCase) -> Hold:
-    if case.facts.previous_version is not None:
-        return None
-    return "no_previous", "there is no previous version to go back to"
-
-
-def _hold_after_rollback(case: OrderCase) -> Hold:
-    if case.facts.by_rollback:
-        return "rolled_back", "the champion came by a rollback: the version before it is the one that was left"
-    other = case.other_order
-    within = timedelta(hours=case.policy.rollback_within_hours)
-    elsewhere = other is not None and other.outcome == "rollback" and abs(case.as_of - other.as_of) < within
-    made = [row for row in case.rows if row.ledger_id not in case.facts.lost_orders]
-    before = [row for row in made if row.outcome == "rollback" and row.facts]
-    same = any(row.facts is not None and row.facts.champion == case.facts.champion for row in before)
-    return ("rolled_back", "a rollback was ordered for this champion already") if elsewhere or same else None
-
-
-def _hold_when_settled(case: OrderCase) -> Hold:
-    since, within = case.facts.champion_since, timedelta(hours=case.policy.rollback_within_hours)
-    if since is not None and case.as_of - since < within:
-        return None
-    served = f"since {_minute_text(since)}" if since else "since nobody knows when"
-    return "settled", f"the champion serves {served}, and a rollback is for the first {_hours_text(within)}"
-
-
-_RETRAINING_HOLDS: tuple[Callable[[OrderCase], Hold], ...] = (
-    _hold_without_champion,
-    _hold_while_paused,
-    _hold_for_cooldown,
-    _hold_a_loop,
-    _hold_for_budget,
-    _hold_in_quiet_hours,
-)
-_ROLLBACK_HOLDS: tuple[Callable[[OrderCase], Hold], ...] = (
-    _hold_without_champion,
-    _hold_after_rollback,
-    _hold_without_previous,
-    _hold_when_settled,
-)
-
-
-def _hours_text(wait: timedelta) -> str:
-    return f"{wait.total_seconds() / 3600:g} hours"
-
-
-def _minute_text(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M} UTC"

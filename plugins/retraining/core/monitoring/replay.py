@@ -13,6 +13,7 @@ from statistics import fmean
 from retraining.core.documents import Ledger, LedgerPolicy, Signal, Signals
 from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.monitoring import policy
+from retraining.core.monitoring.orders import ORDERS, all_orders, orders_to_remember
 from retraining.core.spec.model import ModelSpec
 
 
@@ -71,11 +72,9 @@ def play(recorded: Sequence[Recorded], rules: LedgerPolicy, spec: ModelSpec | No
         facts = each.row.facts
         if facts is None:
             continue
-        made = {str(row.ledger_id) for row in rows if row.outcome in policy.ORDERS}
+        made = {str(row.ledger_id) for row in rows if row.outcome in ORDERS}
         results = tuple(result for result in facts.results if result.ledger_id in made)
-        remembered = policy.orders_to_remember(
-            policy.all_orders(rows, None), rules, each.signals.as_of, each.signals.champion
-        )
+        remembered = orders_to_remember(all_orders(rows, None), rules, each.signals.as_of, each.signals.champion)
         known = {"results": results, "last_order": None, "lost_orders": (), "remembered": remembered}
         facts = facts.model_copy(update=known)
         rows.append(policy.decide(signals, rules, facts, rows, ledger_id=each.row.ledger_id))
@@ -108,7 +107,7 @@ def explain(recorded: Sequence[Recorded], rows: Sequence[Ledger]) -> Iterator[st
     """Yield what was done beside what would have been done, and what that was worth."""
     stored = {str(each.row.ledger_id): each.row for each in recorded}
     pairs = [(stored[str(row.ledger_id)], row) for row in rows]
-    acted = [sum(row.outcome in policy.ORDERS for row in side) for side in zip(*pairs, strict=True)] or [0, 0]
+    acted = [sum(row.outcome in ORDERS for row in side) for side in zip(*pairs, strict=True)] or [0, 0]
     both = sum(_acts(was) and _acts(now) for was, now in pairs)
     yield f"{len(recorded)} decisions{_span(recorded)}"
     yield f"acted     {acted[0]} times; by this policy {acted[1]} times, {both} of them the same"
@@ -160,7 +159,7 @@ def _scores(signals: Iterable[Signals]) -> dict[str, list[float]]:
 
 
 def _acts(row: Ledger) -> bool:
-    return row.outcome in policy.ORDERS
+    return row.outcome in ORDERS
 
 
 def _told(row: Ledger) -> str:

@@ -247,7 +247,7 @@ def of_ledger(row: Ledger, run: DagRun, ledger_uri: str, signals: Sequence[Signa
         ledger_uri: Where the row stands.
         signals: That it was decided by: the number of the one that it is about is told.
     """
-    held = row.reason in ("budget", "loop_guard", "no_previous")
+    held = row.reason in ("budget", "loop_guard", "new_days", "no_previous")
     if row.reason in HELD_BACK or (row.outcome == "none" and not held):
         return None
     cause = row.cause or (row.causes[0] if row.causes else row.reason)

@@ -26,7 +26,7 @@ from retraining.core.documents import (
 )
 from retraining.core.documents.document import format_time
 from retraining.core.errors import ConflictError, ContractError
-from retraining.core.monitoring import multivariate, policy
+from retraining.core.monitoring import multivariate, orders, policy
 from retraining.core.naming import dags, storage, vertex
 from retraining.core.naming.run_keys import RunKey, stamp
 from retraining.core.notification import notices
@@ -87,7 +87,7 @@ class DecideRetrainingOperator(LineageMixin, CloudOperator):
         self.log.info(row.message)
         stands = stored is None or self._stands(cloud, stored)
         asked_by = f"{context['dag_run'].run_id}|{context['ti'].max_tries}"
-        self._bring_table_up(cloud, [*rows, row], row.as_of - policy.reach(rules), asked_by)
+        self._bring_table_up(cloud, [*rows, row], row.as_of - orders.reach(rules), asked_by)
         ledger_uri = record.uri(Ledger)
         if row.retrain_as_of is not None and stands:
             extra: dict[str, JsonValue] = {
@@ -126,15 +126,16 @@ class DecideRetrainingOperator(LineageMixin, CloudOperator):
         if last is not None and last.ledger_id == ledger_id:
             self._order(cloud, last, generation)
             return last  # an earlier try came so far
-        orders = policy.all_orders(rows, last)
-        old = remembered_rows(cloud, rules, signals, orders)
-        earlier = EarlierRows(rows=rows, remembered=old, since=signals.as_of - policy.reach(rules), last_order=last)
-        facts, rows = gather_facts(cloud, context, record, earlier), earlier.all_rows
+        earlier_orders = orders.all_orders(rows, last)
+        old = remembered_rows(cloud, rules, signals, earlier_orders)
+        earlier = EarlierRows(rows=rows, remembered=old, since=signals.as_of - orders.reach(rules), last_order=last)
+        given, rows = self._given_time(context), earlier.all_rows
+        facts = gather_facts(cloud, context, record, earlier).model_copy(update={"retrain_as_of": given})
         row = policy.decide(signals, rules, facts, rows, ledger_id=ledger_id, signals_uri=record.uri(Signals))
-        row = policy.retrain_as_of(row, self._given_time(context) if row.retrain_as_of else None)
+        row = policy.retrain_as_of(row, given)
         row = row.model_copy(update={"dag_run_id": str(context["dag_run"].run_id)})
-        if row.outcome in policy.ORDERS:
-            row = row.model_copy(update={"earlier_orders": orders})
+        if row.outcome in orders.ORDERS:
+            row = row.model_copy(update={"earlier_orders": earlier_orders})
             self._order(cloud, row, generation)
         return row
 
@@ -144,7 +145,7 @@ class DecideRetrainingOperator(LineageMixin, CloudOperator):
         Raises:
             ConflictError: Another one does right now; the next try sees what.
         """
-        if row.outcome not in policy.ORDERS:
+        if row.outcome not in orders.ORDERS:
             return True
         uri = storage.last_order_uri(cloud.settings.bucket, self.model)
         data, generation = cloud.artifacts.read_generation(uri)
@@ -236,7 +237,7 @@ def gather_facts(cloud: CloudPort, context: Context, record: Record, earlier: Ea
         paused=pauses.explain_pause(pause) if pause else None,
         results=found,
         by_rollback=serves is not None and serves.rollback is not None,
-        last_by_hand=_by_hand_since_last_order(cloud, signals, earlier, policy.last_order(rows, lost)),
+        last_by_hand=_by_hand_since_last_order(cloud, signals, earlier, orders.last_order(rows, lost)),
         last_order=_ledger_order(earlier.last_order),
         lost_orders=lost,
         remembered=remembered,
@@ -262,17 +263,17 @@ def _by_hand_since_last_order(
 
 
 def remembered_rows(
-    cloud: CloudPort, rules: LedgerPolicy, signals: Signals, orders: Sequence[LedgerOrder]
+    cloud: CloudPort, rules: LedgerPolicy, signals: Signals, known: Sequence[LedgerOrder]
 ) -> list[Ledger]:
     """Read the rows of orders of long ago that still matter; one that is gone is forgotten."""
-    ids = policy.orders_to_remember(orders, rules, signals.as_of, signals.champion)
+    ids = orders.orders_to_remember(known, rules, signals.as_of, signals.champion)
     uris = [storage.ledger_uri(cloud.settings.bucket, signals.model, ledger_id) for ledger_id in ids]
     return [Ledger.parse(data, uri) for uri, data in cloud.artifacts.read_some(uris).items()]
 
 
 def ledger_rows(cloud: CloudPort, model: str, rules: LedgerPolicy, as_of: datetime) -> list[Ledger]:
     """Read earlier ledger rows: as far back as orders matter, and as many windows as the policy looks at."""
-    folder, since, until = storage.monitors_uri(cloud.settings.bucket, model), as_of - policy.reach(rules), stamp(as_of)
+    folder, since, until = storage.monitors_uri(cloud.settings.bucket, model), as_of - orders.reach(rules), stamp(as_of)
     uris = cloud.artifacts.list_uris(folder, start=stamp(since), end=until, suffix="/ledger.json")
     if len(uris) < rules.windows_of:  # a monitor that seldom runs
         uris = cloud.artifacts.list_uris(folder, end=until, suffix="/ledger.json")[-rules.windows_of :]

@@ -15,10 +15,11 @@ from airflow.sdk import Context
 
 from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Parameter, Query, midnight
-from retraining.core.documents import DriftChampion, Signal, Signals
+from retraining.core.documents import DriftChampion, EvaluateRequest, Evaluation, Signal, Signals
 from retraining.core.documents.document import format_time
 from retraining.core.documents.monitoring import NamedState
 from retraining.core.errors import DataError, RetrainingError
+from retraining.core.metrics import Quality
 from retraining.core.monitoring.distributions import AnswerBaseline, answer_baselines
 from retraining.core.monitoring.drift import Obstacle, judge_log, judge_nothing, judge_shifts
 from retraining.core.monitoring.performance import WAY_OUT_WITHOUT_KEYS, Reference, judge_estimate, judge_performance
@@ -250,12 +251,37 @@ def _answer_window(watch: Watch, log_table: str) -> AnswerWindow:
     )
 
 
+RECENT_CHAMPIONS = 8
+"""That are looked up at most, besides the one that serves."""
+
+
 def _champion_reference(watch: Watch, baseline: Baseline) -> Reference:
-    """Return the champion's deciding evaluation: where it was the challenger."""
+    """Return the champion's deciding evaluation, where it was the challenger, and those of the ones before it."""
     metrics = baseline.evaluation.challenger.metrics if baseline.evaluation else None
     weight = watch.spec.data.weight
     weighed = f"its evaluation weighs examples by {weight}, and answers have no weight" if weight else ""
-    return Reference(metrics=metrics, reason=weighed)
+    return Reference(metrics=metrics, earlier=_earlier_champions(watch), reason=weighed)
+
+
+def _earlier_champions(watch: Watch) -> tuple[Quality, ...]:
+    """Return the metrics of the champions that were replaced within the length of a training window, newest first.
+
+    Each run's request names the champion that it met.
+    """
+    cloud, model = watch.cloud, watch.spec.name
+    since = watch.as_of - timedelta(days=watch.spec.data.window_days)
+    run_key, found = watch.champion.run_key if watch.champion else None, []
+    for _ in range(RECENT_CHAMPIONS):
+        if run_key is None or RunKey.parse(run_key).as_of <= since:
+            break
+        met = Record(cloud.artifacts, storage.run_uri(cloud.settings.bucket, model, run_key))
+        request = met.find_document(EvaluateRequest)
+        run_key = request.champion.run_key if request and request.champion else None
+        if run_key is not None:
+            replaced = Record(cloud.artifacts, storage.run_uri(cloud.settings.bucket, model, run_key))
+            evaluation = replaced.find_document(Evaluation)
+            found += [evaluation.challenger.metrics] if evaluation else []
+    return tuple(found)
 
 
 def watch_age(watch: Watch) -> Seen:
