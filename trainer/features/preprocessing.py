@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import tensorflow as tf
 
@@ -24,9 +23,9 @@ from trainer.contract.documents import (
     SequenceFeature,
     Statistics,
 )
-from trainer.contract.statistics import statistics_of
 from trainer.errors import RequestError
 from trainer.features.images import Image
+from trainer.features.numbers import Buckets, Number
 from trainer.features.sequences import Sequence as Steps
 from trainer.features.sequences import window
 from trainer.features.values import as_list, as_number, as_text, is_missing, parse_feature, parse_list_feature
@@ -163,7 +162,7 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
 
     def __init__(self, features: Sequence[Feature], statistics: Statistics) -> None:
         super().__init__(name="preprocessing")
-        self._numbers = [_Number.of(feature, statistics) for feature in features if feature.kind == "numeric"]
+        self._numbers = [Number.of(feature, statistics) for feature in features if _is_number(feature)]
         self._categories: list[tuple[Category, Any]] = []
         self._images = tuple(Image.of(feature) for feature in features if feature.kind == "image")
         self._texts = tuple(Text(name=feature.name) for feature in features if feature.kind == "text")
@@ -171,11 +170,13 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         for feature in features:
             if feature.kind == "categorical":
                 self._categories.append(_category(feature, statistics))
+            elif feature.kind == "numeric" and not _is_number(feature):
+                self._categories.append(_bucketed(feature, statistics))
             elif feature.kind == "sequence":
                 self._sequences.append(_sequence(feature, statistics))
         pairs = [*self._categories, *self._sequences]
         # A list of resources, so that the module stores them.
-        self._tables = [table for _, table in pairs if isinstance(table, tf.lookup.StaticHashTable)]
+        self._tables = [by.table for _, by in pairs if isinstance(by, Codes)]
         self.vocabulary = Vocabulary.of(features, statistics)
 
     @property
@@ -195,7 +196,7 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         """Encode raw columns. [B] or [B, T] each → [B, n_numbers], [B, n_categories], pixels, steps, texts."""
         batch = tf.shape(next(iter(raw.values())))[0]
         numeric = self._numeric(raw) if self._numbers else tf.zeros([batch, 0])
-        ids = [_ids(table, raw[category.name]) for category, table in self._categories]
+        ids = [by.codes(raw[category.name]) for category, by in self._categories]
         categorical = tf.stack(ids, axis=1) if ids else tf.zeros([batch, 0], tf.int32)
         pixels = {image.key: image.pixels(raw[image.name]) for image in self._images}
         steps = {sequence.key: sequence.steps(raw[sequence.name], _lookup(by)) for sequence, by in self._sequences}
@@ -203,8 +204,8 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         return {"numeric": numeric, "categorical": categorical, **pixels, **steps, **texts}
 
     def _numeric(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        values = tf.stack([raw[number.name] for number in self._numbers], axis=1)  # [B, n]
-        missing = is_missing(values)
+        missing = is_missing(tf.stack([raw[number.name] for number in self._numbers], axis=1))  # [B, n]
+        values = tf.stack([number.transformed(raw[number.name]) for number in self._numbers], axis=1)
         fill, mean, scale = (
             tf.constant([getattr(number, field) for number in self._numbers], tf.float32)
             for field in ("fill", "mean", "scale")
@@ -214,38 +215,6 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         if not indicated:
             return encoded
         return tf.concat([encoded, tf.gather(tf.cast(missing, tf.float32), indicated, axis=1)], axis=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Number:
-    """Constants of a numeric feature: encoded = (value or fill - mean) * scale."""
-
-    name: str
-    fill: float
-    mean: float
-    scale: float
-    indicated: bool
-    quantiles: tuple[float, ...] = ()
-
-    @classmethod
-    def of(cls, feature: NumericFeature | SequenceFeature, statistics: Statistics) -> _Number:
-        known = statistics_of(feature, statistics)
-        found = known.mean or 0.0
-        mean = found if feature.normalize else 0.0
-        scale = 1.0 / known.stddev if feature.normalize and known.stddev else 1.0
-        quantiles = known.quantiles if known.kind == "numeric" else ()
-        return cls(
-            name=feature.name,
-            fill=0.0 if feature.kind == "numeric" and feature.missing == "zero" else found,
-            mean=mean,
-            scale=scale,
-            indicated=known.nulls > 0,
-            quantiles=tuple(sorted({(value - mean) * scale for value in quantiles})),
-        )
-
-    def encode(self, values: tf.Tensor) -> tf.Tensor:
-        """Normalise; what is missing stays so."""
-        return (values - self.mean) * self.scale
 
 
 def _role(feature: Feature) -> str:
@@ -261,14 +230,27 @@ def _category(feature: CategoricalFeature | SequenceFeature, statistics: Statist
     )
     table = tf.lookup.StaticHashTable(pairs, default_value=OTHER_ID)
     known = len(codes) - 1  # all but the missing value
-    width = feature.embedding_dim or min(50, max(1, round(1.6 * known**0.56)))
-    return Category(name=feature.name, ids=FIRST_ID + known, embedding_dim=width), table
+    hashed = (feature.hash_buckets or 0) if feature.kind == "categorical" else 0
+    category = Category(
+        name=feature.name, ids=FIRST_ID + known + hashed, embedding_dim=feature.embedding_dim or _width(known + hashed)
+    )
+    return category, Codes(table=table, known=known, hashed=hashed)
+
+
+def _bucketed(feature: NumericFeature, statistics: Statistics) -> tuple[Category, Any]:
+    buckets = Buckets.of(feature, statistics)
+    return Category(name=feature.name, ids=buckets.ids, embedding_dim=_width(buckets.ids - FIRST_ID)), buckets
+
+
+def _width(values: int) -> int:
+    width: int = min(50, max(1, round(1.6 * values**0.56)))
+    return width
 
 
 def _sequence(feature: SequenceFeature, statistics: Statistics) -> tuple[Steps, Any]:
     """Return a sequence with what encodes its values: a table, or constants."""
     if feature.of == "numeric":
-        return Steps(name=feature.name, length=feature.length, keep=feature.keep), _Number.of(feature, statistics)
+        return Steps(name=feature.name, length=feature.length, keep=feature.keep), Number.of(feature, statistics)
     category, table = _category(feature, statistics)
     sequence = Steps(
         name=feature.name,
@@ -281,9 +263,34 @@ def _sequence(feature: SequenceFeature, statistics: Statistics) -> tuple[Steps, 
 
 
 def _lookup(by: Any) -> Callable[[tf.Tensor], tf.Tensor]:  # noqa: ANN401 - a table, or a number's constants
-    return by.encode if isinstance(by, _Number) else partial(_ids, by)
+    return by.encode if isinstance(by, Number) else by.codes
 
 
-def _ids(table: tf.lookup.StaticHashTable, values: tf.Tensor) -> tf.Tensor:
-    """Look texts up; whole numbers are ids already (`Vocabulary`)."""
-    return table.lookup(values) if values.dtype == tf.string else values
+@dataclass(frozen=True, kw_only=True)
+class Codes:
+    """A category's ids: by its vocabulary, and beyond that by a hash.
+
+    Attributes:
+        table: From text to id.
+        known: Values of the vocabulary.
+        hashed: Ids that other values share by their hash, after those of the vocabulary; 0: they share one.
+    """
+
+    table: tf.lookup.StaticHashTable
+    known: int
+    hashed: int
+
+    def codes(self, values: tf.Tensor) -> tf.Tensor:
+        """Look texts up; whole numbers are ids already (`Vocabulary`). → int32."""
+        if values.dtype != tf.string:
+            return values
+        found = self.table.lookup(values)
+        if not self.hashed:
+            return found
+        bucket = tf.cast(tf.strings.to_hash_bucket_fast(values, self.hashed), tf.int32)
+        return tf.where(found == OTHER_ID, FIRST_ID + self.known + bucket, found)
+
+
+def _is_number(feature: Feature) -> TypeGuard[NumericFeature]:
+    """Whether a feature is a column of the numeric matrix: a number, and not by its bucket."""
+    return feature.kind == "numeric" and feature.transform != "buckets"

@@ -25,7 +25,8 @@ FIRST_ID = 2
 
 def codes_of(feature: CategoricalFeature | SequenceFeature, statistics: Statistics) -> dict[str, int]:
     """Return the id of every text that has one: 0 of the missing value "", and from 2 on by rank."""
-    values = [item.value for item in statistics_of(feature, statistics).top if item.value != ""]
+    most = feature.max_vocabulary if feature.kind == "categorical" else None
+    values = [item.value for item in statistics_of(feature, statistics).top if item.value != ""][:most]
     return {"": MISSING_ID, **{value: FIRST_ID + rank for rank, value in enumerate(values)}}
 
 

@@ -259,3 +259,31 @@ def test_a_feature_that_gives_the_label_away_is_named(small_plan, rows, words):
     if words:
         assert checks.findings[0].message.startswith(words)
         assert "out of the query" in checks.findings[0].message
+
+
+def with_feature(name, **options):
+    spec = make_spec().model_dump(mode="json")
+    features = [{**feature, **options} if feature["name"] == name else feature for feature in spec["features"]]
+    return make_plan(make_spec(features=features))
+
+
+def test_a_logarithm_of_what_has_none_blocks():
+    rows = statistics_rows()
+    for row in rows:
+        if row["section"] == "numeric":
+            row |= {"low": -1.0}
+    checks = from_rows(with_feature("distance", transform="log1p"), rows)
+    assert not checks.passed
+    assert {(finding.check, finding.feature, finding.severity) for finding in checks.findings} == {
+        ("transform", "distance", "block")
+    }
+    assert "-1 in train" in checks.findings[0].message
+    assert from_rows(make_plan(), rows).passed
+
+
+@pytest.mark.parametrize(("hash_buckets", "warned"), [(None, ["cut_vocabulary"]), (64, [])])
+def test_a_category_cut_in_most_rows_warns_unless_it_is_hashed(hash_buckets, warned):
+    rows = statistics_rows(carriers={f"C{index:02}": 0.05 for index in range(20)})
+    checks = from_rows(with_feature("carrier", max_vocabulary=2, hash_buckets=hash_buckets), rows)
+    assert checks.passed
+    assert [finding.check for finding in checks.findings] == warned

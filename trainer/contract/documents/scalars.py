@@ -41,6 +41,7 @@ Sha256 = Annotated[str, Limits(pattern="^[0-9a-f]{64}$")]
 Amount = Annotated[float, Limits(minimum=0)]
 Half = Annotated[float, Limits(minimum=0, maximum=0.5)]
 ColumnName = Annotated[str, Limits(pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+Transform = Literal["log1p", "clip", "quantile", "buckets"]
 EmbeddingDim = Annotated[int, Limits(minimum=1, maximum=1024)]
 Size = Annotated[int, Limits(minimum=1, maximum=4096)]
 """Of an image's side, in pixels, or of a sequence, in steps."""

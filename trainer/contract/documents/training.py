@@ -43,6 +43,7 @@ from trainer.contract.documents.scalars import (
     Strategy,
     TableReader,
     Text,
+    Transform,
     WarmupFraction,
     Weight,
     WheelUri,
@@ -60,6 +61,16 @@ class NumericFeature:
     """Subtract the training mean, divide by the training standard deviation."""
     missing: Literal["mean", "zero"] = "mean"
     """What stands in for NULL: the training split's mean, or 0; a second column says that it was missing."""
+    transform: Transform | None = None
+    """What it goes through inside the model, before it is normalised: `log1p` is ln(1 + value)."""
+    low: float | None = None
+    """Of transform `clip`: what is below counts as this; `null`: the training split's 5 % quantile."""
+    high: float | None = None
+    """Of transform `clip`: what is above counts as this; `null`: the training split's 95 % quantile."""
+    buckets: Annotated[int | None, Limits(minimum=2, maximum=20)] = None
+    """Of transform `buckets`: as many of equally many training rows; `null`: 10, or `boundaries`."""
+    boundaries: Annotated[tuple[float, ...], Limits(max_length=100)] = ()
+    """Of transform `buckets`: where each but the first begins, rising."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +82,10 @@ class CategoricalFeature:
     kind: Literal["categorical"] = "categorical"
     embedding_dim: EmbeddingDim | None = None
     """Width of the embedding; `null`: min(50, round(1.6 * values ** 0.56))."""
+    max_vocabulary: Annotated[int | None, Limits(minimum=1, maximum=1000)] = None
+    """How many of the most frequent training values get an embedding of their own; `null`: 1000."""
+    hash_buckets: Annotated[int | None, Limits(minimum=1, maximum=1000000)] = None
+    """All other values share so many embeddings by their hash; `null`: one."""
 
 
 @dataclass(frozen=True, kw_only=True)

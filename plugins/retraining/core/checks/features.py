@@ -15,10 +15,14 @@ from retraining.core.documents.checks import (
     SplitStatistics,
     Statistics,
 )
+from retraining.core.spec.features import Feature
 from retraining.core.spec.model import ModelSpec
 
 _ROWS_PER_CATEGORY = 10
 """On average; of categories with fewer rows each may have one label by chance."""
+
+_MOST_BEYOND = 0.5
+"""Share of the training rows that may have a value without an embedding of its own."""
 
 _WRONG = {
     "missing": "are not there",
@@ -31,6 +35,9 @@ _WRONG = {
 def feature_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
     """Yield what is wrong with the features."""
     train = statistics.splits["train"]
+    for feature in spec.features:
+        yield from _transform(spec, feature, statistics)
+        yield from _cut_vocabulary(spec, feature, train)
     for name in spec.feature_names:
         yield from _nulls(spec, name, statistics)
         yield from _range(spec, name, statistics)
@@ -39,6 +46,44 @@ def feature_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findin
             yield from _constant(spec, name, train)
             yield from _leak(spec, name, train)
     yield from _new_categories(spec, statistics)
+
+
+def _transform(spec: ModelSpec, feature: Feature, statistics: Statistics) -> Iterator[Finding]:
+    """Yield the logarithm of what has none."""
+    if feature.kind != "numeric" or feature.transform != "log1p":
+        return
+    for split_name, split in statistics.splits.items():
+        column = split.features[feature.name]
+        if isinstance(column, NumericStatistics) and column.min is not None and column.min <= -1:
+            yield finding(
+                spec,
+                "transform",
+                feature=feature.name,
+                found=f"{column.min:g} in {split_name}",
+                expected="numbers above -1, for transform: log1p",
+                message=f"{feature.name} is {column.min:g} in {split_name}, and ln(1 + value) is of numbers above -1: "
+                "remove transform: log1p, take clip or quantile, or move the numbers up in the query",
+            )
+
+
+def _cut_vocabulary(spec: ModelSpec, feature: Feature, train: SplitStatistics) -> Iterator[Finding]:
+    """Yield a category most of whose training rows share the one embedding of the values beyond the vocabulary."""
+    column = train.features[feature.name]
+    if feature.kind != "categorical" or feature.hash_buckets or not isinstance(column, CategoricalStatistics):
+        return
+    own = len(column.top) if feature.max_vocabulary is None else feature.max_vocabulary
+    rest = train.rows - column.nulls - sum(item.count for item in column.top[:own])
+    if column.distinct > own and rest > train.rows * _MOST_BEYOND:
+        yield finding(
+            spec,
+            "cut_vocabulary",
+            feature=feature.name,
+            found=f"{column.distinct} values, {rest / train.rows:.1%} of train beyond the first {own}",
+            expected=f"at most {_MOST_BEYOND:.0%} of the training rows beyond the vocabulary",
+            message=f"{rest / train.rows:.1%} of the training rows have one of the {column.distinct - own} values of "
+            f"{feature.name} beyond the first {own}, and these share one embedding: set hash_buckets, or make fewer "
+            "values in the query",
+        )
 
 
 def _nulls(spec: ModelSpec, name: str, statistics: Statistics) -> Iterator[Finding]:

@@ -63,6 +63,8 @@ RULES: dict[str, Rule] = {
     "ranges": _OF_DAYS,
     "all_null": _FIXED,
     "constant": Rule(severity="warn"),
+    "transform": _FIXED,
+    "cut_vocabulary": Rule(severity="warn"),
     "label_leak": Rule(severity="warn"),
     "empty_image": _FIXED,
     "objects": Rule(severity="block"),

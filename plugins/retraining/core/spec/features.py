@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -12,11 +13,23 @@ from retraining.core.spec.section import ColumnName, Section
 MAX_FEATURES = 2000
 Size = Annotated[int, Field(ge=1, le=4096)]
 """Of an image's side, in pixels, or of a sequence, in steps."""
+MAX_HASH_BUCKETS = 1_000_000
+Transform = Literal["log1p", "clip", "quantile", "buckets"]
 EmbeddingDim = Annotated[int, Field(ge=1, le=1024)]
 ObjectsFolder = Annotated[
     str, StringConstraints(max_length=1024, pattern=r"^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/([^#?*\[\]]*/)?$")
 ]
 """A bucket or a folder of it, with a slash at its end."""
+
+
+def _is_none(value: object) -> bool:
+    """Whether a key is left out of documents, so that a file without it gives those of earlier releases."""
+    return value is None
+
+
+def _is_empty(value: Sized) -> bool:
+    """As `_is_none`, of lists."""
+    return not value
 
 
 class NumericFeature(Section):
@@ -29,6 +42,34 @@ class NumericFeature(Section):
     """Subtract the training mean, divide by the training standard deviation."""
     missing: Literal["mean", "zero"] = "mean"
     """What stands in for NULL: the training split's mean, or 0; a second column says that it was missing."""
+    transform: Annotated[Transform | None, Field(exclude_if=_is_none)] = None
+    """What it goes through inside the model, [before it is normalised](#transforms): `log1p` is ln(1 + value)."""
+    low: Annotated[float | None, Field(exclude_if=_is_none)] = None
+    """Of transform `clip`: what is below counts as this; `null`: the training split's 5 % quantile."""
+    high: Annotated[float | None, Field(exclude_if=_is_none)] = None
+    """Of transform `clip`: what is above counts as this; `null`: the training split's 95 % quantile."""
+    buckets: Annotated[int | None, Field(ge=2, le=20, exclude_if=_is_none)] = None
+    """Of transform `buckets`: as many of equally many training rows; `null`: 10, or `boundaries`."""
+    boundaries: Annotated[tuple[float, ...], Field(max_length=100, exclude_if=_is_empty)] = ()
+    """Of transform `buckets`: where each but the first begins, rising."""
+
+    @model_validator(mode="after")
+    def _options_fit_the_transform(self) -> Self:
+        of_clip = [name for name in ("low", "high") if getattr(self, name) is not None]
+        of_buckets = [name for name in ("buckets", "boundaries") if getattr(self, name)]
+        for transform, given in (("clip", of_clip), ("buckets", of_buckets)):
+            if given and self.transform != transform:
+                raise ValueError(
+                    f"{' and '.join(given)} of transform {transform}, and transform is {self.transform or 'null'}: "
+                    f"set transform: {transform}, or remove {'it' if len(given) == 1 else 'them'}"
+                )
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ValueError(f"low must be below high, got {self.low:g} and {self.high:g}")
+        if len(of_buckets) == 2:
+            raise ValueError("buckets and boundaries: a number of buckets, or where they begin. Remove one of them")
+        if list(self.boundaries) != sorted(set(self.boundaries)):
+            raise ValueError(f"boundaries are rising numbers, each once, got {list(self.boundaries)}")
+        return self
 
 
 class CategoricalFeature(Section):
@@ -39,6 +80,10 @@ class CategoricalFeature(Section):
     kind: Literal["categorical"]
     embedding_dim: EmbeddingDim | None = None
     """Width of the embedding; `null`: min(50, round(1.6 * values ** 0.56))."""
+    max_vocabulary: Annotated[int | None, Field(ge=1, le=1000, exclude_if=_is_none)] = None
+    """How many of the most frequent training values get an embedding of their own; `null`: 1000."""
+    hash_buckets: Annotated[int | None, Field(ge=1, le=MAX_HASH_BUCKETS, exclude_if=_is_none)] = None
+    """All other values share so many embeddings [by their hash](#categories-beyond-the-vocabulary); `null`: one."""
 
 
 class ImageFeature(Section):

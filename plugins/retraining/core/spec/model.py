@@ -307,6 +307,16 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _apps_look_categories_up(self) -> Self:
+        hashed = [feature.name for feature in self.features if feature.kind == "categorical" and feature.hash_buckets]
+        if hashed and self.training.export_lite:
+            raise ValueError(
+                f"hash_buckets of {', '.join(hashed)}, and training.export_lite: an app looks categories up in a file, "
+                "which has no hashes. Remove one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _frozen_images_stay(self) -> Self:
         objects = [feature.name for feature in self.features if feature.kind == "image" and feature.objects]
         if objects and self.data.golden_query:

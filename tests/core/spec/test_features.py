@@ -1,0 +1,53 @@
+"""Options of features: what a file may say, and that one without them is what it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from retraining.core.spec.features import CategoricalFeature, NumericFeature
+from tests.support.small_model import make_spec
+
+
+def test_features_without_the_new_keys_are_written_as_earlier_releases_did() -> None:
+    """Requests and run keys are made of this."""
+    number = NumericFeature.model_validate({"name": "x", "kind": "numeric"})
+    assert number.model_dump(mode="json") == {"name": "x", "kind": "numeric", "normalize": True, "missing": "mean"}
+    category = CategoricalFeature.model_validate({"name": "x", "kind": "categorical"})
+    assert category.model_dump(mode="json") == {"name": "x", "kind": "categorical", "embedding_dim": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"low": 1}, "low of transform clip, and transform is null: set transform: clip", id="low-alone"),
+        pytest.param(
+            {"transform": "log1p", "buckets": 4}, "buckets of transform buckets, and transform is log1p", id="buckets"
+        ),
+        pytest.param({"transform": "clip", "low": 2, "high": 1}, "low must be below high, got 2 and 1", id="turned"),
+        pytest.param(
+            {"transform": "buckets", "buckets": 4, "boundaries": [1]}, "buckets and boundaries", id="both-buckets"
+        ),
+        pytest.param({"transform": "buckets", "boundaries": [2, 1]}, "boundaries are rising numbers", id="falling"),
+        pytest.param({"transform": "log10"}, "'log1p', 'clip', 'quantile' or 'buckets'", id="unknown"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        NumericFeature.model_validate({"name": "x", "kind": "numeric", **options})
+
+
+def test_ten_million_hash_buckets_are_refused() -> None:
+    with pytest.raises(ValidationError, match="less than or equal to 1000000"):
+        CategoricalFeature.model_validate({"name": "x", "kind": "categorical", "hash_buckets": 10_000_000})
+
+
+def test_hashes_are_not_for_apps() -> None:
+    spec = make_spec().model_dump(mode="json")
+    features = [{**each, "hash_buckets": 8} if each["kind"] == "categorical" else each for each in spec["features"]]
+    training = {**spec["training"], "export_lite": ["float16"]}
+    assert make_spec(features=features)
+    with pytest.raises(ValidationError, match=r"hash_buckets of carrier, and training\.export_lite"):
+        make_spec(features=features, training=training)
