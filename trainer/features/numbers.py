@@ -28,6 +28,8 @@ from trainer.features.vocabulary import FIRST_ID, MISSING_ID
 
 _Transform = Callable[[tf.Tensor], tf.Tensor]
 _BUCKETS = 10
+_TINY = 1e-30
+"""A difference whose inverse float32 still holds, with room for values of its own."""
 _CLIPPED = 0.05
 """Share of the training rows that `clip` takes as extreme at each end where nothing else is said."""
 
@@ -69,7 +71,7 @@ class Number:
             quantiles = _eagerly(transform, quantiles)
             found, deviation = moments(quantiles)
         mean = found if feature.normalize else 0.0
-        scale = 1.0 / deviation if feature.normalize and deviation else 1.0
+        scale = 1.0 / deviation if feature.normalize and deviation and deviation > _TINY else 1.0
         fill = found
         if feature.kind == "numeric" and feature.missing == "zero":
             fill = _eagerly(transform, [0.0])[0] if transform else 0.0
@@ -174,7 +176,7 @@ def _ranks(quantiles: Sequence[float]) -> _Transform:
 
     def rank(values: tf.Tensor) -> tf.Tensor:
         ramps = [
-            tf.clip_by_value((values - low) / (high - low), 0.0, 1.0) * (above - below)
+            tf.clip_by_value((values - low) / max(high - low, _TINY), 0.0, 1.0) * (above - below)
             for low, high, below, above in steps
         ]
         return tf.add_n(ramps) + heights[0] if ramps else tf.zeros_like(values)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.refusals import refuses
@@ -87,6 +87,8 @@ def test_equal_quantiles_are_one_rank_in_the_middle() -> None:
 
 
 @settings(max_examples=30, deadline=None)
+@example(values=[0.0], trained=[0.0, 1e-45], transform="quantile")
+@example(values=[0.0, 1.0], trained=[0.0, 1e-45], transform="clip")
 @given(
     values=st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=20),
     trained=st.lists(st.floats(-0.875, 1e6, width=32), min_size=2, max_size=40),
