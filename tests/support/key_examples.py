@@ -84,6 +84,10 @@ NUMBER: dict[str, Any] = {
     "data.checks.label_rate": None,
 }
 AUXILIARY: dict[str, Any] = {"auxiliary_labels[+]": {"name": "delay", "kind": "regression"}}
+CROSS: dict[str, Any] = {
+    "features[+]": {"name": "other", "kind": "categorical"},
+    "crosses[+]": {"columns": ["other", "carrier"]},
+}
 CLASSES: dict[str, Any] = {"label": {"name": "late", "kind": "multiclass", "classes": 4}}
 OWN: dict[str, Any] = {"training.runtime.image": IMAGE}
 MACHINES: dict[str, Any] = {
@@ -212,6 +216,9 @@ EXAMPLES: Mapping[str, Any] = {
     "features[].boundaries": of([0, 100], {"features[].transform": "buckets"}),
     "features[].max_vocabulary": of(20, {"features[+]": {"name": "other", "kind": "categorical"}}),
     "features[].hash_buckets": of(64, {"features[+]": {"name": "other", "kind": "categorical"}}),
+    "crosses[].columns": of(["carrier", "other"], CROSS),
+    "crosses[].buckets": of(50, CROSS),
+    "crosses[].embedding_dim": of(4, CROSS),
     "features[].embedding_dim": of(8, {"features[+]": {"name": "other", "kind": "categorical"}}),
     "features[].height": of(8, PHOTO),
     "features[].width": of(8, PHOTO),

@@ -17,6 +17,7 @@ from trainer.contract.column_types import ROLE_TYPES
 from trainer.contract.documents import (
     CategoricalFeature,
     Column,
+    Cross,
     Feature,
     ImageColumn,
     NumericFeature,
@@ -24,6 +25,7 @@ from trainer.contract.documents import (
     Statistics,
 )
 from trainer.errors import RequestError
+from trainer.features.crosses import cross_codes, cross_name
 from trainer.features.images import Image
 from trainer.features.numbers import Buckets, Number
 from trainer.features.sequences import Sequence as Steps
@@ -160,8 +162,9 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
     sequence.
     """
 
-    def __init__(self, features: Sequence[Feature], statistics: Statistics) -> None:
+    def __init__(self, features: Sequence[Feature], statistics: Statistics, crosses: Sequence[Cross] = ()) -> None:
         super().__init__(name="preprocessing")
+        self._crosses = tuple(crosses)
         self._numbers = [Number.of(feature, statistics) for feature in features if _is_number(feature)]
         self._categories: list[tuple[Category, Any]] = []
         self._images = tuple(Image.of(feature) for feature in features if feature.kind == "image")
@@ -185,7 +188,7 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         indicated = sum(number.indicated for number in self._numbers)
         return InputShape(
             numbers=len(self._numbers) + indicated,
-            categories=tuple(category for category, _ in self._categories),
+            categories=(*(category for category, _ in self._categories), *map(_crossed, self._crosses)),
             images=self._images,
             sequences=tuple(sequence for sequence, _ in self._sequences),
             texts=self._texts,
@@ -197,11 +200,19 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         batch = tf.shape(next(iter(raw.values())))[0]
         numeric = self._numeric(raw) if self._numbers else tf.zeros([batch, 0])
         ids = [by.codes(raw[category.name]) for category, by in self._categories]
+        ids += self._crossed_ids(raw, ids)
         categorical = tf.stack(ids, axis=1) if ids else tf.zeros([batch, 0], tf.int32)
         pixels = {image.key: image.pixels(raw[image.name]) for image in self._images}
         steps = {sequence.key: sequence.steps(raw[sequence.name], _lookup(by)) for sequence, by in self._sequences}
         texts = {text.key: raw[text.name] for text in self._texts}
         return {"numeric": numeric, "categorical": categorical, **pixels, **steps, **texts}
+
+    def _crossed_ids(self, raw: Mapping[str, tf.Tensor], ids: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        values = {
+            category.name: codes if isinstance(by, Buckets) else raw[category.name]
+            for (category, by), codes in zip(self._categories, ids, strict=True)
+        }
+        return [cross_codes([values[name] for name in cross.columns], cross.buckets) for cross in self._crosses]
 
     def _numeric(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
         missing = is_missing(tf.stack([raw[number.name] for number in self._numbers], axis=1))  # [B, n]
@@ -240,6 +251,11 @@ def _category(feature: CategoricalFeature | SequenceFeature, statistics: Statist
 def _bucketed(feature: NumericFeature, statistics: Statistics) -> tuple[Category, Any]:
     buckets = Buckets.of(feature, statistics)
     return Category(name=feature.name, ids=buckets.ids, embedding_dim=_width(buckets.ids - FIRST_ID)), buckets
+
+
+def _crossed(cross: Cross) -> Category:
+    width = cross.embedding_dim or _width(cross.buckets)
+    return Category(name=cross_name(cross.columns), ids=FIRST_ID + cross.buckets, embedding_dim=width)
 
 
 def _width(values: int) -> int:

@@ -40,7 +40,7 @@ def evaluate_checkpoints(job: TrainingJob, source: Source, sleep: Callable[[floa
     objective = objective_of(request.label, request.auxiliary_labels, job.statistics, request.weight)
     recipe = Recipe.from_training(request.training, objective)
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
-    preprocessing = Preprocessing(request.features, job.statistics)
+    preprocessing = Preprocessing(request.features, job.statistics, request.crosses)
     split = source.open_split("validation", may_be_empty=True)
     examples = Encoding.of(manifest, columns, preprocessing, recipe.objective).blocks(split, None).plain
     model = recipe.build_model(preprocessing.shape)

@@ -106,7 +106,7 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
     request, manifest = job.request, job.manifest
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
     with strategy.tables():
-        preprocessing = Preprocessing(request.features, job.statistics)
+        preprocessing = Preprocessing(request.features, job.statistics, request.crosses)
     recipe.require_inputs(preprocessing.shape)
     encoding = Encoding.of(manifest, columns, preprocessing, recipe.objective)
     splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}

@@ -43,7 +43,7 @@ def store_model(fit: Fit, recipe: Recipe) -> Stored | None:
     job, model, preprocessing = fit.job, fit.model, fit.examples.preprocessing
     request, storage = job.request, job.storage
     if not fit.strategy.is_plain:
-        preprocessing = Preprocessing(request.features, job.statistics)
+        preprocessing = Preprocessing(request.features, job.statistics, request.crosses)
         model = recipe.copy_model(model, preprocessing.shape)
     if not fit.strategy.is_chief:
         wait_for_report(storage, request)

@@ -44,6 +44,31 @@ def test_ten_million_hash_buckets_are_refused() -> None:
         CategoricalFeature.model_validate({"name": "x", "kind": "categorical", "hash_buckets": 10_000_000})
 
 
+CARRIER = {"name": "carrier", "kind": "categorical"}
+DISTANCE = {"name": "distance", "kind": "numeric", "transform": "buckets"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        pytest.param(["carrier", "dest"], "'dest' is no feature", id="no-feature"),
+        pytest.param(["carrier", "carrier"], "has a column twice", id="twice"),
+        pytest.param(["carrier", "weight"], "'weight' is numeric; expected kind: categorical", id="plain-number"),
+        pytest.param(["carrier"], "at least 2 items", id="one"),
+    ],
+)
+def test_a_cross_of_what_cannot_be_crossed_is_refused(columns: list[str], message: str) -> None:
+    features = [CARRIER, DISTANCE, {"name": "weight", "kind": "numeric"}]
+    data = {**make_spec().model_dump(mode="json")["data"], "checks": {}}
+    assert make_spec(data=data, features=features, crosses=[{"columns": ["carrier", "distance"]}]).crosses
+    with pytest.raises(ValidationError, match=message):
+        make_spec(data=data, features=features, crosses=[{"columns": columns}])
+
+
+def test_a_model_without_crosses_is_written_as_earlier_releases_did() -> None:
+    assert "crosses" not in make_spec().model_dump(mode="json")
+
+
 def test_hashes_are_not_for_apps() -> None:
     spec = make_spec().model_dump(mode="json")
     features = [{**each, "hash_buckets": 8} if each["kind"] == "categorical" else each for each in spec["features"]]

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support.refusals import refuses
-from trainer.contract.documents import Challenger, Report
+from trainer.contract.documents import Challenger, Cross, Report
 from trainer.contract.reading import parse_document
 from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
@@ -153,6 +153,29 @@ def test_dense_trains_from_numbers_alone(exported, tmp_path: Path) -> None:
         relocated(request, tmp_path), features=tuple(f for f in request.features if f.kind == "numeric")
     )
     assert exported.train(request).epochs_run == 1
+
+
+@pytest.mark.parametrize("architecture", ["dense", "wide_deep", "deep_cross"])
+def test_a_model_of_buckets_hashes_and_a_cross_answers_its_smoke_requests(
+    exported, tmp_path: Path, architecture
+) -> None:
+    request = exported.train_request(training={"model": architecture, "epochs": 1})
+    options = {
+        "numeric": {"transform": "buckets", "buckets": 4},
+        "categorical": {"max_vocabulary": 2, "hash_buckets": 5},
+    }
+    features = tuple(
+        dataclasses.replace(feature, **options[feature.kind]) for feature in request.features if feature.kind in options
+    )
+    first = {feature.kind: feature.name for feature in features}
+    crosses = (Cross(columns=(first["numeric"], first["categorical"]), buckets=50),)
+    request = dataclasses.replace(relocated(request, tmp_path), features=features, crosses=crosses)
+    report = exported.train(request)
+    assert report.golden
+    served = tf.saved_model.load(request.model_uri).signatures["serving_default"]
+    for each in report.golden:
+        answer = served(**{name: tf.constant([value]) for name, value in each.instance.items()})["score"]
+        assert answer.numpy()[0] == pytest.approx(each.prediction, abs=1e-6)
 
 
 def test_wide_deep_trains_from_categories_alone_with_crosses_and_decay(exported, tmp_path: Path) -> None:

@@ -141,6 +141,18 @@ Feature = NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature |
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cross:
+    """Categories, or buckets of numbers, that together are one more category, by a hash of them."""
+
+    columns: Annotated[tuple[ColumnName, ...], Limits(min_length=2, max_length=3)]
+    """Two or three features of kind `categorical`, or of `transform: buckets`."""
+    buckets: Annotated[int, Limits(minimum=2, maximum=1000000)] = 1000
+    """How many embeddings the combinations share by their hash."""
+    embedding_dim: EmbeddingDim | None = None
+    """Width of the embedding; `null`: min(50, round(1.6 * buckets ** 0.56))."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BinaryLabel:
     """0 or 1."""
 
@@ -314,6 +326,8 @@ class TrainRequest:
     manifest_uri: Address
     statistics_uri: Address
     features: Annotated[tuple[Feature, ...], Limits(min_length=1)]
+    crosses: tuple[Cross, ...] = ()
+    """Features that are one more category together."""
     label: Label
     auxiliary_labels: tuple[WeightedLabel, ...] = ()
     """Trained beside the label and answered beside it, each under its name; they may be NULL."""

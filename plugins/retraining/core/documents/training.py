@@ -21,7 +21,7 @@ from retraining.core.documents.document import (
     Value,
 )
 from retraining.core.spec.cluster import Strategy
-from retraining.core.spec.features import Feature, Label, Weight
+from retraining.core.spec.features import Cross, Feature, Label, Weight, is_empty
 from retraining.core.spec.packages import Package
 from retraining.core.spec.training import (
     AccumulateSteps,
@@ -111,6 +111,8 @@ class TrainRequest(RequestDocument):
     manifest_uri: Address
     statistics_uri: Address
     features: Annotated[tuple[Feature, ...], Field(min_length=1)]
+    crosses: Annotated[tuple[Cross, ...], Field(exclude_if=is_empty)] = ()
+    """Features that are one more category together."""
     label: Label
     auxiliary_labels: tuple[WeightedLabel, ...] = ()
     """Trained beside the label and answered beside it, each under its name; they may be NULL."""

@@ -149,6 +149,7 @@ def train_request(
         manifest_uri=storage.document_uri(plan.run_uri, "manifest"),
         statistics_uri=storage.document_uri(plan.run_uri, "statistics"),
         features=plan.spec.features,
+        crosses=plan.spec.crosses,
         label=plan.spec.label,
         auxiliary_labels=tuple(
             WeightedLabel(label=plain_label(label), weight=label.weight) for label in plan.spec.auxiliary_labels

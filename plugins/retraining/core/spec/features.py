@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -22,13 +22,13 @@ ObjectsFolder = Annotated[
 """A bucket or a folder of it, with a slash at its end."""
 
 
-def _is_none(value: object) -> bool:
+def is_none(value: object) -> bool:
     """Whether a key is left out of documents, so that a file without it gives those of earlier releases."""
     return value is None
 
 
-def _is_empty(value: Sized) -> bool:
-    """As `_is_none`, of lists."""
+def is_empty(value: Sized) -> bool:
+    """As `is_none`, of lists."""
     return not value
 
 
@@ -42,15 +42,15 @@ class NumericFeature(Section):
     """Subtract the training mean, divide by the training standard deviation."""
     missing: Literal["mean", "zero"] = "mean"
     """What stands in for NULL: the training split's mean, or 0; a second column says that it was missing."""
-    transform: Annotated[Transform | None, Field(exclude_if=_is_none)] = None
+    transform: Annotated[Transform | None, Field(exclude_if=is_none)] = None
     """What it goes through inside the model, [before it is normalised](#transforms): `log1p` is ln(1 + value)."""
-    low: Annotated[float | None, Field(exclude_if=_is_none)] = None
+    low: Annotated[float | None, Field(exclude_if=is_none)] = None
     """Of transform `clip`: what is below counts as this; `null`: the training split's 5 % quantile."""
-    high: Annotated[float | None, Field(exclude_if=_is_none)] = None
+    high: Annotated[float | None, Field(exclude_if=is_none)] = None
     """Of transform `clip`: what is above counts as this; `null`: the training split's 95 % quantile."""
-    buckets: Annotated[int | None, Field(ge=2, le=20, exclude_if=_is_none)] = None
+    buckets: Annotated[int | None, Field(ge=2, le=20, exclude_if=is_none)] = None
     """Of transform `buckets`: as many of equally many training rows; `null`: 10, or `boundaries`."""
-    boundaries: Annotated[tuple[float, ...], Field(max_length=100, exclude_if=_is_empty)] = ()
+    boundaries: Annotated[tuple[float, ...], Field(max_length=100, exclude_if=is_empty)] = ()
     """Of transform `buckets`: where each but the first begins, rising."""
 
     @model_validator(mode="after")
@@ -80,9 +80,9 @@ class CategoricalFeature(Section):
     kind: Literal["categorical"]
     embedding_dim: EmbeddingDim | None = None
     """Width of the embedding; `null`: min(50, round(1.6 * values ** 0.56))."""
-    max_vocabulary: Annotated[int | None, Field(ge=1, le=1000, exclude_if=_is_none)] = None
+    max_vocabulary: Annotated[int | None, Field(ge=1, le=1000, exclude_if=is_none)] = None
     """How many of the most frequent training values get an embedding of their own; `null`: 1000."""
-    hash_buckets: Annotated[int | None, Field(ge=1, le=MAX_HASH_BUCKETS, exclude_if=_is_none)] = None
+    hash_buckets: Annotated[int | None, Field(ge=1, le=MAX_HASH_BUCKETS, exclude_if=is_none)] = None
     """All other values share so many embeddings [by their hash](#categories-beyond-the-vocabulary); `null`: one."""
 
 
@@ -140,6 +140,35 @@ class TextFeature(Section):
 Feature = Annotated[
     NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature | TextFeature, Field(discriminator="kind")
 ]
+
+
+class Cross(Section):
+    """Categories, or buckets of numbers, that together are one more category, by a hash of them."""
+
+    columns: Annotated[tuple[ColumnName, ...], Field(min_length=2, max_length=3)]
+    """Two or three features of kind `categorical`, or of `transform: buckets`."""
+    buckets: Annotated[int, Field(ge=2, le=MAX_HASH_BUCKETS)] = 1000
+    """How many embeddings the combinations share by their hash."""
+    embedding_dim: EmbeddingDim | None = None
+    """Width of the embedding; `null`: min(50, round(1.6 * buckets ** 0.56))."""
+
+
+def cross_problem(cross: Cross, features: Sequence[Feature]) -> str | None:
+    """Return why features cannot be crossed; None: they can."""
+    by_name = {feature.name: feature for feature in features}
+    name = f"the cross of {' and '.join(cross.columns)}"
+    if len(set(cross.columns)) < len(cross.columns):
+        return f"{name} has a column twice: remove one"
+    for column in cross.columns:
+        feature = by_name.get(column)
+        if feature is None:
+            return f"{name}: {column!r} is no feature. Add it to features, or remove the cross"
+        if feature.kind != "categorical" and not (feature.kind == "numeric" and feature.transform == "buckets"):
+            return (
+                f"{name}: {column!r} is {feature.kind}; expected kind: categorical, or numbers of transform: buckets. "
+                "Set one of them, or remove the cross"
+            )
+    return None
 
 
 class BinaryLabel(Section):

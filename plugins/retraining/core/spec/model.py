@@ -19,7 +19,17 @@ from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
 from retraining.core.spec.evaluation import Evaluation
 from retraining.core.spec.feature_patterns import FeatureEntry, FeaturePattern, resolve_entries
-from retraining.core.spec.features import MAX_FEATURES, OUTPUT_NAMES, AuxiliaryLabel, Feature, Label, deciding_metrics
+from retraining.core.spec.features import (
+    MAX_FEATURES,
+    OUTPUT_NAMES,
+    AuxiliaryLabel,
+    Cross,
+    Feature,
+    Label,
+    cross_problem,
+    deciding_metrics,
+    is_empty,
+)
 from retraining.core.spec.messages import explain
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.notify import Notify, RunPage
@@ -66,6 +76,8 @@ class ModelSpec(Section):
     data: Data
     entries: Annotated[tuple[FeatureEntry, ...], Field(alias="features", min_length=1, max_length=MAX_FEATURES)]
     """In the order of the model's signature."""
+    crosses: Annotated[tuple[Cross, ...], Field(max_length=50, exclude_if=is_empty)] = ()
+    """Features that are looked up [together too](#crosses)."""
     label: Label
     """What is predicted."""
     auxiliary_labels: Annotated[tuple[AuxiliaryLabel, ...], Field(max_length=20)] = ()
@@ -307,11 +319,21 @@ class ModelSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _crosses_are_of_features(self) -> Self:
+        """Refuse other columns; of a file with patterns the plan is asked, which knows all features."""
+        for cross in self.crosses if not self.patterns else ():
+            if problem := cross_problem(cross, self.features):
+                raise ValueError(problem)
+        return self
+
+    @model_validator(mode="after")
     def _apps_look_categories_up(self) -> Self:
         hashed = [feature.name for feature in self.features if feature.kind == "categorical" and feature.hash_buckets]
+        hashed = [f"hash_buckets of {', '.join(hashed)}"] if hashed else []
+        hashed += ["crosses"] if self.crosses else []
         if hashed and self.training.export_lite:
             raise ValueError(
-                f"hash_buckets of {', '.join(hashed)}, and training.export_lite: an app looks categories up in a file, "
+                f"{' and '.join(hashed)}, and training.export_lite: an app looks categories up in a file, "
                 "which has no hashes. Remove one of them"
             )
         return self
