@@ -369,8 +369,9 @@ bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## Count the mon
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor
 
 .PHONY: bench-estimate
-bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## Hold the monitor's estimate without labels against what labels say later, over a year of flights: estimate.json, docs/monitoring.md (1 min)
+bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## Hold the monitor's estimate without labels against what labels say later, over a year of flights, and count how often its interval has the truth: estimate.json, coverage.json, docs/monitoring.md (7 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_estimate $(VENV)/sklearn/bin/python
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.estimate_coverage
 
 .PHONY: monitor-references
 monitor-references: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready $(UV) ## Ask NannyML, Evidently and TensorFlow Data Validation again what the monitor's numbers are held to (docs/monitoring.md), in a throw-away environment (Python 3.11; 2 min)

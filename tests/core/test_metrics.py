@@ -19,7 +19,8 @@ from retraining.core.metrics import (
     metrics_of,
     watched_metrics,
 )
-from retraining.core.monitoring.performance import ESTIMATES, MEASURES
+from retraining.core.monitoring.estimates import ESTIMATES
+from retraining.core.monitoring.performance import MEASURES
 from trainer.objective import class_metrics, number_metrics
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

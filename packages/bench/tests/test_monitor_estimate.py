@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from bench.estimate_coverage import RESULT_PATH as COVERAGE_PATH
+from bench.estimate_coverage import coverage_rows, covered, populations
 from bench.monitor_estimate import (
     METRICS,
     MONTHS,
@@ -60,3 +62,21 @@ def test_nobody_is_trained_on_what_it_is_asked() -> None:
 def test_the_page_has_what_was_measured() -> None:
     page = (REPOSITORY / "docs" / "monitoring.md").read_text(encoding="utf-8")
     assert [row for row in table_rows(json.loads(RESULT_PATH.read_text(encoding="utf-8"))) if row not in page] == []
+
+
+def test_the_interval_has_the_truth_where_nothing_changed() -> None:
+    """A small cell, in which the answers' own chance is a fraction of the evaluation's."""
+    found = covered(SPEC, 500, 5000, populations()["sharp"])
+    for metric in ("auc", "log_loss", "accuracy"):
+        before, now = found[metric]
+        assert before < 0.7
+        assert now >= 0.88
+    assert found["shifts"] <= 0.05
+
+
+def test_the_page_has_how_often_it_had_the_truth() -> None:
+    """In no cell much less often than it says."""
+    page = (REPOSITORY / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    cells = json.loads(COVERAGE_PATH.read_text(encoding="utf-8"))
+    assert [row for row in coverage_rows(cells) if row not in page] == []
+    assert min(cell[metric][1] for cell in cells for metric in ("auc", "log_loss", "accuracy")) >= 0.8

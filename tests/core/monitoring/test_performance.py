@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from retraining.core.metrics import Metrics
-from retraining.core.monitoring.performance import (
-    Reference,
-    calibrated,
-    estimate,
-    judge_estimate,
-    judge_performance,
-    measure,
-)
+from retraining.core.monitoring.estimates import calibrated, estimate, judge_estimate
+from retraining.core.monitoring.performance import Reference, judge_performance, measure
 from retraining.core.monitoring.request_log import SCORE_BUCKETS, Counted, VersionAnswers, read_labelled_answers
 from tests.support.contracts import EXAMPLES
 from tests.support.small_model import make_spec, spec_values
@@ -173,8 +168,9 @@ def test_what_cannot_be_estimated_is_named(own, given, because) -> None:
     assert (found.state, found.reason, found.kind) == ("not_judged", because, "estimate")
 
 
-def test_an_error_of_numbers_is_that_of_the_evaluation_for_such_answers() -> None:
-    """Half of the answers are where the evaluation erred by 1, half where by 3."""
+@pytest.mark.parametrize(("rows", "state"), [(500, "exceeded"), (5, "ok")])
+def test_an_error_of_numbers_is_that_of_the_evaluation_for_such_answers(rows, state) -> None:
+    """Half of the answers are where the evaluation erred by 1, half where by 3; of a few rows that is not sure."""
     numbers = make_spec(
         label={"name": "late", "kind": "regression"},
         data=spec_values()["data"] | {"checks": {}},
@@ -183,7 +179,7 @@ def test_an_error_of_numbers_is_that_of_the_evaluation_for_such_answers() -> Non
     )
     raw = json.loads((EXAMPLES / "evaluation__numbers.json").read_bytes())
     small = {
-        "rows": 5,
+        "rows": rows,
         "answer": 1.0,
         "label": 1.0,
         "low": 0.0,
@@ -200,8 +196,56 @@ def test_an_error_of_numbers_is_that_of_the_evaluation_for_such_answers() -> Non
 
     own = VersionAnswers(answers={0: Counted(500, 0, 400.0), 1: Counted(500, 0, 4500.0)})
     (found,) = judge_estimate(numbers, own, Evaluation.parse(json.dumps(raw)))
-    assert (found.value, found.state, found.threshold) == (2.0, "exceeded", 1.5)
+    assert (found.value, found.state, found.threshold) == (2.0, state, 1.5)
 
 
 def test_a_metric_that_nothing_measured_is_none() -> None:
     assert measure(read_labelled_answers([*answers(10)])[MINE].cuts["", ""], "log_loss", 0.95) is None
+
+
+def of_scores(counted: Callable[[float], float]) -> VersionAnswers:
+    """Answers whose number follows from the score."""
+    places = range(0, SCORE_BUCKETS, 4)
+    counts = {place: max(1, round(counted((place + 0.5) / SCORE_BUCKETS))) for place in places}
+    return VersionAnswers(
+        answers={place: Counted(n, 0, n * (place + 0.5) / SCORE_BUCKETS) for place, n in counts.items()}
+    )
+
+
+def large_evaluation(rows: int) -> Any:
+    """A calibrated evaluation of uniform scores with so many rows in each bin."""
+    found = evaluation()
+    curves = found.challenger.curves
+    bins = tuple(each.model_copy(update={"rows": rows}) for each in curves.calibration)
+    curves = curves.model_copy(update={"calibration": bins})
+    return found.model_copy(update={"challenger": found.challenger.model_copy(update={"curves": curves})})
+
+
+def test_an_estimate_is_as_unsure_as_the_evaluation_that_it_goes_by() -> None:
+    """Of a few rows the interval is wider, of many the answers' own chance remains."""
+    own = of_scores(lambda _: 20)
+    reach = {}
+    for rows in (10, 1000, 100_000):
+        found = estimate(spec(), "auc", own.answers, large_evaluation(rows).challenger)
+        assert found is not None
+        reach[rows] = found.high - found.low
+    assert reach[10] > 2 * reach[1000] > 2 * reach[100_000]
+
+
+@pytest.mark.parametrize(
+    ("counted", "because"),
+    [
+        (lambda _: 20, None),
+        (lambda score: 20 * (1.5 * score + 0.5 * (1 - score)), "label_shift"),  # three positives where there were two
+        (lambda score: 20 * (0.2 * score + 1.8 * (1 - score)), "label_shift"),
+        (lambda score: 40 if 0.3 < score < 0.7 else 5, None),  # less sure, which no share of positives explains
+    ],
+    ids=["as before", "more positives", "fewer positives", "less sure"],
+)
+def test_where_label_shift_is_likely_nothing_is_judged(counted: Callable[[float], float], because: str | None) -> None:
+    """It is said, with both shares, and the number stays to be seen."""
+    main, *_ = judge_estimate(spec(), of_scores(counted), large_evaluation(1000))
+    assert main.reason == because
+    assert (main.state == "not_judged") is (because is not None)
+    assert main.value is not None
+    assert ("Label shift is likely" in main.message) is (because is not None)

@@ -20,7 +20,7 @@ from retraining.core.documents.answers import CalibrationBin, Curves
 from retraining.core.documents.evaluation import Scores
 from retraining.core.metrics import Metrics
 from retraining.core.monitoring import distributions
-from retraining.core.monitoring.performance import estimate
+from retraining.core.monitoring.estimates import estimate
 from retraining.core.monitoring.request_log import Counted
 from tests.support.product import REPOSITORY
 from tests.support.small_model import make_spec

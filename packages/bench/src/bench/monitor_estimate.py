@@ -33,8 +33,9 @@ from bench.tables import flights_of_2013
 from retraining.core.documents.answers import Answers, CalibrationBin, Curves
 from retraining.core.documents.evaluation import Scores
 from retraining.core.metrics import Metric, Metrics, NumberMetrics
+from retraining.core.monitoring.estimates import estimate
 from retraining.core.monitoring.intervals import Interval, Sums
-from retraining.core.monitoring.performance import estimate, measure
+from retraining.core.monitoring.performance import measure
 from retraining.core.monitoring.request_log import SCORE_BUCKETS, Counted, Cut, Histogram, answer_edges
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec

@@ -77,6 +77,7 @@ NamedState = Literal[
     "no_metrics",
     "no_champion",
     "classifier_failed",
+    "label_shift",
 ]
 """What is wrong with the input of a signal: why it is not judged, or what it warns of."""
 

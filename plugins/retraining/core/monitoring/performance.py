@@ -1,30 +1,20 @@
-"""How good the answers were, once their labels are known, and how good they may be before: signals with intervals.
+"""How good the answers were, once their labels are known: signals with intervals.
 
 In: counts and sums of answers with their labels, and the champion's deciding evaluation. Out: signals, by version and
 by slice. The champion's metric is exceeded when its whole interval is worse than then by more than
 `monitoring.performance.max_drop`; all else is shown.
-
-Before a label is known the metric is estimated. Binary: the evaluation's calibration says how often an answer of a size
-is positive. The expected counts of positives and negatives give each metric as if they were labels (confidence-based
-performance estimation: Guillory et al. 2021, ICCV, arXiv:2107.03315; Garg et al. 2022, arXiv:2201.04234). Several
-classes: how often the likeliest class is right, so accuracy alone. Numbers: the mean error that the evaluation found
-for answers of a size. An estimate sees that requests moved to where the model is less sure. It cannot see that the same
-requests now turn out otherwise (concept drift): for that labels are needed.
 """
 
 from __future__ import annotations
 
-import bisect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from retraining.core.documents.evaluation import Evaluation, Scores
-from retraining.core.documents.monitoring import Signal, SignalState
-from retraining.core.metrics import HIGHER_IS_BETTER, IN_UNIT, LEADING, Kind, Metric, Quality, watched_metrics
+from retraining.core.documents.monitoring import Signal
+from retraining.core.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric, Quality, watched_metrics
 from retraining.core.monitoring import intervals
-from retraining.core.monitoring.intervals import Interval, ScoreBucket, Sums
-from retraining.core.monitoring.request_log import Counted, Cut, Histogram, VersionAnswers
+from retraining.core.monitoring.intervals import Interval
+from retraining.core.monitoring.request_log import Cut, VersionAnswers
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import PerformanceLimits
@@ -286,184 +276,3 @@ def _metric_text(metric: Metric, found: Interval) -> str:
 
 def _labels_source(spec: ModelSpec) -> str:
     return spec.monitoring.performance.labels_query or spec.data.source_name
-
-
-LossPair = Callable[[float], tuple[float, float]]
-"""Of a score: the loss where the answer is right, and where it is wrong."""
-Estimate = Callable[[Histogram, Scores, float], Interval | None]
-"""From answers by bucket, the evaluation's scores and a confidence."""
-_CLIP = 1e-7
-
-
-def judge_estimate(spec: ModelSpec, own: VersionAnswers, evaluation: Evaluation | None) -> tuple[Signal, ...]:
-    """Return the estimated metric, held against the evaluation's; and where labels are, how far it is off.
-
-    Args:
-        spec: The model.
-        own: The champion's answers.
-        evaluation: By which it became champion; None: it is not there.
-    """
-    kind, metric = spec.label.kind, spec.evaluation.metric
-    metric = metric if metric in ESTIMATES[kind] else LEADING[kind]
-    scores = evaluation.challenger if evaluation else None
-    answers = round(sum(each.examples for each in own.answers.values()))
-    if scores is None or not _has_curve(spec, scores):
-        message = "The champion's evaluation does not tell how often an answer of which size is right."
-        return (not_judged("estimate", metric, "no_reference", message, examples=answers),)
-    least = spec.monitoring.min_requests
-    if answers < least:
-        message = f"{answers} answers; at least {least} are judged."
-        return (not_judged("estimate", metric, "too_few" if answers else "no_traffic", message, examples=answers),)
-    found = estimate(spec, metric, own.answers, scores)
-    if found is None:
-        message = f"{metric} is not defined on these answers."
-        return (not_judged("estimate", metric, "too_few", message, examples=answers),)
-    main = _judge_estimated(spec, metric, found, getattr(scores.metrics, metric, None))
-    return (main, *_error_of_estimate(spec, metric, own, scores))
-
-
-def estimate(spec: ModelSpec, metric: Metric, answers: Histogram, scores: Scores) -> Interval | None:
-    """Return what a metric is expected to be over answers; None: it is not defined on them.
-
-    Args:
-        spec: The model.
-        metric: One of `ESTIMATES` for the kind of its label.
-        answers: By bucket.
-        scores: Of the evaluation, with the curve that is gone by.
-    """
-    return ESTIMATES[spec.label.kind][metric](answers, scores, spec.evaluation.promote.confidence)
-
-
-def calibrated(score: float, scores: Scores) -> float:
-    """Return how often an answer of this score is right: moved by the calibration's error, between bins linearly."""
-    bins = sorted(scores.curves.calibration, key=lambda each: each.score) if scores.curves else []
-    places = [each.score for each in bins]
-    at = bisect.bisect_left(places, score)
-    if at in (0, len(bins)):
-        nearest = bins[0 if at == 0 else -1]
-        error = nearest.positive - nearest.score
-    else:
-        low, high = bins[at - 1], bins[at]
-        part = (score - low.score) / (high.score - low.score)
-        error = (1 - part) * (low.positive - low.score) + part * (high.positive - high.score)
-    return min(1.0, max(0.0, score + error))
-
-
-def _expected_buckets(answers: Histogram, scores: Scores) -> list[ScoreBucket]:
-    """Return the buckets with the labels that are expected."""
-    found = []
-    for _, each in sorted(answers.items()):
-        share = calibrated(each.total / each.examples, scores)
-        found.append(ScoreBucket(positives=each.examples * share, negatives=each.examples * (1 - share)))
-    return found
-
-
-def _expected_sums(losses: LossPair, answers: Histogram, scores: Scores) -> Sums:
-    """Return sum and sum of squares of a loss over the labels that are expected."""
-    total = squares = examples = 0.0
-    for each in answers.values():
-        score = each.total / each.examples
-        share = calibrated(score, scores)
-        right, wrong = losses(score)
-        examples += each.examples
-        total += each.examples * (share * right + (1 - share) * wrong)
-        squares += each.examples * (share * right**2 + (1 - share) * wrong**2)
-    return Sums(examples=round(examples), total=total, squares=squares)
-
-
-def _log_losses(score: float) -> tuple[float, float]:
-    clipped = min(max(score, _CLIP), 1 - _CLIP)
-    return -math.log(clipped), -math.log(1 - clipped)
-
-
-def _expected_errors(answers: Histogram, scores: Scores) -> Sums:
-    """Return sum and sum of squares of the absolute error that the evaluation found for such answers."""
-    bins = sorted(scores.answers.bins, key=lambda each: each.answer) if scores.answers else []
-    total = squares = examples = 0.0
-    for place, each in answers.items():
-        near = bins[min(max(place, 0), len(bins) - 1)]
-        examples += each.examples
-        total += each.examples * (near.absolute_error or 0.0)
-        squares += each.examples * (near.squared_error or 0.0)
-    return Sums(examples=round(examples), total=total, squares=squares)
-
-
-def _by_buckets(measured: Callable[[Sequence[ScoreBucket], float], Interval | None]) -> Estimate:
-    return lambda answers, scores, confidence: measured(_expected_buckets(answers, scores), confidence)
-
-
-def _by_losses(losses: LossPair) -> Estimate:
-    return lambda answers, scores, confidence: intervals.mean(_expected_sums(losses, answers, scores), confidence)
-
-
-ESTIMATES: Mapping[Kind, Mapping[Metric, Estimate]] = {
-    "binary": {
-        "auc": _by_buckets(intervals.auc),
-        "log_loss": _by_losses(_log_losses),
-        "accuracy": _by_losses(lambda score: (float(score >= 0.5), float(score < 0.5))),
-        "brier": _by_losses(lambda score: ((1 - score) ** 2, score**2)),
-        "pr_auc": _by_buckets(intervals.average_precision),
-    },
-    "multiclass": {"accuracy": _by_losses(lambda _: (1.0, 0.0))},
-    "regression": {
-        "mae": lambda answers, scores, confidence: intervals.mean(_expected_errors(answers, scores), confidence)
-    },
-}
-"""What can be estimated, by the kind of the label: the leading metric, and others."""
-
-
-def _has_curve(spec: ModelSpec, scores: Scores) -> bool:
-    if spec.label.kind != "regression":
-        return scores.curves is not None
-    return scores.answers is not None and all(each.absolute_error is not None for each in scores.answers.bins)
-
-
-def _judge_estimated(spec: ModelSpec, metric: Metric, found: Interval, before: float | None) -> Signal:
-    """Return the estimate, held against the evaluation where it is of the metric that decides."""
-    drop, higher = allowed_drop(spec), metric in HIGHER_IS_BETTER
-    limit = None
-    if before is not None and drop is not None and metric == spec.evaluation.metric:
-        limit = before - drop if higher else before + drop
-    worse = limit is not None and (found.high < limit if higher else found.low > limit)
-    was = f"; it was {before:.4f} when it became champion" if before is not None else ""
-    message = (
-        f"{metric} is expected to be {found.value:.4f} ({found.low:.4f} to {found.high:.4f}) over {found.examples} "
-        f"answers{was}. Without labels: what turns out otherwise for the same requests is not in it."
-    )
-    return _signal_of_estimate("exceeded" if worse else "ok", metric, found, limit, message)
-
-
-def _error_of_estimate(spec: ModelSpec, metric: Metric, own: VersionAnswers, scores: Scores) -> list[Signal]:
-    """Return how far the estimate over the labelled answers is from the truth; nothing without enough labels."""
-    cut = own.cuts.get(("", ""), Cut())
-    if cut.examples < spec.monitoring.min_requests:
-        return []
-    truth = measure(cut, metric, spec.evaluation.promote.confidence)
-    answers = {place: Counted(examples=each.examples, total=each.total) for place, each in cut.histograms[""].items()}
-    found = estimate(spec, metric, answers, scores)
-    if truth is None or found is None:
-        return []
-    off = found.value - truth.value
-    message = (
-        f"Over the {truth.examples} answers whose label is known the estimate of {metric} is {found.value:.4f}, "
-        f"and the truth is {truth.value:.4f}."
-    )
-    reach = (truth.high - truth.low) / 2
-    error = Interval(value=off, low=off - reach, high=off + reach, examples=truth.examples)
-    return [_signal_of_estimate("ok", f"{metric}_error", error, None, message)]
-
-
-def _signal_of_estimate(state: SignalState, name: str, found: Interval, limit: float | None, message: str) -> Signal:
-    return Signal(
-        kind="estimate",
-        subject="",
-        state=state,
-        reason=None,
-        measure=name,
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        threshold=limit,
-        examples=found.examples,
-        message=message,
-    )

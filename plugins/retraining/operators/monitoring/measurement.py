@@ -22,7 +22,8 @@ from retraining.core.errors import DataError, RetrainingError
 from retraining.core.metrics import Quality
 from retraining.core.monitoring.distributions import AnswerBaseline, answer_baselines
 from retraining.core.monitoring.drift import Obstacle, judge_log, judge_nothing, judge_shifts
-from retraining.core.monitoring.performance import WAY_OUT_WITHOUT_KEYS, Reference, judge_estimate, judge_performance
+from retraining.core.monitoring.estimates import judge_estimate
+from retraining.core.monitoring.performance import WAY_OUT_WITHOUT_KEYS, Reference, judge_performance
 from retraining.core.monitoring.request_log import (
     AnswerWindow,
     KeyTable,
