@@ -237,6 +237,7 @@ BESIDE = {
 """Words of the ways out that are followed in test_ways_out_of_files.py, or above."""
 
 ELSEWHERE = {
+    "numbers.py, logarithm": "Remove the transform",  # features/test_numbers.py: without it, or moved up
     "results.py, trial": "Delete it",  # training/test_trial.py: then the trial runs
     "gcs.py, bucket": "Create it or mend the address",  # storage/test_gcs.py: a missing bucket
     "gcs.py, answer": "Start again",  # test_task.py, export/test_faults.py: the next try goes on

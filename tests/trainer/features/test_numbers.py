@@ -120,6 +120,8 @@ def test_buckets_are_numpys_digitize_with_an_id_for_missing(options: dict[str, A
 def test_the_logarithm_of_minus_one_is_refused() -> None:
     with refuses(DataError, where="'x'", found="-1 in train", expected="above -1"):
         encode(ASKED, found_in(np.array([-1.0, 5.0])), transform="log1p")
+    encode(ASKED, found_in(np.array([-1.0, 5.0])))
+    encode(ASKED, found_in(np.array([0.0, 6.0])), transform="log1p")
 
 
 def test_values_beyond_the_vocabulary_are_hashed_as_bigquery_does() -> None:

@@ -42,7 +42,10 @@ Amount = Annotated[float, Limits(minimum=0)]
 Half = Annotated[float, Limits(minimum=0, maximum=0.5)]
 ColumnName = Annotated[str, Limits(pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Transform = Literal["log1p", "clip", "quantile", "buckets"]
+BucketCount = Annotated[int, Limits(minimum=2, maximum=20)]
 EmbeddingDim = Annotated[int, Limits(minimum=1, maximum=1024)]
+VocabularySize = Annotated[int, Limits(minimum=1, maximum=1000)]
+HashBuckets = Annotated[int, Limits(minimum=1, maximum=1000000)]
 Size = Annotated[int, Limits(minimum=1, maximum=4096)]
 """Of an image's side, in pixels, or of a sequence, in steps."""
 ObjectsFolder = Annotated[

@@ -15,10 +15,12 @@ from trainer.contract.documents.scalars import (
     AccumulateSteps,
     Address,
     Amount,
+    BucketCount,
     ClipNorm,
     ColumnName,
     Count,
     EmbeddingDim,
+    HashBuckets,
     Hyperparameters,
     ImageEncoding,
     InputSource,
@@ -44,6 +46,7 @@ from trainer.contract.documents.scalars import (
     TableReader,
     Text,
     Transform,
+    VocabularySize,
     WarmupFraction,
     Weight,
     WheelUri,
@@ -67,7 +70,7 @@ class NumericFeature:
     """Of transform `clip`: what is below counts as this; `null`: the training split's 5 % quantile."""
     high: float | None = None
     """Of transform `clip`: what is above counts as this; `null`: the training split's 95 % quantile."""
-    buckets: Annotated[int | None, Limits(minimum=2, maximum=20)] = None
+    buckets: BucketCount | None = None
     """Of transform `buckets`: as many of equally many training rows; `null`: 10, or `boundaries`."""
     boundaries: Annotated[tuple[float, ...], Limits(max_length=100)] = ()
     """Of transform `buckets`: where each but the first begins, rising."""
@@ -82,9 +85,9 @@ class CategoricalFeature:
     kind: Literal["categorical"] = "categorical"
     embedding_dim: EmbeddingDim | None = None
     """Width of the embedding; `null`: min(50, round(1.6 * values ** 0.56))."""
-    max_vocabulary: Annotated[int | None, Limits(minimum=1, maximum=1000)] = None
+    max_vocabulary: VocabularySize | None = None
     """How many of the most frequent training values get an embedding of their own; `null`: 1000."""
-    hash_buckets: Annotated[int | None, Limits(minimum=1, maximum=1000000)] = None
+    hash_buckets: HashBuckets | None = None
     """All other values share so many embeddings by their hash; `null`: one."""
 
 

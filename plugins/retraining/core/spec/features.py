@@ -14,6 +14,9 @@ MAX_FEATURES = 2000
 Size = Annotated[int, Field(ge=1, le=4096)]
 """Of an image's side, in pixels, or of a sequence, in steps."""
 MAX_HASH_BUCKETS = 1_000_000
+HashBuckets = Annotated[int, Field(ge=1, le=MAX_HASH_BUCKETS)]
+VocabularySize = Annotated[int, Field(ge=1, le=1000)]
+BucketCount = Annotated[int, Field(ge=2, le=20)]
 Transform = Literal["log1p", "clip", "quantile", "buckets"]
 EmbeddingDim = Annotated[int, Field(ge=1, le=1024)]
 ObjectsFolder = Annotated[
@@ -48,7 +51,7 @@ class NumericFeature(Section):
     """Of transform `clip`: what is below counts as this; `null`: the training split's 5 % quantile."""
     high: Annotated[float | None, Field(exclude_if=is_none)] = None
     """Of transform `clip`: what is above counts as this; `null`: the training split's 95 % quantile."""
-    buckets: Annotated[int | None, Field(ge=2, le=20, exclude_if=is_none)] = None
+    buckets: Annotated[BucketCount | None, Field(exclude_if=is_none)] = None
     """Of transform `buckets`: as many of equally many training rows; `null`: 10, or `boundaries`."""
     boundaries: Annotated[tuple[float, ...], Field(max_length=100, exclude_if=is_empty)] = ()
     """Of transform `buckets`: where each but the first begins, rising."""
@@ -80,9 +83,9 @@ class CategoricalFeature(Section):
     kind: Literal["categorical"]
     embedding_dim: EmbeddingDim | None = None
     """Width of the embedding; `null`: min(50, round(1.6 * values ** 0.56))."""
-    max_vocabulary: Annotated[int | None, Field(ge=1, le=1000, exclude_if=is_none)] = None
+    max_vocabulary: Annotated[VocabularySize | None, Field(exclude_if=is_none)] = None
     """How many of the most frequent training values get an embedding of their own; `null`: 1000."""
-    hash_buckets: Annotated[int | None, Field(ge=1, le=MAX_HASH_BUCKETS, exclude_if=is_none)] = None
+    hash_buckets: Annotated[HashBuckets | None, Field(exclude_if=is_none)] = None
     """All other values share so many embeddings [by their hash](#categories-beyond-the-vocabulary); `null`: one."""
 
 
