@@ -41,6 +41,7 @@ COMMON_KEYS = {"schema_version", "kind", "model", "run_key", "manifest_uri", "la
 TRAIN_KEYS = COMMON_KEYS | {"statistics_uri", "features", "training", "seed"}
 TRAIN_KEYS |= {"model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
 OPTIONAL_KEYS = {"trial_metric", "priors", "auxiliary_labels", "weight", "key_input", "digest_required"}
+OPTIONAL_KEYS |= {"crosses"}
 TRAIN_KEYS |= OPTIONAL_KEYS
 DESCRIPTION: dict[str, Any] = {
     "kind": "trainer",
@@ -50,6 +51,7 @@ DESCRIPTION: dict[str, Any] = {
     "transforms": ["none"],
     "features": ["numeric", "categorical"],
     "inputs": ["tfrecord"],
+    "feature_options": [],
     "auxiliary_labels": False,
     "weights": True,
     "trials": False,
@@ -202,6 +204,11 @@ def require_trainable(framework: Framework, request: Mapping[str, Any]) -> None:
         raise RequestError("train_request, key_input", "the key as an input", "none: these models read features alone")
     if request.get("trial_metric"):
         raise RequestError("train_request, trial_metric", "a trial of a study", "none: this image takes no trials")
+    for option in ("transform", "max_vocabulary", "hash_buckets"):
+        if asked := [feature["name"] for feature in request["features"] if feature.get(option)]:
+            raise RequestError(f"feature {asked[0]!r}", option, "none: this image reads features as they stand")
+    if request.get("crosses"):
+        raise RequestError("train_request, crosses", "features crossed", "none: trees find what goes together")
     if unknown := sorted(set(training["hyperparameters"]).difference(framework.hyperparameters)):
         known = ", ".join(sorted(framework.hyperparameters))
         raise RequestError(f"hyperparameter {unknown[0]!r}", "is not known", known)

@@ -64,6 +64,18 @@ CHANGES = {
         {"features": [{"name": "note", "kind": "text"}]},
         r"feature 'note': kind text. Expected one of: categorical, numeric",
     ),
+    "feature transform": (
+        {"features": [{"name": "miles", "kind": "numeric", "transform": "log1p"}]},
+        r"feature 'miles': transform. Expected none: the image sklearn-trainer .*Remove the key",
+    ),
+    "hashes": (
+        {"features": [{"name": "zone", "kind": "categorical", "max_vocabulary": 9, "hash_buckets": 9}]},
+        r"feature 'zone': max_vocabulary.*\n.*feature 'zone': hash_buckets",
+    ),
+    "cross": (
+        {"features": [{"name": name, "kind": "categorical"} for name in "ab"], "crosses": [{"columns": ["a", "b"]}]},
+        r"late.yaml, crosses: crosses. Expected none",
+    ),
     "input": ({"training": {"input": "bigquery"}}, r"training: input bigquery. Expected one of: tfrecord"),
     "hyperparameter": (
         {"training": {"hyperparameters": {"max_leaf_node": 3}}},

@@ -93,11 +93,14 @@ def test_the_server_refuses_by_name(stored, body, saying) -> None:
         pytest.param({"auxiliary_labels": [{"name": "x"}]}, "learns one label", id="auxiliary"),
         pytest.param({"key_input": True}, "features alone", id="key as an input"),
         pytest.param({"label": {"name": "y", "kind": "regression", "loss": "huber"}}, "Expected mse", id="loss"),
+        pytest.param({"crosses": [{"columns": ["a", "b"]}]}, "features crossed", id="cross"),
+        pytest.param({"features": [{"name": "a", "transform": "log1p"}]}, "'a'.*transform", id="transform"),
+        pytest.param({"features": [{"name": "a", "hash_buckets": 9}]}, "'a'.*hash_buckets", id="hashes"),
     ],
 )
 def test_what_is_not_learnt_is_refused_by_name(changes, saying) -> None:
     """Before anything is read."""
-    request = {"label": {"name": "y", "kind": "binary"}, "training": {"hyperparameters": {}}, **changes}
+    request = {"label": {"name": "y", "kind": "binary"}, "features": [], "training": {"hyperparameters": {}}, **changes}
     with pytest.raises(RequestError, match=saying):
         job.require_trainable(Adding(), request)
 

@@ -22,6 +22,9 @@ _BUILD_ANEW = "Build the image anew with this release's contract, and write down
 _ANOTHER = "Change the value, or train in an image that can (training.runtime.image)"
 
 
+FeatureOption = Literal["transform", "max_vocabulary", "hash_buckets", "crosses"]
+
+
 class Trainer(Document):
     """What an image takes. `losses` and `transforms` are those of numbers as label."""
 
@@ -36,6 +39,8 @@ class Trainer(Document):
     weights: bool = False
     trials: bool
     several_machines: bool
+    feature_options: tuple[FeatureOption, ...] = ()
+    """Which keys of features, and `crosses`, it does as they say; another release's image says nothing of them."""
     request_digest: bool = False
     """Whether its results have the digest of their request; one built by an earlier release's contract refuses."""
 
@@ -103,6 +108,23 @@ def _not_done(spec: ModelSpec, trainer: Trainer, image: str) -> Iterator[Finding
         if is_asked and not is_done:
             found = f"the image {image} says of itself that it takes {instead}"
             yield place, found, "", "Remove the key, or train in an image that can (training.runtime.image)"
+    for option, where in _feature_options(spec):
+        if option not in trainer.feature_options:
+            expected = f"none: the image {image} says of itself that it does not do it"
+            yield where, option, expected, "Remove the key, or train in an image that can (training.runtime.image)"
     if not trainer.request_digest:
         found = f"the image {image} says of itself that its results have no request_digest"
         yield "training.runtime.image", found, "one that writes it (docs/trainer-contract.md)", _BUILD_ANEW
+
+
+def _feature_options(spec: ModelSpec) -> Iterator[tuple[FeatureOption, str]]:
+    """Yield what is asked of features beyond their kind, with its place in the spec."""
+    for feature in spec.features:
+        if feature.kind == "numeric" and feature.transform:
+            yield "transform", f"feature {feature.name!r}"
+        if feature.kind == "categorical" and feature.max_vocabulary:
+            yield "max_vocabulary", f"feature {feature.name!r}"
+        if feature.kind == "categorical" and feature.hash_buckets:
+            yield "hash_buckets", f"feature {feature.name!r}"
+    if spec.crosses:
+        yield "crosses", "crosses"
