@@ -17,7 +17,7 @@ from retraining.core.jobs.job import JobType
 from retraining.core.naming import storage
 from retraining.operators.jobs.claims import cancel_all
 from tests.support.fakes.clock import START
-from tests.support.scenes.job_stage import Held, Killed, World, announcements, kill_at
+from tests.support.scenes.job_stage import Held, Killed, Process, World, announcements, kill_at
 
 PREEMPTED = ("JOB_STATE_FAILED", 14, "The replica workerpool0-0 was preempted.")
 
@@ -114,6 +114,48 @@ def test_of_two_jobs_the_oldest_stays(lands_after_s) -> None:
     world.wake()
     assert len(world.jobs.jobs) == 2
     assert [job.name for job in world.jobs.kept] == [result["job"]]
+
+
+@pytest.mark.parametrize("lands_after_s", [200, 280])
+def test_a_job_that_lands_during_a_look_is_not_made_again(lands_after_s) -> None:
+    """Jobs were listed before it came, and the clock was read when nothing of the create was expected any more."""
+    calls = 0
+    while True:
+        world = fresh()
+        world.jobs.landings = iter([timedelta(seconds=lands_after_s)])
+        world.wake()
+        world.at(120)
+        heard = itertools.count()
+
+        def sleep(_: str, heard: itertools.count = heard, calls: int = calls, world: World = world) -> None:
+            if next(heard) == calls:
+                world.at(SETTLED_AFTER.total_seconds() + 1)
+
+        world.wake(sleep, try_number=2)
+        world.until_done(try_number=2)
+        assert len(world.jobs.jobs) == 1, calls
+        if next(heard) <= calls:
+            break
+        calls += 1
+    assert calls >= 4
+
+
+def test_a_run_that_ends_waits_for_a_job_that_lands_during_its_look() -> None:
+    """The list of the teardown is older than the job; the clock that is read afterwards was taken for the list's."""
+    world = fresh()
+    world.jobs.landings = iter([timedelta(seconds=280)])
+    world.wake()
+    world.at(200)
+
+    def sleep(what: str) -> None:
+        if what == "find_jobs!":
+            world.at(SETTLED_AFTER.total_seconds() + 1)
+
+    process = Process(world, sleep)
+    left, certain, _ = cancel_all(process, "run", [JobType.CUSTOM])
+    assert (left, certain) == ([], False)
+    left, certain, _ = cancel_all(world, "run", [JobType.CUSTOM])
+    assert (len(left), certain) == (1, True)
 
 
 def test_a_claim_that_was_slept_over_creates_nothing() -> None:

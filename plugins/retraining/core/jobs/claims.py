@@ -20,7 +20,7 @@ from retraining.core.jobs.job import CANCELLED, CANCELLING, Job, JobIdentity
 from retraining.core.naming.vertex import GENERATION_LABEL, KEY_LABEL
 
 START_WITHIN = timedelta(seconds=60)
-"""From the claim to the create: whoever was held up for longer does not create any more."""
+"""From the look at what is there, over the claim, to the create: whoever was held up for longer creates nothing."""
 
 CREATE_TIMEOUT = timedelta(seconds=60)
 """Deadline of the create, which its server is told too."""

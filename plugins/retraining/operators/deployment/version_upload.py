@@ -76,11 +76,11 @@ class _Upload:
 
     def advance_upload(self) -> None:
         """Wait for the upload that is under way, or begin one where none can be any more."""
+        now = self._cloud.clock.now()  # before the look: what begins after it is expected yet
         claim, generation = read_claim(self._cloud, self._uri)
         operation = self._operation(claim)
         if operation is not None and not operation.done:
             return
-        now = self._cloud.clock.now()
         if operation is not None and operation.error:
             self._close_claim(claim, generation)
             where, found = self._upload.artifact_uri, f"the upload failed: {operation.error}"

@@ -10,6 +10,7 @@ import logging
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from retraining.core.errors import ContractError
@@ -34,6 +35,7 @@ class Seen:
         standing: What they mean.
         claim: On the next job of this key, as it stood *before* the jobs were listed; None: there is none.
         generation: Of the claim's object.
+        began: When the look began: what came since then may be missing from it.
     """
 
     everything: tuple[Job, ...]
@@ -41,6 +43,7 @@ class Seen:
     standing: Standing
     claim: Claim | None
     generation: int
+    began: datetime
 
 
 class ClaimedJobs:
@@ -64,16 +67,29 @@ class ClaimedJobs:
         Args:
             fresh: A job as it was just seen, which the list may have as it was.
         """
-        claim, generation = self._read_claim()
-        listed = self._cloud.jobs.find_jobs({vertex.OWNER_LABEL: self._identity.owner}, self._types)
-        missing = set(claim.jobs if claim else ()).difference(job.name for job in listed)
-        asked = [self._cloud.jobs.find_by_name(name) for name in sorted(missing)]
-        jobs = (*listed, *(job for job in asked if job is not None))
-        everything = tuple(fresh if fresh and job.name == fresh.name else job for job in jobs)
-        mine = tuple(job for job in everything if job.labels.get(vertex.KEY_LABEL) == self._identity.key)
-        if claim and claim.with_jobs(job.name for job in mine) != claim:
-            claim, generation = self._note_jobs(*mine)
-        return Seen(everything=everything, mine=mine, standing=sort_out(mine), claim=claim, generation=generation)
+        while True:
+            began = self._cloud.clock.now()
+            claim, generation = self._read_claim()
+            listed = self._cloud.jobs.find_jobs({vertex.OWNER_LABEL: self._identity.owner}, self._types)
+            missing = set(claim.jobs if claim else ()).difference(job.name for job in listed)
+            asked = [self._cloud.jobs.find_by_name(name) for name in sorted(missing)]
+            jobs = (*listed, *(job for job in asked if job is not None))
+            everything = tuple(fresh if fresh and job.name == fresh.name else job for job in jobs)
+            mine = tuple(job for job in everything if job.labels.get(vertex.KEY_LABEL) == self._identity.key)
+            noted = claim and claim.with_jobs(job.name for job in mine)
+            if noted is None or noted == claim:
+                break
+            if (written := self._write_claim(noted, generation)) is not None:
+                claim, generation = noted, written
+                break  # else another process changed it meanwhile: its job may be missing from this list
+        return Seen(
+            everything=everything,
+            mine=mine,
+            standing=sort_out(mine),
+            claim=claim,
+            generation=generation,
+            began=began,
+        )
 
     def cancel_stale(self, seen: Seen, spared: Job | None) -> bool:
         """Cancel what is surplus, and what older generations left; False: a newer generation is at work.
@@ -108,6 +124,8 @@ class ClaimedJobs:
             Exception: The service refused it, but for missing quota and machines.
         """
         now = self._cloud.clock.now()
+        if self._is_stale(seen):
+            return None
         holder = f"try {self._identity.try_number}, {uuid.uuid4().hex}"
         if seen.claim:
             claim = seen.claim.next(holder, now)
@@ -117,8 +135,7 @@ class ClaimedJobs:
         if generation is None:
             LOGGER.info("another process of this task is about to create the job; the next poke looks for it")
             return None
-        if self._cloud.clock.now() - now > START_WITHIN:
-            LOGGER.warning("%s was claimed too long ago to create its job; a later poke does", self._uri)
+        if self._is_stale(seen):
             return None
         try:
             job = self._cloud.jobs.create(
@@ -133,6 +150,13 @@ class ClaimedJobs:
         LOGGER.info("%s is created", job.job_id)
         self._note_jobs(job)
         return job
+
+    def _is_stale(self, seen: Seen) -> bool:
+        """Say whether this process was held up since its look: others may have gone on, the run may have ended."""
+        stale = self._cloud.clock.now() - seen.began > START_WITHIN
+        if stale:
+            LOGGER.warning("%s: the look is of too long ago to create a job by it; a later poke does", self._uri)
+        return stale
 
     def _look_after(self, error: Exception, claim: Claim) -> Job | None:
         """Find the job of a create without an answer, if it is in the list already."""
@@ -199,6 +223,7 @@ def cancel_all(
         dag_run: Its label.
         types: Of jobs that the run may have.
     """
+    began = cloud.clock.now()  # a job that comes after the list, and before another look at the clock, is expected yet
     claims: dict[str, Claim] = {}
     unreadable: list[ContractError] = []
     for uri in cloud.artifacts.list_uris(storage.claims_uri(cloud.settings.bucket, dag_run)):
@@ -220,7 +245,7 @@ def cancel_all(
     certain = True
     for key, claim in claims.items():
         seen = [job.name for job in jobs.values() if job.labels.get(vertex.KEY_LABEL) == key]
-        if claim.with_jobs(seen).may_bring_a_job(cloud.clock.now()):
+        if claim.with_jobs(seen).may_bring_a_job(began):
             LOGGER.info("a create of this run has no answer: its job is looked for until %s", claim.settled())
             certain = False
     return left, certain, unreadable

@@ -180,7 +180,7 @@ class Reconciler:
             raise AirflowFailException(str(self._error(spent[-1] if spent else None, failures[-1])))
         last_end = max((job.ended for job in spent if job.ended), default=None)
         begin = claims.not_before(seen.claim, last_end, failures)
-        if begin and self._cloud.clock.now() < begin:
+        if begin and seen.began < begin:
             why = f"the last one ended: {failures[-1]}" if failures else "somebody may be about to create it"
             LOGGER.info("no job is created before %s: %s", begin, why)
             return None
@@ -204,7 +204,7 @@ class Reconciler:
 
     def _failures(self, seen: Seen) -> list[Failure]:
         """Return the failures of this generation's jobs, then of creates that made none."""
-        without_job = seen.claim.failures_by(self._cloud.clock.now()) if seen.claim else ()
+        without_job = seen.claim.failures_by(seen.began) if seen.claim else ()
         return [*map(failure_of, seen.standing.spent), *without_job]
 
     def _finish_job(self, job: Job) -> XCom | None:
