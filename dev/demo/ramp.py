@@ -30,7 +30,7 @@ CUSTOMERS_ASK = 200
 def with_canary(spec: dict[str, Any]) -> None:
     """Let new versions of a spec take the traffic in steps, also one that is only about as good as the champion."""
     spec["deployment"]["canary"] = CANARY
-    spec["evaluation"]["promote"]["min_gain"] = -0.05
+    spec["evaluation"]["promote"] |= {"min_gain": -0.05, "max_loss_from_best": 0.05}
 
 
 def run_ramp(api: AirflowApi, as_of: str, *, project: str, say: Callable[[str], None], timeout_s: float) -> Outcome:

@@ -81,7 +81,13 @@ def _shrink(spec: dict[str, Any], deployment: Mapping[str, str]) -> None:
     spec["data"]["checks"]["min_rows"] = 1000
     spec["training"]["epochs"] = 15
     spec["evaluation"]["min_value"] = 0.5
-    spec["evaluation"]["promote"] = {"min_gain": -1.0, "confidence": 0.95, "max_slice_loss": 1.0, "min_examples": 100}
+    spec["evaluation"]["promote"] = {
+        "min_gain": -1.0,
+        "max_loss_from_best": 1.0,
+        "confidence": 0.95,
+        "max_slice_loss": 1.0,
+        "min_examples": 100,
+    }
     spec["deployment"] |= deployment
     spec["schedule"] = "0 3 * * *"
     spec["monitoring"] |= {"cooldown_hours": 24}

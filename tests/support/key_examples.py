@@ -354,6 +354,7 @@ EXAMPLES: Mapping[str, Any] = {
     "evaluation.slices": ["carrier", ["carrier", "distance"]],
     "evaluation.group": "tailnum",
     "evaluation.baselines": of({"last_week": "before"}, NUMBER),
+    "evaluation.promote.max_loss_from_best": 0.02,
     "evaluation.promote.min_gain": 0.1,
     "evaluation.promote.confidence": 0.9,
     "evaluation.promote.max_slice_loss": of(0.5, {"evaluation.promote.min_slice_examples": 10}),

@@ -19,6 +19,7 @@ import numpy as np
 
 from trainer.contract.documents import (
     AuxiliaryScores,
+    Difference,
     EvaluateRequest,
     Evaluation,
     Evidence,
@@ -36,12 +37,13 @@ from trainer.contract.documents import (
     SliceDifference,
 )
 from trainer.contract.reading import read_document, serialise
-from trainer.errors import NEW_ATTEMPT, DataError
+from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.score_job import file_uri, scores_document
 from trainer.evaluation.scores import Examples, align_scores, read_given_scores, shards_of, write_scores
 from trainer.evaluation.scoring import (
+    BEST,
     CHALLENGER,
     CHAMPION,
     Columns,
@@ -84,17 +86,15 @@ def evaluate(
             was trained on some of them, or scores of another trainer that break the contract.
     """
     columns = Columns(manifest, request.label, request.auxiliary_labels)
-    texts = _text_columns(request)
-    _require_columns(request, columns, texts)
+    _require_columns(request, columns, _text_columns(request))
     split = source.open_split(request.split)
     judged = _judged_models(request, columns, storage)
     if request.champion and CHAMPION in judged.names and request.prove_unseen:
         require_no_leakage(request, request.champion, manifest.splits[request.split], storage)
     comparison = _Comparison(request, manifest, columns, judged, storage)
-    baselines = tuple(request.baselines.values())
-    scored = comparison.score_split(request.split, split, texts, baselines, request.auxiliary_labels)
+    scored = comparison.score_tested(split)
     cuts = cut(scored.slices, request.slices, request.crossed_slices, request.min_slice_examples, scored.weights)
-    measured = {name: _judge(request, scored, name, cuts) for name in scored.scores}
+    measured = {name: _judge(request, scored, name, cuts) for name in scored.scores if name != BEST}
     full = measured[CHALLENGER].metrics
     lite = make_lite_models(request, manifest, split, full, storage)
     golden = _score_frozen_set(request, manifest, source, comparison) if request.golden else None
@@ -112,6 +112,7 @@ def evaluate(
         champion=measured.get(CHAMPION),
         champion_skipped=judged.skipped,
         **(_differences(request, scored, full, cuts) if CHAMPION in measured else {"difference": None}),
+        **_beside_best(request, scored, judged.best_skipped),
         threshold=measure_threshold(request, scored, chosen_on, _resampling(request, scored)),
         golden=golden,
         lite=lite,
@@ -143,16 +144,18 @@ class _Judged:
         models: Those that are asked here, by their part in the comparison.
         given: What the trainers of others say of theirs.
         skipped: Why the champion is not among them; None: it is, or there is none.
+        best_skipped: The same of the best champion of late.
     """
 
     models: Mapping[str, StoredModel] = field(default_factory=dict)
     given: Mapping[str, ModelScores] = field(default_factory=dict)
     skipped: str | None = None
+    best_skipped: str | None = None
 
     @property
     def names(self) -> list[str]:
         """Their parts, the challenger first."""
-        return [name for name in (CHALLENGER, CHAMPION) if name in self.models or name in self.given]
+        return [name for name in (CHALLENGER, CHAMPION, BEST) if name in self.models or name in self.given]
 
 
 def _judged_models(request: EvaluateRequest, columns: Columns, storage: Storage) -> _Judged:
@@ -180,7 +183,30 @@ def _judged_models(request: EvaluateRequest, columns: Columns, storage: Storage)
             skipped = f"champion version {champion.version_id} {mismatch[0]}"
             LOGGER.warning("evaluate: the challenger is not compared with the champion: %s", skipped)
             return _Judged(models=models, given=given, skipped=skipped)
-    return _Judged(models=models, given=given)
+    return _with_best(request, _Judged(models=models, given=given), columns, storage)
+
+
+def _with_best(request: EvaluateRequest, judged: _Judged, columns: Columns, storage: Storage) -> _Judged:
+    """Add the best champion of late, or why it cannot be asked: nothing that is wrong with it ends the job."""
+    best = request.best
+    if best is None or request.champion is None:
+        return judged
+    models, given = dict(judged.models), dict(judged.given)
+    try:
+        if best.scores_uri:
+            given[BEST] = read_given_scores(best.scores_uri, best.model_uri, best.model_digest, storage)
+            skipped = given[BEST].skipped
+        else:
+            models[BEST] = load_model(best.model_uri, storage, best.model_digest)
+            mismatch = columns.mismatch(models[BEST])
+            skipped = mismatch[0] if mismatch else None
+    except RequestError as error:
+        skipped = f"cannot be asked: {error.where}: {error.found}"
+    if skipped is None:
+        return replace(judged, models=models, given=given)
+    skipped = f"version {best.version_id} {skipped}"
+    LOGGER.warning("evaluate: the challenger is not compared with the best champion of late: %s", skipped)
+    return replace(judged, best_skipped=skipped)
 
 
 class _Comparison:
@@ -200,6 +226,12 @@ class _Comparison:
         self._request, self._manifest, self._columns = request, manifest, columns
         self._judged, self._storage = judged, storage
         self._files: dict[str, dict[str, ScoresFile]] = {name: {} for name in judged.models}
+
+    def score_tested(self, split: Split) -> Scored:
+        """Score the split that is judged, with all by which its rows are cut, grouped or held against."""
+        request = self._request
+        baselines = tuple(request.baselines.values())
+        return self.score_split(request.split, split, _text_columns(request), baselines, request.auxiliary_labels)
 
     def score_split(
         self,
@@ -321,6 +353,44 @@ def _score_frozen_set(
         shards=shards_of(manifest.splits["golden"]),
         challenger=metrics_by_model[CHALLENGER],
         champion=metrics_by_model.get(CHAMPION),
+        **_loss_on_frozen_set(request, scored, metrics_by_model),
+    )
+
+
+def _loss_on_frozen_set(request: EvaluateRequest, scored: Scored, measured: Mapping[str, Quality]) -> dict[str, Any]:
+    """Return the fields about the best champion of late, which is the champion where the request names no other."""
+    best = BEST if request.best else CHAMPION
+    if not request.judge_best or best not in measured:
+        return {}
+    grouped = replace(request, group=None)  # the frozen set is read without the columns of slices
+    difference, evidence = _compare_with(grouped, scored, best)
+    return {"best": measured.get(BEST), "difference": difference, "evidence": evidence}
+
+
+def _beside_best(request: EvaluateRequest, scored: Scored, skipped: str | None) -> dict[str, Any]:
+    """Return the evaluation's fields about the best champion of late."""
+    if BEST not in scored.scores:
+        return {"best_skipped": skipped}
+    metrics = measure_by(request.label, scored.labels, scored.scores[BEST], scored.weights)
+    LOGGER.info("evaluate: %s champion of late on %s examples: %s", BEST, len(scored.labels), _numbers(metrics))
+    difference, evidence = _compare_with(request, scored, BEST)
+    return {"best": metrics, "best_difference": difference, "best_evidence": evidence}
+
+
+def _compare_with(request: EvaluateRequest, scored: Scored, other: str) -> tuple[Difference | None, Evidence]:
+    """Return challenger minus another model in the metric that decides, and what that rests on."""
+    pair, resampling = _pair(request, scored, other), _resampling(request, scored)
+    difference = bootstrap_metrics(pair, [request.metric], resampling).get(request.metric)
+    return difference, find_evidence(pair, request.metric, resampling)
+
+
+def _pair(request: EvaluateRequest, scored: Scored, other: str) -> Pair:
+    label = request.label
+    return Pair(
+        labels=scored.labels,
+        challenger=scored.scores[CHALLENGER],
+        champion=scored.scores[other],
+        quantiles=label.quantiles if isinstance(label, RegressionLabel) else (),
     )
 
 
@@ -382,14 +452,7 @@ def _differences(
     request: EvaluateRequest, scored: Scored, measured: Quality, cuts: Mapping[str, Sequence[Cut]]
 ) -> dict[str, Any]:
     """Return the evaluation's fields about the differences: of every metric, and of the one that decides by slice."""
-    label = request.label
-    pair = Pair(
-        labels=scored.labels,
-        challenger=scored.scores[CHALLENGER],
-        champion=scored.scores[CHAMPION],
-        quantiles=label.quantiles if isinstance(label, RegressionLabel) else (),
-    )
-    resampling = _resampling(request, scored)
+    pair, resampling = _pair(request, scored, CHAMPION), _resampling(request, scored)
     many = pair.challenger.ndim == 2 and pair.challenger.shape[1] > _MOST_CLASSES_RANKED
     left_out = {"auc"} if many else set()  # it sorts and sums once for each class
     shown = [name for name in get_args(Metric) if getattr(measured, name, None) is not None and name not in left_out]

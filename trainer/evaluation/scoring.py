@@ -37,7 +37,7 @@ from trainer.objective.thresholds import Choice, choose_threshold, measure_at
 from trainer.saved_model.model import StoredModel, digest_folder, key_spec
 from trainer.storage import Storage
 
-CHALLENGER, CHAMPION = "challenger", "champion"
+CHALLENGER, CHAMPION, BEST = "challenger", "champion", "best"
 REQUESTS = 200
 """Rows of a split that are kept as a request brings them."""
 
@@ -335,8 +335,8 @@ def measure_threshold(
     LOGGER.info("evaluate: threshold %s: %s", choice.threshold, choice.message)
     measured: dict[str, AtThreshold | None] = {"challenger": None, "champion": None}
     if choice.threshold is not None:
-        for name, scores in scored.scores.items():
-            measured[name] = measure_at(choice.threshold, scored.labels, scores, resampling)
+        for name in measured.keys() & scored.scores.keys():
+            measured[name] = measure_at(choice.threshold, scored.labels, scored.scores[name], resampling)
     return ThresholdScores(
         threshold=choice.threshold, message=choice.message, confidence=resampling.confidence, **measured
     )

@@ -113,3 +113,56 @@ def test_both_sides_are_asked_for_by_the_digest_of_their_reports(cloud, record) 
     assert isinstance(request, EvaluateRequest)
     assert request.champion
     assert (request.challenger.model_digest, request.champion.model_digest) == ("a" * 64, "b" * 64)
+
+
+BEST_KEY = "20131112t030000z-0123456789ab"
+
+
+@pytest.fixture
+def remembered(cloud, record) -> Any:
+    """The champion's run met a model that it did not surely beat; returns what makes that run's documents."""
+    folder = record.folder_uri.rsplit("/", 1)[0]
+    best = {
+        "model_uri": f"gs://bucket/{BEST_KEY}/model",
+        "version_name": "projects/p/locations/r/models/flight_delays@7",
+        "version_id": "7",
+        "run_key": BEST_KEY,
+        "as_of": "2013-11-12T03:00:00Z",
+    }
+    plan_ = json.loads(cloud.artifacts.objects[f"{record.folder_uri}/plan.json"])
+    earlier = {**plan_, "run_key": BEST_KEY, "run_uri": f"{folder}/{BEST_KEY}"}
+    cloud.artifacts.objects[f"{folder}/{BEST_KEY}/plan.json"] = json.dumps(earlier).encode()
+
+    def store(low: float) -> None:
+        for kind, changes in (("evaluate_request", {"champion": best}), ("evaluation", {})):
+            document = {**json.loads((EXAMPLES / f"{kind}__duel.json").read_bytes()), "run_key": KEY, **changes}
+            if kind == "evaluation":
+                document["difference"] = {**document["difference"], "mean": 0.001, "low": low, "high": 0.02}
+            cloud.artifacts.objects[f"{folder}/{KEY}/{kind}.json"] = json.dumps(document).encode()
+        cloud.artifacts.objects[model_file_uri(best["model_uri"])] = b"a SavedModel"
+
+    return store
+
+
+def test_a_model_that_the_champion_did_not_surely_beat_is_scored_too(cloud, record, remembered) -> None:
+    """By the documents of the run that made the champion."""
+    remembered(low=-0.01)
+    request = request_evaluation(cloud, record).request
+    assert request.judge_best
+    assert request.best.version_id == "7"
+    remembered(low=0.0005)
+    assert request_evaluation(cloud, record).request.best is None
+
+
+def test_a_best_of_late_that_is_gone_is_said(cloud, record, remembered, caplog) -> None:
+    """Its model, or the plan of its run: the comparison goes on without it."""
+    remembered(low=-0.01)
+    folder = record.folder_uri.rsplit("/", 1)[0]
+    del cloud.artifacts.objects[model_file_uri(f"gs://bucket/{BEST_KEY}/model")]
+    request = request_evaluation(cloud, record).request
+    assert request.best is None
+    assert f"the model of version 7 of run {BEST_KEY} is gone" in request.best_skipped
+    assert "is not asked" in caplog.text
+    remembered(low=-0.01)
+    del cloud.artifacts.objects[f"{folder}/{BEST_KEY}/plan.json"]
+    assert "plan of version 7" in request_evaluation(cloud, record).request.best_skipped

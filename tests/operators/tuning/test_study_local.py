@@ -218,7 +218,12 @@ def small_spec() -> ModelSpec:
     values["data"]["checks"]["min_rows"] = 1000
     values["training"]["epochs"] = 2
     values["evaluation"]["min_value"] = 0.5
-    values["evaluation"]["promote"] |= {"min_gain": -1.0, "max_slice_loss": 1.0, "min_examples": 100}
+    values["evaluation"]["promote"] |= {
+        "min_gain": -1.0,
+        "max_loss_from_best": 1.0,
+        "max_slice_loss": 1.0,
+        "min_examples": 100,
+    }
     values["tuning"] |= {"search": "auto", "max_trials": 4, "recall": 1}
     return ModelSpec.model_validate(values)
 

@@ -249,3 +249,42 @@ def test_a_model_that_cannot_read_the_examples_is_said_so(exported, models, tmp_
     }
     assert main(["score", "--request", exported.write("score_narrow.json", request)]) == 0
     assert json.loads(document.read_bytes())["skipped"].startswith("reads 'weight',")
+
+
+def test_the_best_champion_of_late_is_scored_on_the_same_rows(exported, models, compare) -> None:
+    """A third model beside the two: here the champion's file again, so that both differences are the same."""
+    best = {**exported.evaluate_json("m", "c")["champion"], "model_uri": models["champion"], "version_id": "7"}
+    found = compare({}, judge_best=True, best=best)
+    assert found.champion is not None
+    assert found.best == found.champion.metrics
+    assert found.best_difference == found.difference
+    assert found.best_evidence == found.difference_evidence
+    assert found.best_skipped is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model_uri": "/nowhere/model"}, "version 7 cannot be asked: /nowhere/model: there is no model"),
+        ({"model_digest": "0" * 64}, "it was written again since the report"),
+        ({"scores_uri": "/nowhere/scores.json"}, "version 7 cannot be asked: /nowhere/scores.json"),
+    ],
+    ids=["gone", "another", "not scored"],
+)
+def test_what_is_wrong_with_the_best_of_late_ends_no_comparison(exported, models, compare, change, reason) -> None:
+    """It is left out, with the reason; challenger and champion are compared as ever."""
+    best = {**exported.evaluate_json("m", "c")["champion"], "model_uri": models["champion"], "version_id": "7"}
+    found = compare({}, judge_best=True, best={**best, **change})
+    assert found.difference is not None
+    assert (found.best, found.best_difference) == (None, None)
+    assert found.best_skipped is not None
+    assert reason in found.best_skipped
+
+
+def test_scores_of_another_trainer_of_the_best_of_late_are_taken(exported, models, compare, tmp_path: Path) -> None:
+    """As those of the other two sides."""
+    documents = ask_for_scores(exported, models, tmp_path)
+    best = {**exported.evaluate_json("m", "c")["champion"], "model_uri": models["champion"], "version_id": "7"}
+    here = compare({}, judge_best=True, best=best)
+    found = compare({}, judge_best=True, best={**best, "scores_uri": str(documents["champion"])})
+    assert found.best_difference == here.best_difference

@@ -120,6 +120,12 @@ class EvaluateRequest:
     """null: there is none to compare with."""
     champion_skipped: Text | None
     """Why an existing champion is not compared with."""
+    judge_best: bool = False
+    """Whether the loss against the best champion of late is bounded too; false: of an earlier release."""
+    best: Champion | None = None
+    """The best champion of late; null: the champion is it, or it cannot be asked."""
+    best_skipped: Text | None = None
+    """Why the best champion of late cannot be asked."""
     golden: bool = False
     """Also score the frozen set."""
     prove_unseen: tuple[ManifestFile, ...] = ()
@@ -274,25 +280,20 @@ class Scores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Baseline:
-    """Quality of always predicting the base rate, or the classes' shares."""
+class Difference:
+    """Challenger minus champion in `metric` (of `log_loss` or `mae` negative is a gain), and its interval.
 
-    log_loss: Amount
-    accuracy: Share
-
-
-@dataclass(frozen=True, kw_only=True)
-class NumberBaseline:
-    """Quality of an answer that needs no model, and of the challenger on the same rows.
-
-    `mean` and `median` are those of the test labels themselves; the others are columns, over rows that have a value.
+    The interval is the two-sided one over paired resamples, of few independent units wider (`Evidence`).
     """
 
-    name: Text
-    column: Text | None
-    rows: Positive
-    metrics: NumberMetrics
-    challenger: NumberMetrics
+    metric: Metric
+    mean: Number
+    low: Number
+    high: Number
+    confidence: Number
+    samples: Count
+    deviation: Amount | None = None
+    """Standard error, by the resamples; null: of an earlier release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,20 +313,25 @@ class Evidence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
-    """Challenger minus champion in `metric` (of `log_loss` or `mae` negative is a gain), and its interval.
+class Baseline:
+    """Quality of always predicting the base rate, or the classes' shares."""
 
-    The interval is the two-sided one over paired resamples, of few independent units wider (`Evidence`).
+    log_loss: Amount
+    accuracy: Share
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberBaseline:
+    """Quality of an answer that needs no model, and of the challenger on the same rows.
+
+    `mean` and `median` are those of the test labels themselves; the others are columns, over rows that have a value.
     """
 
-    metric: Metric
-    mean: Number
-    low: Number
-    high: Number
-    confidence: Number
-    samples: Count
-    deviation: Amount | None = None
-    """Standard error, by the resamples; null: of an earlier release."""
+    name: Text
+    column: Text | None
+    rows: Positive
+    metrics: NumberMetrics
+    challenger: NumberMetrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,6 +355,12 @@ class GoldenScores:
     shards: Annotated[tuple[Shard, ...], Limits(min_length=1)]
     challenger: Quality
     champion: Metrics | NumberMetrics | None
+    best: Metrics | NumberMetrics | None = None
+    """null: the champion is the best of late, or that one was not scored."""
+    difference: Difference | None = None
+    """Challenger minus the best champion of late, in the metric that decides; null: too little, or not asked for."""
+    evidence: Evidence | None = None
+    """What that difference rests on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -400,6 +412,16 @@ class Evaluation:
 
     It cannot read these examples, or answers another question.
     """
+    best: Metrics | NumberMetrics | None = None
+    """Of the best champion of late; null: the champion is it, or it was not scored."""
+    best_skipped: str | None = None
+    """Why the request's best champion of late was not scored."""
+    best_difference: Difference | None = None
+    """Challenger minus the best champion of late, in the metric that decides; null: it was not scored, or too little
+    evidence.
+    """
+    best_evidence: Evidence | None = None
+    """What that difference rests on."""
     baseline: Baseline | None
     """null: the label is a number."""
     baselines: tuple[NumberBaseline, ...] = ()

@@ -118,6 +118,12 @@ class EvaluateRequest(RequestDocument):
     """null: there is none to compare with."""
     champion_skipped: Text | None
     """Why an existing champion is not compared with."""
+    judge_best: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether the loss against the best champion of late is bounded too; false: of an earlier release."""
+    best: Annotated[Champion | None, Field(exclude_if=lambda value: value is None)] = None
+    """The best champion of late; null: the champion is it, or it cannot be asked."""
+    best_skipped: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
+    """Why the best champion of late cannot be asked."""
     golden: bool = False
     """Also score the frozen set."""
     prove_unseen: tuple[ManifestFile, ...] = ()
@@ -273,6 +279,12 @@ class GoldenScores(Value):
     shards: Annotated[tuple[Shard, ...], Field(min_length=1)]
     challenger: Quality
     champion: Quality | None
+    best: Annotated[Quality | None, Field(exclude_if=lambda value: value is None)] = None
+    """null: the champion is the best of late, or that one was not scored."""
+    difference: Annotated[Difference | None, Field(exclude_if=lambda value: value is None)] = None
+    """Challenger minus the best champion of late, in the metric that decides; null: too little, or not asked for."""
+    evidence: Annotated[Evidence | None, Field(exclude_if=lambda value: value is None)] = None
+    """What that difference rests on."""
 
 
 class LiteArtifact(Value):
@@ -322,6 +334,15 @@ class Evaluation(ResultDocument):
 
     It cannot read these examples, or answers another question.
     """
+    best: Annotated[Quality | None, Field(exclude_if=lambda value: value is None)] = None
+    """Of the best champion of late; null: the champion is it, or it was not scored."""
+    best_skipped: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
+    """Why the request's best champion of late was not scored."""
+    best_difference: Annotated[Difference | None, Field(exclude_if=lambda value: value is None)] = None
+    """Challenger minus the best champion of late, in the metric that decides; null: it was not scored, or too little
+    evidence."""
+    best_evidence: Annotated[Evidence | None, Field(exclude_if=lambda value: value is None)] = None
+    """What that difference rests on."""
     baseline: Baseline | None
     """null: the label is a number."""
     baselines: tuple[NumberBaseline, ...] = ()
@@ -348,7 +369,9 @@ class Evaluation(ResultDocument):
     """The examples with the challenger's largest losses, the worst first; empty: of an earlier release."""
 
 
-GateName = Literal["floor", "gain", "slices", "examples", "newer_champion", "unseen", "signature", "serving", "mode"]
+GateName = Literal[
+    "floor", "gain", "best", "slices", "examples", "newer_champion", "unseen", "signature", "serving", "mode"
+]
 Verdict = Literal["promote", "reject", "record"]
 
 

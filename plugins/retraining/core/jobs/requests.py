@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import cast
 
 from retraining.core.catalog.machines import planned_machines
 from retraining.core.data.leakage import PROVEN, Proof
@@ -65,6 +66,27 @@ class JobRequest:
     def stored_uri(self) -> str:
         """Where everybody reads the result: in the record, or where the job left it."""
         return self.adopted_uri or self.result_uri
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best:
+    """The best champion of late, where the champion is not it.
+
+    Attributes:
+        model: Which; None: the champion is it.
+        plan: Of the run that made it; None: it is gone.
+        image: That scores it, of a model of another framework; None: the judge does.
+        skipped: Why it cannot be asked; None: it can.
+    """
+
+    model: Champion | None = None
+    plan: Plan | None = None
+    image: str | None = None
+    skipped: str | None = None
+
+
+NO_OTHER = Best()
+"""The champion is the best of late."""
 
 
 def export_job(
@@ -204,6 +226,27 @@ def evaluation_job(
     return replace(job_request, artifact_uri=job_request.request_uri)  # who met whom stands there alone
 
 
+def beside_best(plan: Plan, job_request: JobRequest, best: Best) -> JobRequest:
+    """Return a comparison that scores the best champion of late, too, or says why not; without a champion neither.
+
+    Args:
+        plan: The run.
+        job_request: By `evaluation_job`.
+        best: Whom to score.
+    """
+    request = cast("EvaluateRequest", job_request.request)
+    update: dict[str, object] = {"judge_best": True}
+    if request.champion is not None and best.model is not None:
+        model, its_plan = best.model, best.plan
+        seen = (its_plan.window.test_start, its_plan.spec.data) if its_plan else (None, None)
+        skipped = best.skipped or _reason_to_skip(plan, model, *seen, called="the best champion of late,")
+        if best.image is not None:
+            scores_uri = storage.scores_document_uri(storage.results_uri(plan), vertex.BEST)
+            model = model.model_copy(update={"scores_uri": scores_uri})
+        update |= {"best_skipped": skipped} if skipped else {"best": model}
+    return replace(job_request, request=request.model_copy(update=update))
+
+
 def _evaluate_request(
     plan: Plan, champion: Champion | None, skipped: str | None, proof: Proof, report: Report | None
 ) -> EvaluateRequest:
@@ -276,27 +319,32 @@ def _threshold_rule(threshold: Threshold | None) -> ThresholdRule | None:
 
 
 def _reason_to_skip(
-    plan: Plan, champion: Champion | None, trained_before: date | None, its_data: Data | None
+    plan: Plan,
+    champion: Champion | None,
+    trained_before: date | None,
+    its_data: Data | None,
+    *,
+    called: str = "champion",
 ) -> str | None:
     """Return why this champion must not be scored: it may have been trained on the test split; None: it may be."""
     if champion is None:
         return None
     if champion.as_of >= plan.as_of:
         return (
-            f"champion version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "
+            f"{called} version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "
             f"run's {format_time(plan.as_of)}: it could have seen the {plan.spec.data.tested_name}"
         )
     now = plan.spec.data
     if its_data is not None and (its_data.split != now.split or its_data.test_percent < now.test_percent):
         changed = "split" if its_data.split != now.split else "test_percent"
         return (
-            f"champion version {champion.version_id} was trained with data.{changed}: {getattr(its_data, changed)}, "
+            f"{called} version {champion.version_id} was trained with data.{changed}: {getattr(its_data, changed)}, "
             f"and this run has {getattr(now, changed)}: it has seen examples of this run's test split. Take the alias "
             "champion away from it: the floor alone judges then"
         )
     if trained_before is not None and trained_before > plan.window.test_start:
         return (
-            f"champion version {champion.version_id} was trained on days before {trained_before}, and this "
+            f"{called} version {champion.version_id} was trained on days before {trained_before}, and this "
             f"run's test days begin on {plan.window.test_start}: it has seen some of them"
         )
     return None

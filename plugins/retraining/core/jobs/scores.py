@@ -25,6 +25,7 @@ def scoring_jobs(
     champion_image: str | None,
     service_account: str | None = None,
     *,
+    best_image: str | None = None,
     with_digest: Collection[str] = (),
 ) -> dict[str, JobRequest]:
     """Return the jobs by the first side that they score: `challenger`, `champion`; none where nobody is to be asked.
@@ -34,6 +35,7 @@ def scoring_jobs(
         request: Who meets whom; the sides with `scores_uri` are scored by their own trainers.
         champion_image: Image that made the champion; None: it is not known.
         service_account: Whom the jobs run as.
+        best_image: Image that made the best champion of late: it is asked beside another side of the same image.
         with_digest: Sides whose training reports have the digest of their request: an image that wrote it there writes
             it into scores too. A champion's image may be of an earlier release, which would refuse to be asked for it.
     """
@@ -42,6 +44,8 @@ def scoring_jobs(
         images.setdefault(image, {})[vertex.CHALLENGER] = request.challenger
     if request.champion and request.champion.scores_uri and champion_image:
         images.setdefault(champion_image, {})[vertex.CHAMPION] = request.champion
+    if request.best and request.best.scores_uri and best_image in images:
+        images[best_image][vertex.BEST] = request.best
     return {
         next(iter(sides)): _scoring_job(
             plan, request, image, sides, service_account, digest_required=not sides.keys().isdisjoint(with_digest)

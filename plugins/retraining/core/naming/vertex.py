@@ -31,6 +31,8 @@ ROLLOUT_LABEL = "retraining-rollout"
 
 CHALLENGER = "challenger"
 CHAMPION = "champion"
+BEST = "best"
+"""Side of the comparison, no alias: the best champion of late."""
 PREVIOUS = "previous"
 DEFAULT = "default"
 """Vertex AI gives it to a model's first version, and exactly one version has it at any time."""

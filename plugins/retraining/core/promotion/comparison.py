@@ -44,6 +44,28 @@ def _file_uri(side: Challenger | Champion) -> str:
     return model_file_uri(side.model_uri, own=side.scores_uri is not None)
 
 
+def reason_not_to_ask(
+    best: Champion, *, planned: bool, stored: bool, own_image: str | None, images: Collection[str | None]
+) -> str | None:
+    """Return why the best champion of late cannot be asked; None: it can.
+
+    Args:
+        best: Which.
+        planned: Whether the plan of its run is still there.
+        stored: Whether its model is.
+        own_image: Image that scores it, of a model of another framework; None: the judge does.
+        images: That score the other sides: a further one is not started for it.
+    """
+    which = f"version {best.version_id} of run {best.run_key}"
+    if not planned:
+        return f"the plan of {which} is gone, which says what made it"
+    if not stored:
+        return f"the model of {which} is gone: no {best.model_uri}"
+    if own_image is not None and own_image not in images:
+        return f"{which} was made by another image, {own_image}"
+    return None
+
+
 def champion_is_gone(run_key: str, champion: Champion, dag_run_id: str | None, *, asked: bool) -> ContractError:
     """Return the refusal of a comparison whose champion is not on storage any more.
 

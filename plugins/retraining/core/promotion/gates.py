@@ -25,6 +25,7 @@ from retraining.core.errors import ContractError
 from retraining.core.metrics import HIGHER_IS_BETTER, Metric
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
+from retraining.core.promotion.best import best_gate
 from retraining.core.promotion.evidence import describe_shortage, is_short, way_out
 from retraining.core.promotion.serving import serving_gate
 from retraining.core.promotion.signatures import changes_digest, signature_changes
@@ -66,6 +67,7 @@ def decide(
         _examples(plan, evaluation),
         _floor(plan, evaluation),
         _gain(plan, evaluate_request, evaluation),
+        *((best_gate(plan, evaluate_request, evaluation),) if evaluate_request.judge_best else ()),
         _slices(plan, evaluate_request, evaluation),
         *((serving_gate(plan, evaluation.serving),) if evaluation.serving else ()),
     )

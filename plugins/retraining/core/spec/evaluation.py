@@ -65,6 +65,10 @@ class Promote(Section):
     max_slice_loss: Annotated[float, Field(ge=0, le=10**12)] = 0.03
     """No slice may surely lose more (at `confidence`, with Holm's correction over all slices). Must be written where
     the [metric](#metrics) is in the label's unit and there are slices."""
+    max_loss_from_best: Annotated[float | None, Field(ge=0, le=10**12, exclude_if=lambda value: value is None)] = None
+    """A challenger that surely loses more against the [best champion of late](evaluation.md#the-best-champion-of-late)
+    is stopped (at `confidence`), in the metric. Default: 0.01 where higher is better, else 1 % of that champion's
+    value."""
     min_examples: Count = 1000
     """Test rows needed to judge at all."""
     min_slice_examples: Count = 200

@@ -53,6 +53,7 @@ class EvaluateOperator(VertexJobOperator):
             request,
             image,
             cloud.settings.service_account,
+            best_image=self._champion_image(cloud, request, request.best) if request.best else None,
             with_digest=_with_digest(cloud, record, request),
         )
         for side, job_request in jobs.items():
@@ -69,7 +70,7 @@ class EvaluateOperator(VertexJobOperator):
         return True
 
     def _champion_image(self, cloud: CloudPort, request: EvaluateRequest, champion: Champion) -> str | None:
-        """Return the image that made the champion, by the plan of its run; None: that is gone."""
+        """Return the image that made a champion, by the plan of its run; None: that is gone."""
         folder_uri = storage.run_uri(cloud.settings.bucket, request.model, champion.run_key)
         plan = Record(cloud.artifacts, folder_uri).find_document(Plan)
         return plan.spec.training.runtime.scoring_image if plan else None
@@ -88,9 +89,10 @@ class EvaluateOperator(VertexJobOperator):
 def _with_digest(cloud: CloudPort, record: Record, request: EvaluateRequest) -> list[str]:
     """Return the sides whose training reports have the digest of their request, so that their images write it."""
     records = {vertex.CHALLENGER: record}
-    if request.champion:
-        folder_uri = storage.run_uri(cloud.settings.bucket, request.model, request.champion.run_key)
-        records[vertex.CHAMPION] = Record(cloud.artifacts, folder_uri)
+    for side, model in ((vertex.CHAMPION, request.champion), (vertex.BEST, request.best)):
+        if model:
+            folder_uri = storage.run_uri(cloud.settings.bucket, request.model, model.run_key)
+            records[side] = Record(cloud.artifacts, folder_uri)
     reports = {side: found.find_document(Report) for side, found in records.items()}
     return [side for side, report in reports.items() if report and report.request_digest]
 

@@ -7,11 +7,23 @@ from collections.abc import Callable
 from typing import cast
 
 from retraining.core.data import leakage
-from retraining.core.documents import Checks, EvaluateRequest, Manifest, Plan, Report, Snapshot, Statistics, Tuning
+from retraining.core.documents import (
+    Checks,
+    EvaluateRequest,
+    Evaluation,
+    Manifest,
+    Plan,
+    Report,
+    Snapshot,
+    Statistics,
+    Tuning,
+)
 from retraining.core.jobs import requests
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage, vertex
 from retraining.core.promotion import gates
+from retraining.core.promotion.best import best_of_late
+from retraining.core.promotion.comparison import reason_not_to_ask
 from retraining.hooks.ports import CloudPort
 from retraining.operators.evaluation.decision import require_models
 from retraining.operators.record.run_record import Record
@@ -43,7 +55,7 @@ def request_training(cloud: CloudPort, record: Record) -> JobRequest:
 def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
     """Request the comparison. Whom the challenger meets is asked once: later pokes go by the stored request."""
     plan = record.read_document(Plan)
-    version, champion, its_plan, proof = None, None, None, leakage.Proof()
+    version, champion, its_plan, proof, best = None, None, None, leakage.Proof(), requests.NO_OTHER
     if record.find_document(EvaluateRequest) is None:
         version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
         if version is not None:
@@ -59,6 +71,7 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
             proof = leakage.proof(
                 champion_record.find_document(Manifest), champion_record.uri(Manifest), record.read_document(Snapshot)
             )
+            best = _find_best(cloud, plan, champion_record)
             if proof.missing:
                 LOGGER.warning("nothing proves that the champion has not seen this test data: %s", proof.missing)
     job_request = requests.evaluation_job(
@@ -71,5 +84,25 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
         proof=proof,
         report=record.find_document(Report),
     )
+    job_request = requests.beside_best(plan, job_request, best)
     require_models(cloud, record, record.find_document(EvaluateRequest) or cast("EvaluateRequest", job_request.request))
     return job_request
+
+
+def _find_best(cloud: CloudPort, plan: Plan, champion_record: Record) -> requests.Best:
+    """Return the best champion of late by the record of the run that made the champion, and whether it can be asked."""
+    request, evaluation = champion_record.find_document(EvaluateRequest), champion_record.find_document(Evaluation)
+    model = best_of_late(request, evaluation)
+    if model is None:
+        return requests.NO_OTHER
+    its_plan = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, model.run_key)).find_document(Plan)
+    champion_plan = champion_record.find_document(Plan)
+    image, *others = (
+        each.spec.training.runtime.scoring_image if each else None for each in (its_plan, plan, champion_plan)
+    )
+    file_uri = storage.model_file_uri(model.model_uri, own=image is not None)
+    stored = cloud.artifacts.exists(file_uri)
+    skipped = reason_not_to_ask(model, planned=its_plan is not None, stored=stored, own_image=image, images=others)
+    if skipped:
+        LOGGER.warning("the best champion of late is not asked: %s", skipped)
+    return requests.Best(model=model, plan=its_plan, image=image, skipped=skipped)
