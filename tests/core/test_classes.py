@@ -228,10 +228,10 @@ def test_without_words_a_missing_champion_is_an_error(plan):
 
 
 def test_classes_come_least_found_first(plan):
-    found = class_rows(evaluation(plan))
-    assert [row.label for row in found] == [2, 0, 1]
+    found = class_rows(evaluation(plan), plan.spec.label)
+    assert [row.label for row in found] == ["2", "0", "1"]
     worst = found[0]
-    assert (worst.rows, worst.mixed_up, worst.mixed_up_rows) == (12, 0, 1)
+    assert (worst.rows, worst.mixed_up, worst.mixed_up_rows) == (12, "0", 1)
     assert worst.recall == pytest.approx(11 / 12)
     assert worst.precision == 1
     assert worst.gain == 0
@@ -240,7 +240,8 @@ def test_classes_come_least_found_first(plan):
         [0, 18, 0],
         [1, 0, 11],
     ]
-    assert class_rows(evaluation(plan, challenger={**example("evaluation__duel")["challenger"]})) == []
+    plain = evaluation(plan, challenger={**example("evaluation__duel")["challenger"]})
+    assert class_rows(plain, plan.spec.label) == []
 
 
 def test_the_page_shows_classes_and_names_images(plan):
@@ -267,6 +268,28 @@ def test_the_page_shows_classes_and_names_images(plan):
     assert "accuracy 0.8750" in page
     assert "share of each class" in page
     assert "positive" not in page
+
+
+def test_the_page_names_classes_and_escapes_their_names():
+    """In the tables of classes, of answers and of the largest errors."""
+    names = ("<b>&'", 'the "one"', "deux")
+    plan = make_plan(make_digits(label={**LABEL, "classes": names}))
+    found, judged = judge(plan, EVEN)
+    shown = evaluation(plan)
+    assert [row.label for row in class_rows(shown, plan.spec.label)] == ["deux", "<b>&'", 'the "one"']
+    page = render(
+        {
+            "plan": plan.to_json(),
+            "snapshot": taken(plan).to_json(),
+            "statistics": found.to_json(),
+            "checks": judged.to_json(),
+            "evaluation": shown.to_json(),
+        }
+    )
+    assert "<b>&'" not in page
+    assert page.count("&lt;b&gt;&amp;&#39;") >= 3
+    assert "answered the &#34;one&#34;" in page
+    assert "answered 1" not in page
 
 
 def test_images_do_not_drift_by_value(plan):

@@ -24,6 +24,7 @@ from trainer.errors import DataError, RequestError
 from trainer.evaluation.job import evaluate
 from trainer.input import open_source
 from trainer.objective.labels import labels_of
+from trainer.saved_model.model import likeliest_class
 from trainer.training.job import train
 
 SIDE, CLASSES = 8, 3
@@ -389,3 +390,65 @@ def test_what_was_trained_elsewhere_is_tuned_whole(model: str, stripes, tmp_path
     assert report.metrics["val_accuracy"] > (0.4 if model == "transfer" else 0.9)
     judged = judge(stripes, tmp_path, report.model_uri)
     assert judged.challenger.metrics.accuracy > (0.4 if model == "transfer" else 0.9)
+
+
+# --- classes with names -------------------------------------------------------------------------------------------
+
+NAMES = ["left", 'O\'Brien "m"\n☃', "right"]
+NAMED = {**LABEL, "classes": NAMES}
+
+
+@pytest.fixture(scope="module")
+def named(stripes, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The same classes, by their names, and a TF Lite model beside."""
+    return start(stripes, tmp_path_factory.mktemp("named"), label=NAMED, training={"export_lite": ["float16"]})
+
+
+def test_an_answer_names_its_class(named: Report, trained: Report, stripes) -> None:
+    """The likeliest; the scores are those of the model without names."""
+    assert named.signature.outputs == {"scores": "float32", "class": "string"}
+    images = tf.constant(stripes.rows["image"].to_pylist()[:20])
+    answered, unnamed = served(named)(image=images), served(trained)(image=images)["scores"].numpy()
+    np.testing.assert_allclose(answered["scores"].numpy(), unnamed, atol=1e-6)
+    assert [name.decode() for name in answered["class"].numpy()] == [NAMES[place] for place in unnamed.argmax(axis=1)]
+    assert len(named.golden[0].prediction) == CLASSES
+
+
+def test_of_two_classes_the_second_is_named_from_a_half_on(stripes, tmp_path: Path) -> None:
+    label = {**LIT["label"], "classes": ["dark", "lit"]}
+    report = start(stripes, tmp_path, **{**LIT, "label": label}, training={"epochs": 2})
+    rows = stripes.rows.slice(0, 30)
+    shade = tf.constant(rows["shade"].to_pylist(), tf.float32)
+    answered = served(report)(image=tf.constant(rows["image"].to_pylist()), shade=shade)
+    expected = np.where(answered["score"].numpy() >= 0.5, "lit", "dark").tolist()
+    assert [name.decode() for name in answered["class"].numpy()] == expected
+    assert likeliest_class(tf.constant([0.5, 0.4999]), ["dark", "lit"]).numpy().tolist() == [b"lit", b"dark"]
+
+
+def test_named_classes_are_judged_as_they_are_served(named: Report, stripes, tmp_path: Path) -> None:
+    """Against a champion with the same names in the same order; what a session loads has the output too."""
+    found = judge(stripes, tmp_path, named.model_uri, named.model_uri, label=NAMED)
+    assert found.champion_skipped is None
+    assert found.champion.metrics.accuracy == found.challenger.metrics.accuracy > 0.9
+    assert (found.serving.signature, found.serving.problem, found.serving.unanswered) == ((), None, ())
+    assert found.serving.together.max_error < 1e-5
+
+
+@pytest.mark.parametrize(
+    "champion", [pytest.param(NAMES[::-1], id="other-order"), pytest.param(None, id="without-names")]
+)
+def test_a_champion_whose_numbers_mean_other_classes_is_left_out(
+    named: Report, trained: Report, stripes, champion, tmp_path: Path
+) -> None:
+    """Class 0 of one is class 2 of the other: no metric can compare them."""
+    label = {**LABEL, "classes": champion or CLASSES}
+    other = start(stripes, tmp_path / "other", label=label, training={"epochs": 1}) if champion else trained
+    found = judge(stripes, tmp_path, named.model_uri, other.model_uri, label=NAMED)
+    assert found.champion is None
+    order = f"3 classes in the order {', '.join(map(repr, champion))}" if champion else "3 classes"
+    assert found.champion_skipped.endswith(f"answers with {order}")
+
+
+def test_a_challenger_of_other_names_is_refused(named: Report, stripes, tmp_path: Path) -> None:
+    with refuses(DataError, found="in the order 'left'", expected="in the order 'right'"):
+        judge(stripes, tmp_path, named.model_uri, label={**LABEL, "classes": NAMES[::-1]})

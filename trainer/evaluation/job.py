@@ -60,7 +60,7 @@ from trainer.input.source import Source, Split
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices, find_evidence
 from trainer.objective.curves import draw_curves
 from trainer.objective.evidence import gather_evidence, kinds_of_rows
-from trainer.objective.labels import require_labels, require_weights
+from trainer.objective.labels import class_count, require_labels, require_weights
 from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline, weigh_labels
 from trainer.objective.number_metrics import describe_answers, measure_baselines
 from trainer.objective.quality import count_answers, measure_by
@@ -309,13 +309,14 @@ def _constants(request: EvaluateRequest, scored: Scored) -> dict[str, Any]:
     if label.kind == "binary":
         rate = float(np.average(labels, weights=weights))
         return {"evidence": evidence, "label_rate": rate, "baseline": measure_baseline(labels, weights=weights)}
-    by_class = None if weights is None else tuple(weigh_labels(labels, label.classes, weights).tolist())
+    classes = class_count(label)
+    by_class = None if weights is None else tuple(weigh_labels(labels, classes, weights).tolist())
     return {
         "evidence": evidence,
         "label_rate": None,
-        "label_counts": tuple(count_labels(labels, label.classes).tolist()),
+        "label_counts": tuple(count_labels(labels, classes).tolist()),
         "label_weights": by_class,
-        "baseline": measure_baseline(labels, label.classes, weights),
+        "baseline": measure_baseline(labels, classes, weights),
     }
 
 

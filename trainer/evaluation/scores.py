@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from trainer.contract.documents import Label, ManifestSplit, ModelScores, RegressionLabel, ScoresFile, Shard
 from trainer.contract.reading import read_document
 from trainer.errors import DataError
+from trainer.objective.labels import class_count
 from trainer.objective.metrics import Floats
 from trainer.storage import Storage
 
@@ -154,7 +155,7 @@ def _width(label: Label) -> int | None:
     """Return how many numbers an answer has; None: one, by itself."""
     if isinstance(label, RegressionLabel):
         return len(label.quantiles) or None
-    return None if label.kind == "binary" else label.classes
+    return None if label.kind == "binary" else class_count(label)
 
 
 def _answers(where: str, column: pa.ChunkedArray, label: Label) -> Floats:

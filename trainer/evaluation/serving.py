@@ -231,7 +231,7 @@ def _malformed_rows(features: Sequence[Feature], row: RequestColumns) -> Iterato
 
 
 def _finite(values: Floats) -> bool:
-    return bool(np.isfinite(values).all())
+    return values.dtype == object or bool(np.isfinite(values).all())  # a class's name is always one
 
 
 def _latency(seconds: Sequence[float]) -> Latency:

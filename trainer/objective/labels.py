@@ -81,8 +81,14 @@ def labels_of(label: Label, statistics: Statistics | None = None) -> Labels:
     if label.kind == "regression":
         return Regression(label, Scale.of(label, statistics) if statistics else None)
     if label.kind == "binary":
-        return Binary(_base_rate(label, statistics))
-    return Multiclass(label.classes, _class_shares(label, statistics))
+        return Binary(_base_rate(label, statistics), label.classes or ())
+    names = () if isinstance(label.classes, int) else label.classes
+    return Multiclass(class_count(label), _class_shares(label, statistics), names)
+
+
+def class_count(label: MulticlassLabel) -> int:
+    """Return how many classes there are."""
+    return label.classes if isinstance(label.classes, int) else len(label.classes)
 
 
 def _base_rate(label: BinaryLabel, statistics: Statistics | None) -> float:
@@ -98,8 +104,9 @@ def _class_shares(label: MulticlassLabel, statistics: Statistics | None) -> tupl
     """Return the share of each class in the training split, never 0; where nothing is known of it, equal ones."""
     train = statistics.splits["train"] if statistics else None
     known = train.auxiliary_labels.get(label.name, train.label) if train else None
-    counts = known.counts if known and known.counts and len(known.counts) == label.classes else (0,) * label.classes
-    return tuple((count + 1) / (sum(counts) + label.classes) for count in counts)
+    classes = class_count(label)
+    counts = known.counts if known and known.counts and len(known.counts) == classes else (0,) * classes
+    return tuple((count + 1) / (sum(counts) + classes) for count in counts)
 
 
 class _FromShares(tf_keras.losses.Loss):  # type: ignore[misc]  # Keras has no types
@@ -128,16 +135,17 @@ class Binary:
 
     Args:
         share: Of 1; only training and its model need it.
+        names: Of 0 and 1.
     """
 
     outputs: int = 1
-    answers = Answers(output=SCORE)
     expected: str = "0 or 1"
     of_epoch: tuple[Metric, ...] = OF_EPOCH["binary"]
     if_asked: tuple[Metric, ...] = IF_ASKED["binary"]
 
-    def __init__(self, share: float = 0.5) -> None:
+    def __init__(self, share: float = 0.5, names: tuple[str, ...] = ()) -> None:
         self._base = math.log(share / (1 - share))
+        self.answers = Answers(output=SCORE, names=names)
 
     def loss(self) -> tf_keras.losses.Loss:
         """Return binary cross-entropy."""
@@ -174,14 +182,15 @@ class Multiclass:
 
     Args:
         shares: Of each class, as `Binary` has one; only training and its model need them.
+        names: Of the classes.
     """
 
     of_epoch: tuple[Metric, ...] = OF_EPOCH["multiclass"]
 
-    def __init__(self, classes: int, shares: tuple[float, ...] = ()) -> None:
+    def __init__(self, classes: int, shares: tuple[float, ...] = (), names: tuple[str, ...] = ()) -> None:
         self._base = [math.log(share) for share in shares or (1 / classes,) * classes]
         self.outputs: int = classes
-        self.answers = Answers(output=SCORES, classes=classes)
+        self.answers = Answers(output=SCORES, classes=classes, names=names)
         self.if_asked: tuple[Metric, ...] = defined(IF_ASKED["multiclass"], classes)
         self.expected: str = f"a whole number from 0 to {classes - 1}"
 

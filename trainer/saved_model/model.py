@@ -3,7 +3,8 @@
 Signature `serving_default`: one input per feature of shape [batch] (float32, or string; an image is the string of a PNG
 or JPEG), of a sequence [batch, any length], filled up at the end with NaN or ""; output `score` [batch] float32, a
 probability, or with several classes `scores` [batch, classes]; of a regression `prediction` [batch] or `quantiles`
-[batch, quantiles], in the order of the label's, in its unit. Auxiliary labels are further outputs, by their names.
+[batch, quantiles], in the order of the label's, in its unit. Where classes have names `class` [batch] string is one
+more output, see `Answers`, and the names stand in the model. Auxiliary labels are further outputs, by their names.
 Preprocessing is part of the graph, so training and serving cannot differ. With a key, its column is one more input,
 [batch] string or int64, and an output of that name, which gives it back as it came: that is how a stored model tells
 which of its inputs is no feature. The same file reads stored models back, its own or an earlier champion's.
@@ -12,7 +13,7 @@ which of its inputs is no feature. The same file reads stored models back, its o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from trainer.contract.documents import Feature, Label, Signature
 from trainer.errors import DataError
 from trainer.features.preprocessing import Preprocessing
 from trainer.models.stored_module import StoredModule
-from trainer.objective.answers import OUTPUTS, QUANTILES, SCORES, Answers
+from trainer.objective.answers import CLASS, OUTPUTS, QUANTILES, SCORES, Answers
 from trainer.objective.labels import labels_of
 from trainer.objective.metrics import Floats
 from trainer.objective.outputs import Objective
@@ -61,12 +62,6 @@ def save_model(
         key: That comes with a request and goes back with its answer; None: none does.
     """
     answers = objective.kind.answers
-
-    def score(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
-        logits = model(preprocessing(raw), training=False)  # [B, outputs]
-        given_back = {key.name: tf.identity(raw[key.name])} if key is not None and key.name in raw else {}
-        return {answers.output: objective.scores(logits), **objective.auxiliary_scores(logits), **given_back}
-
     inputs = {SIGNATURE: {feature.name: input_spec(feature) for feature in features}}
     if key is not None:
         inputs[SIGNATURE][key.name] = key
@@ -78,15 +73,43 @@ def save_model(
     module.modules = [layer.module for layer in model.submodules if isinstance(layer, StoredModule)]
     if answers.quantiles:
         module.quantiles = tf.Variable(answers.quantiles, dtype=tf.float64, trainable=False)
+    if answers.names:
+        module.class_names = tf.Variable(answers.names, dtype=tf.string, trainable=False)
     # A function each: one would answer the second signature with the first's trace where that is more general.
     signatures = {
-        name: tf.function(score, autograph=False).get_concrete_function(**specs) for name, specs in inputs.items()
+        name: tf.function(
+            _scorer(preprocessing, model, objective, key, named=name == SIGNATURE), autograph=False
+        ).get_concrete_function(**specs)
+        for name, specs in inputs.items()
     }
     tf.saved_model.save(module, str(folder_path), signatures=signatures)
     if lite:
         vocabulary_path = folder_path / VOCABULARY_PATH
         vocabulary_path.parent.mkdir()
         vocabulary_path.write_bytes(preprocessing.vocabulary.serialise())
+
+
+def _scorer(
+    preprocessing: Preprocessing, model: tf_keras.Model, objective: Objective, key: tf.TensorSpec | None, *, named: bool
+) -> Callable[..., dict[str, tf.Tensor]]:
+    """Return what answers raw features; `named`: with the names of classes too, which TF Lite cannot give back."""
+    answers = objective.kind.answers
+
+    def score(**raw: tf.Tensor) -> dict[str, tf.Tensor]:
+        logits = model(preprocessing(raw), training=False)  # [B, outputs]
+        scores = objective.scores(logits)
+        given_back = {key.name: tf.identity(raw[key.name])} if key is not None and key.name in raw else {}
+        classes = {CLASS: likeliest_class(scores, answers.names)} if named and answers.names else {}
+        return {answers.output: scores, **classes, **objective.auxiliary_scores(logits), **given_back}
+
+    return score
+
+
+def likeliest_class(scores: tf.Tensor, names: Sequence[str]) -> tf.Tensor:
+    """Return the name of each row's likeliest class. [B] of class 1, or [B, classes] → string [B]."""
+    two = scores.shape.rank == 1
+    number = tf.cast(scores >= 0.5, tf.int64) if two else tf.argmax(scores, axis=-1)  # the first of equal ones
+    return tf.gather(tf.constant(list(names), tf.string), number)
 
 
 def input_spec(feature: Feature) -> tf.TensorSpec:
@@ -171,9 +194,17 @@ class StoredModel:
         if self._output == QUANTILES:
             return Answers(output=QUANTILES, quantiles=tuple(self._loaded.quantiles.numpy().tolist()))
         if self._output != SCORES:
-            return Answers(output=self._output)
+            return Answers(output=self._output, names=self._names)
         shape = self._score.structured_outputs[self._output].shape
-        return Answers(output=SCORES, classes=int(shape[1]) if shape.rank == 2 and shape[1] else 0)
+        classes = int(shape[1]) if shape.rank == 2 and shape[1] else 0
+        return Answers(output=SCORES, classes=classes, names=self._names)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The classes' names that it was stored with."""
+        if CLASS not in self._score.structured_outputs:
+            return ()
+        return tuple(name.decode() for name in self._loaded.class_names.numpy().tolist())
 
     def answers_label(self, label: Label) -> bool:
         """Return whether it has an output for an auxiliary label, of the form that the label's kind has."""
@@ -223,7 +254,7 @@ class StoredModel:
         return self.answer(raw)[self._output]
 
     def answer(self, raw: Mapping[str, Any]) -> dict[str, Floats]:
-        """Return every answer for raw features, by name; those that the model does not read are ignored.
+        """Return every number that it answers to raw features, by name; those that it does not read are ignored.
 
         Raises:
             DataError: A feature that it reads is missing or has another type.
@@ -241,7 +272,11 @@ class StoredModel:
         if (key := self.key) is not None:
             inputs[key.name] = tf.zeros([len(next(iter(inputs.values())))], key.dtype)
         answers = self._score(**inputs)
-        return {name: np.asarray(values.numpy(), np.float64) for name, values in answers.items() if name not in inputs}
+        return {
+            name: np.asarray(values.numpy(), np.float64)
+            for name, values in answers.items()
+            if name not in inputs and name != CLASS
+        }
 
     @property
     def output(self) -> str:

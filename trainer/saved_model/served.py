@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.contract.documents import EvaluateRequest, Label
+from trainer.objective.answers import CLASS
 from trainer.objective.labels import labels_of
 from trainer.objective.metrics import Floats
 from trainer.saved_model.model import SIGNATURE, input_spec, key_input
@@ -91,6 +92,8 @@ def signature_differences(
     inputs = {feature.name: input_spec(feature) for feature in request.features}
     outputs = {labels_of(request.label).answers.output: _output_spec(request.label)}
     outputs |= {label.name: _output_spec(label) for label in request.auxiliary_labels}
+    if labels_of(request.label).answers.names:
+        outputs[CLASS] = tf.TensorSpec([None], tf.string)
     if key is not None:
         inputs[key.name] = outputs[key.name] = key
     sides = (("input", inputs, model.inputs), ("output", outputs, model.outputs))

@@ -212,10 +212,23 @@ def require_trainable(framework: Framework, request: Mapping[str, Any]) -> None:
     if unknown := sorted(set(training["hyperparameters"]).difference(framework.hyperparameters)):
         known = ", ".join(sorted(framework.hyperparameters))
         raise RequestError(f"hyperparameter {unknown[0]!r}", "is not known", known)
+    require_label(label)
+
+
+def require_label(label: Mapping[str, Any]) -> None:
+    """Refuse a label that this trainer does not learn.
+
+    Raises:
+        RequestError: It is one.
+    """
+    where = f"label {label['name']!r}"
+    if not isinstance(label.get("classes") or 2, int):
+        expected = "their number: the answers of this image's models have no names"
+        raise RequestError(where, "texts as classes", expected)
     for what, default, known in (("loss", "mse", "losses"), ("transform", "none", "transforms")):
         if label["kind"] == "regression" and label.get(what, default) not in DESCRIPTION[known]:
             expected = f"{', '.join(DESCRIPTION[known])}, which this image learns"
-            raise RequestError(f"label {label['name']!r}", f"{what} {label[what]}", expected)
+            raise RequestError(where, f"{what} {label[what]}", expected)
 
 
 def labels_of(label: Mapping[str, Any], columns: Mapping[str, Sequence[Scalar]]) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from retraining.core.data.class_names import numbered_columns, require_texts
 from retraining.core.data.column_roles import mismatches, missing_columns
 from retraining.core.data.columns import own_columns
 from retraining.core.data.snapshot import render_columns_sql
@@ -58,6 +59,8 @@ def _columns_of(where: str, query: Query, warehouse: Warehouse) -> tuple[Column,
 
 
 def _require_columns(spec: ModelSpec, where: str, columns: Sequence[Column]) -> None:
+    require_texts(spec, [column.model_dump() for column in columns], where)
+    columns = numbered_columns(spec, columns)
     missing = [(where, item.found, item.expected, item.message) for item in missing_columns(spec, columns)]
     wrong = [
         (where, f"column {item.column!r}: {item.found}", item.expected, item.message)
@@ -73,3 +76,4 @@ def _require_labels(spec: ModelSpec, where: str, columns: Sequence[ApiJson]) -> 
     way_out = "Give its columns these names"
     found = [(where, f"no column {name!r}", expected, way_out) for name in missing]
     raise_findings(where, found)
+    require_texts(spec, columns, where)

@@ -124,31 +124,38 @@ def test_two_numbers_are_a_binary_label(tmp_path, kind, low, high, case):
 
 
 def test_texts_are_classes_by_their_frequency(tmp_path):
-    """The CASE of the query says which is which, with whatever stands in a text."""
+    """The file lists them, with whatever stands in a text; the query gives them as they are."""
     kinds = {"Adelie": 500, "Chin'strap\\": 300, "G--\nentoo": 200}
     found = profile(schema(**COLUMNS | {"late": "STRING"}), classes=kinds, distinct={"late": 3}, label_low=None)
     files = write(found)
     spec = valid_spec(tmp_path, files)
-    assert (spec.label.kind, spec.label.classes, spec.evaluation.min_value) == ("multiclass", 3, 0.525)
-    assert (
-        """
-  CASE source.late
-    WHEN 'Adelie' THEN 0  -- 500 rows
-    WHEN 'Chin\\'strap\\\\' THEN 1  -- 300 rows
-    WHEN 'G--\\U0000000aentoo' THEN 2  -- 200 rows
-  END AS `late`
-"""
-        in files.sql
-    )
-    assert '# guess: "Adelie" is 0' in files.yaml
+    assert (spec.label.kind, spec.label.classes, spec.evaluation.min_value) == ("multiclass", tuple(kinds), 0.525)
+    assert "  source.late\nFROM" in files.sql
+    assert "# guess: 3 texts, the most frequent first" in files.yaml
 
 
 def test_of_two_texts_the_rarer_is_1(tmp_path):
     found = profile(schema(**COLUMNS | {"late": "STRING"}), classes={"no": 900, "yes": 100}, label_low=None)
     files = write(found)
-    assert valid_spec(tmp_path, files).label.kind == "binary"
-    assert "WHEN 'no' THEN 0  -- 900 rows\n    WHEN 'yes' THEN 1  -- 100 rows\n" in files.sql
-    assert '# guess: 1 is "yes", 0 is "no"' in files.yaml
+    label = valid_spec(tmp_path, files).label
+    assert (label.kind, label.classes) == ("binary", ("no", "yes"))
+    assert '# guess: 1 is "yes", the rarer one' in files.yaml
+
+
+def test_many_texts_are_several_lines(tmp_path):
+    """Which YAML reads as one list; spaces at the end of a line are none of a text."""
+    names = {f"a  name of {number}": 60 for number in range(90)}
+    found = profile(schema(**COLUMNS | {"late": "STRING"}), classes=names, label_low=None)
+    files = write(found)
+    assert valid_spec(tmp_path, files).label.classes == tuple(names)
+    assert max(map(len, files.yaml.splitlines())) < 180
+
+
+@pytest.mark.parametrize("text", ["a\x01b", "a" * 201], ids=["control", "long"])
+def test_a_text_that_no_file_holds_is_refused(text):
+    found = profile(schema(**COLUMNS | {"late": "STRING"}), classes={"a": 500, text: 500}, label_low=None)
+    with refuses(DataError, where="LABEL", expected="at most 200 characters", way_out="gives it another text"):
+        write(found)
 
 
 @pytest.mark.parametrize(

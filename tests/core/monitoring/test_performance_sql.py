@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from retraining.core.data.class_names import class_parameters, with_class_numbers
 from retraining.core.data.sql import Parameter
 from retraining.core.documents.answers import Answers
 from retraining.core.monitoring.performance import measure
@@ -193,6 +195,23 @@ def test_classes_are_measured_from_their_lists(warehouse, local_cloud) -> None:
         1000: 0,
         800: 0,
     }
+
+
+def test_texts_are_measured_as_the_classes_that_they_name(warehouse, local_cloud) -> None:
+    """A text that is no class is a label that nobody knows yet; answers bring the name of their class along."""
+    log = table(local_cloud, "perf_names")
+    answers = [("a", 0.9, "yes"), ("b", 0.2, "no"), ("c", 0.6, "yes"), ("d", 0.7, "yes")]
+    logged = [{"id": key, "score": score, "class": name} for key, score, name in answers]
+    warehouse.load(log, [row(1, 50, [{"id": key} for key, _, _ in answers], logged)], LOG)
+    spec = make_spec(label={"name": "late", "kind": "binary", "classes": ["no", "yes"]})
+    truth = {"a": "yes", "b": "no", "c": "no", "d": "Yes"}
+    sql = " UNION ALL ".join(f"SELECT '{key}' AS id, '{text}' AS late" for key, text in truth.items())
+    known = labels(with_class_numbers(sql, spec, checked=False))
+    known = replace(known, parameters=(*known.parameters, *class_parameters(spec)))
+    own = read_labelled_answers(warehouse.run(render_performance_sql(spec, window(log), known, None, None)))[MINE]
+    cut = own.cuts["", ""]
+    assert (cut.examples, measure(cut, "accuracy", 0.95).value) == (3, pytest.approx(2 / 3))
+    assert measure(cut, "brier", 0.95).value == pytest.approx((0.1**2 + 0.2**2 + 0.6**2) / 3)
 
 
 @pytest.mark.parametrize("metric", ["mae", "medae", "r2"])

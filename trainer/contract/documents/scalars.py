@@ -52,6 +52,10 @@ ObjectsFolder = Annotated[
     str, Limits(pattern="^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/([^#?*\\[\\]]*/)?$", max_length=1024)
 ]
 """A bucket or a folder of it, with a slash at its end."""
+ClassName = Annotated[str, Limits(max_length=200)]
+ClassNames = Annotated[tuple[ClassName, ...], Limits(max_length=1000)]
+"""Texts of a label's column, each once."""
+ClassCount = Annotated[int, Limits(minimum=2, maximum=100000)]
 Loss = Literal["mse", "mae", "huber", "poisson", "quantile"]
 Quantile = Annotated[float, Limits(above=0, below=1)]
 Weight = Annotated[float, Limits(above=0, maximum=1000)]

@@ -148,12 +148,22 @@ FeatureStatistics = NumericStatistics | CategoricalStatistics | ImageStatistics 
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnlistedText:
+    """A text of a label that its `classes` do not list, cut, and in how many rows of the window it stands."""
+
+    text: str
+    rows: Positive
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutsideLabels:
     """Labels that are none: how many, the least and the greatest (null: they are no finite numbers)."""
 
     rows: Positive
     low: Number | None
     high: Number | None
+    texts: tuple[UnlistedText, ...] = ()
+    """Of a label whose `classes` are texts: the most frequent of those that they do not list, in all splits."""
 
 
 @dataclass(frozen=True, kw_only=True)

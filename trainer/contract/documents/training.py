@@ -16,6 +16,8 @@ from trainer.contract.documents.scalars import (
     Address,
     Amount,
     BucketCount,
+    ClassCount,
+    ClassNames,
     ClipNorm,
     ColumnName,
     Count,
@@ -157,22 +159,24 @@ class Cross:
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryLabel:
-    """0 or 1."""
+    """0 or 1, or one of two texts."""
 
     name: ColumnName
     """Column of the query."""
     kind: Literal["binary"] = "binary"
+    classes: ClassNames | None = None
+    """The two texts of the column, the second of which is 1; `null`: it has 0 and 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MulticlassLabel:
-    """One of `classes` whole numbers from 0."""
+    """One of `classes` whole numbers from 0, or one of the texts that it lists."""
 
     name: ColumnName
     """Column of the query."""
     kind: Literal["multiclass"] = "multiclass"
-    classes: Annotated[int, Limits(minimum=2, maximum=100000)]
-    """How many classes."""
+    classes: ClassCount | ClassNames
+    """How many classes, or the texts of the column: a model's scores have their order."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Literal
 from retraining.core.documents.document import Document, Text
 from retraining.core.errors import ContractError, SettingsError, suggest
 from retraining.core.spec.cluster import resolve_tier
-from retraining.core.spec.features import Loss
+from retraining.core.spec.features import Loss, class_names
 from retraining.core.spec.messages import Finding, raise_findings
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.training import InputSource
@@ -22,7 +22,7 @@ _BUILD_ANEW = "Build the image anew with this release's contract, and write down
 _ANOTHER = "Change the value, or train in an image that can (training.runtime.image)"
 
 
-FeatureOption = Literal["transform", "max_vocabulary", "hash_buckets", "crosses"]
+FeatureOption = Literal["transform", "max_vocabulary", "hash_buckets", "crosses", "class_names"]
 
 
 class Trainer(Document):
@@ -40,7 +40,8 @@ class Trainer(Document):
     trials: bool
     several_machines: bool
     feature_options: tuple[FeatureOption, ...] = ()
-    """Which keys of features, and `crosses`, it does as they say; another release's image says nothing of them."""
+    """Which keys of features, `crosses`, and texts as `classes` of labels (`class_names`) it does as they say; another
+    release's image says nothing of them."""
     request_digest: bool = False
     """Whether its results have the digest of their request; one built by an earlier release's contract refuses."""
 
@@ -118,7 +119,7 @@ def _not_done(spec: ModelSpec, trainer: Trainer, image: str) -> Iterator[Finding
 
 
 def _feature_options(spec: ModelSpec) -> Iterator[tuple[FeatureOption, str]]:
-    """Yield what is asked of features beyond their kind, with its place in the spec."""
+    """Yield what is asked of features and labels beyond their kind, with its place in the spec."""
     for feature in spec.features:
         if feature.kind == "numeric" and feature.transform:
             yield "transform", f"feature {feature.name!r}"
@@ -128,3 +129,6 @@ def _feature_options(spec: ModelSpec) -> Iterator[tuple[FeatureOption, str]]:
             yield "hash_buckets", f"feature {feature.name!r}"
     if spec.crosses:
         yield "crosses", "crosses"
+    for label in (spec.label, *spec.auxiliary_labels):
+        if class_names(label):
+            yield "class_names", f"label {label.name!r}, classes"

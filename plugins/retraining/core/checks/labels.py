@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from retraining.core.checks.findings import finding, severity_of, shown
-from retraining.core.data.label_statistics import class_count
+from retraining.core.data.class_names import shown_texts
 from retraining.core.documents.checks import DayStatistics, Finding, LabelStatistics, Statistics
-from retraining.core.spec.features import AuxiliaryLabel, Label
+from retraining.core.spec.features import AuxiliaryLabel, Label, class_count, class_names, class_text
 from retraining.core.spec.model import ModelSpec
 
 
@@ -191,24 +191,33 @@ def _values_outside(
     if outside is None:
         return
     found, is_number = f"{outside.rows} labels", label.kind == "regression"
-    if outside.low is not None and outside.high is not None:
+    texts, names = "", class_names(label)
+    if names:
+        texts = f" ({shown_texts(outside.texts)} in all splits)" if outside.texts else ""
+    elif outside.low is not None and outside.high is not None:
         found += f" between {outside.low:g} and {outside.high:g}"
     own = "label" if label is spec.label else "auxiliary_labels"
     way_out = {"multiclass": f", or set {own}.classes", "regression": f", or correct the section {own}"}
+    if names and label.kind == "multiclass":
+        way_out["multiclass"] = f", or add them to {own}.classes"
     yield finding(
         spec,
         "label_range",
         feature=label.name,
         found=f"{found} in {split}",
         expected=expected_labels(label),
-        message=f"{outside.rows} labels of {split} are no {'right number' if is_number else 'class'}: "
+        message=f"{outside.rows} labels of {split} are no {'right number' if is_number else 'class'}{texts}: "
         f"mend them in the query{way_out.get(label.kind, '')}",
     )
 
 
 def expected_labels(label: Label | AuxiliaryLabel) -> str:
     """Return which labels are right, for a sentence."""
-    return label.bounds if label.kind == "regression" else f"whole numbers from 0 to {class_count(label) - 1}"
+    if label.kind == "regression":
+        return label.bounds
+    if names := class_names(label):
+        return f"one of {shown([repr(name) for name in names])}"
+    return f"whole numbers from 0 to {class_count(label) - 1}"
 
 
 def _rate_findings(spec: ModelSpec, split: str, label: LabelStatistics) -> Iterator[Finding]:
@@ -234,7 +243,7 @@ def _class_findings(spec: ModelSpec, split: str, label: LabelStatistics) -> Iter
         return
     share = max(counts) / total
     if share > most:
-        frequent = counts.index(max(counts))
+        frequent = class_text(spec.label, counts.index(max(counts)))
         yield finding(
             spec,
             "label_rate",
@@ -243,7 +252,7 @@ def _class_findings(spec: ModelSpec, split: str, label: LabelStatistics) -> Iter
             expected=f"at most {most} of one class",
             message=f"{share:.3f} of the labels of {split} are {frequent}: has their meaning changed?",
         )
-    absent = [str(index) for index, count in enumerate(counts) if not count]
+    absent = [class_text(spec.label, index) for index, count in enumerate(counts) if not count]
     if split == "train" and absent:
         them = "it" if len(absent) == 1 else "them"
         yield finding(

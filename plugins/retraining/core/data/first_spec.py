@@ -7,6 +7,7 @@ metric and its bound; the window and its test days. How long a model is trained 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
@@ -16,6 +17,8 @@ from retraining.core.data.column_roles import types_of
 from retraining.core.data.table_profile import MAX_CLASSES, Counted, FilledDay, NewModel, TableProfile
 from retraining.core.errors import DataError
 from retraining.core.metrics import Metric
+from retraining.core.spec.features import MAX_CLASS_NAME
+from retraining.core.spec.yaml_file import NO_TEXT
 
 MAX_TEXTS = 100
 """Texts that a label may have: more are no classes but names, and a first model learns none of them."""
@@ -23,24 +26,23 @@ _ROWS_PER_CLASS = 5
 """That classes need on average."""
 _MIN_GAIN = 0.05
 """By how much of what is left to win a model must beat one that always answers the same."""
+_WIDTH = 100
 _EXPECTED = "0 and 1, classes from 0 on, texts, or numbers"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mapped:
-    """A value of the label in the SQL: what it is there, the class that it becomes, and its rows."""
+    """A number of the label in the SQL: what it is there, and the class that it becomes."""
 
     value: str
-    is_text: bool
     label: int
-    rows: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstLabel:
     """What the label is, why, and what a model of it must reach.
 
-    `mapped` are its values where the query makes classes of them.
+    `text` may be several lines; `mapped` are its numbers where the query makes classes of them.
     """
 
     text: str
@@ -70,10 +72,10 @@ def guess_label(model: NewModel, profile: TableProfile, name: str) -> FirstLabel
         return _binary_label(name, "0 and 1" if type_ != "BOOLEAN" else "true is 1")
     if type_ in ("INTEGER", "FLOAT") and low is not None and high is not None and found.distinct == 2:
         two = (_number_label(each, type_) for each in (low, high))
-        mapped = tuple(Mapped(value=value, is_text=False, label=at) for at, value in enumerate(two))
+        mapped = tuple(Mapped(value=value, label=at) for at, value in enumerate(two))
         return _binary_label(name, f"two numbers; 1 is {mapped[1].value}, 0 is {mapped[0].value}", mapped)
     if type_ in types_of("multiclass") and (classes := _label_of_classes(profile)):
-        return _multiclass_label(name, classes, profile.classes, values)
+        return _multiclass_label(name, str(classes), profile.classes, values)
     if type_ in types_of("regression") and (found.distinct or 0) > 1:
         text, chance = f"{{name: {name}, kind: regression}}", "above what always answering the mean reaches (0)"
         return FirstLabel(text=text, note=values, metric="r2", min_value=_MIN_GAIN, min_note=chance)
@@ -96,31 +98,46 @@ def _label_of_texts(model: NewModel, profile: TableProfile, name: str) -> FirstL
         limit = f"at most {MAX_TEXTS} texts, and {_ROWS_PER_CLASS} rows of each on average"
         out = model.way_out("puts the rare ones together (a CASE with ELSE 'other'), or makes a number of them")
         raise DataError(where, f"{what} has {many} texts in {rows} rows", limit, out)
-    mapped = tuple(Mapped(value=each.value, is_text=True, label=at, rows=each.rows) for at, each in enumerate(classes))
+    if odd := next((each for each in classes if not _is_class_name(each.value)), None):
+        limit = f"at most {MAX_CLASS_NAME} characters, none of them a control character but tab and new line"
+        out = model.way_out("gives it another text (a CASE, or REGEXP_REPLACE)")
+        raise DataError(where, f"{what} has {_quoted(odd)}", limit, out)
+    listed = _listed([json.dumps(each.value, ensure_ascii=False) for each in classes])
     if len(classes) == 2:
-        return _binary_label(
-            name, f"1 is {_quoted(classes[1])}, 0 is {_quoted(classes[0])}, by the CASE in the SQL", mapped
-        )
-    note = f"{_quoted(classes[0])} is 0, the most frequent; the CASE in the SQL has the others"
-    return _multiclass_label(name, len(classes), classes, note, mapped)
+        return _binary_label(name, f"1 is {_quoted(classes[1])}, the rarer one", texts=listed)
+    return _multiclass_label(name, listed, classes, f"{len(classes)} texts, the most frequent first")
 
 
-def _binary_label(name: str, note: str, mapped: tuple[Mapped, ...] = ()) -> FirstLabel:
-    text, chance = f"{{name: {name}, kind: binary}}", "above what chance reaches (0.5)"
+def _listed(items: Sequence[str]) -> str:
+    """Return a YAML list, of many items in several lines."""
+    lines = [""]
+    for item in items:
+        if lines[-1] and len(lines[-1]) + len(item) > _WIDTH:
+            lines.append("")
+        lines[-1] += f"{item}, "
+    text = "\n".join(line.rstrip() for line in lines).removesuffix(",")
+    return f"[{text}]"
+
+
+def _is_class_name(text: str) -> bool:
+    """Whether a spec can list the text."""
+    return len(text) <= MAX_CLASS_NAME and not NO_TEXT.search(text)
+
+
+def _binary_label(name: str, note: str, mapped: tuple[Mapped, ...] = (), texts: str = "") -> FirstLabel:
+    classes = f", classes: {texts}" if texts else ""
+    text, chance = f"{{name: {name}, kind: binary{classes}}}", "above what chance reaches (0.5)"
     return FirstLabel(text=text, note=note, metric="auc", min_value=0.5 + _MIN_GAIN, min_note=chance, mapped=mapped)
 
 
-def _multiclass_label(
-    name: str, count: int, classes: tuple[Counted, ...], note: str, mapped: tuple[Mapped, ...] = ()
-) -> FirstLabel:
+def _multiclass_label(name: str, listed: str, classes: tuple[Counted, ...], note: str) -> FirstLabel:
     share = max(each.rows for each in classes) / sum(each.rows for each in classes)
     return FirstLabel(
-        text=f"{{name: {name}, kind: multiclass, classes: {count}}}",
+        text=f"{{name: {name}, kind: multiclass, classes: {listed}}}",
         note=note,
         metric="accuracy",
         min_value=round(share + (1 - share) * _MIN_GAIN, 4),
         min_note=f"above what always answering the most frequent class reaches ({share:.3f})",
-        mapped=mapped,
     )
 
 

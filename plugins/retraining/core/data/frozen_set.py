@@ -9,6 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from retraining.core.data.class_names import (
+    class_parameters,
+    render_unlisted_sql,
+    shown_texts,
+    unlisted_texts,
+    with_class_numbers,
+)
 from retraining.core.data.columns import own_columns
 from retraining.core.data.snapshot import shard_parameters, span_fingerprint
 from retraining.core.data.sql import Query, render
@@ -34,9 +41,33 @@ def render_frozen_set_sql(plan: Plan) -> Query:
     Its query's rows, shard and row hash.
     """
     data = plan.spec.data
-    query = without_semicolon(_query(plan).sql)
+    query = with_class_numbers(without_semicolon(_query(plan).sql), plan.spec)
     sql = render("golden.sql.j2", table=bigquery.frozen_set_table(plan), query=query, key=data.key)
-    return Query(sql=sql, parameters=shard_parameters(data))
+    return Query(sql=sql, parameters=(*shard_parameters(data), *class_parameters(plan.spec)))
+
+
+def render_frozen_set_unlisted_sql(plan: Plan) -> Query:
+    """Return the query of the labels' texts that the spec does not list, see `class_names`."""
+    return render_unlisted_sql(without_semicolon(_query(plan).sql), plan.spec, (), in_window=False)
+
+
+def require_listed(plan: Plan, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse texts of labels that the spec does not list, before the table is made: it stays as it is then.
+
+    Args:
+        plan: The run.
+        rows: Result of `render_frozen_set_unlisted_sql`.
+
+    Raises:
+        DataError: There are some.
+    """
+    for name, texts in unlisted_texts(rows).items():
+        raise DataError(
+            f"{_query(plan).path}, column {name}",
+            f"texts that are no class: {shown_texts(texts)}",
+            "those that classes of the label lists, or NULL",
+            "Add them to classes, or leave their rows out in the query",
+        )
 
 
 def render_frozen_set_fingerprint_sql(plan: Plan) -> Query:

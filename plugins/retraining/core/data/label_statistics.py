@@ -8,15 +8,10 @@ from typing import Any
 
 from retraining.core.data.sql import Parameter
 from retraining.core.documents.checks import DayLabels, LabelNumbers, LabelStatistics, OutsideLabels
-from retraining.core.spec.features import AuxiliaryLabel, Label
+from retraining.core.spec.features import AuxiliaryLabel, Label, class_count
 from retraining.core.untyped import TemplateValues
 
 Row = Mapping[str, Any]
-
-
-def class_count(label: Label | AuxiliaryLabel) -> int:
-    """Return how many values the label may have, from 0 on."""
-    return label.classes if label.kind == "multiclass" else 2
 
 
 def label_values(label: Label | AuxiliaryLabel) -> TemplateValues:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from retraining.core.data.class_names import class_parameters, render_unlisted_sql, with_class_numbers
 from retraining.core.data.column_roles import missing_columns
 from retraining.core.data.columns import own_columns, schema_hash
 from retraining.core.data.image_objects import object_parameters, stored_bytes, with_objects
@@ -91,7 +92,7 @@ def render_snapshot_sql(plan: Plan) -> Query:
     sql = render(
         "snapshot.sql.j2",
         table=bigquery.run_table(plan),
-        query=with_objects(_examples_sql(plan), plan),
+        query=with_objects(with_class_numbers(_examples_sql(plan), plan.spec), plan),
         key=data.key,
         event_time=data.event_time,
         keep_days=data.keep_table_days,
@@ -110,6 +111,7 @@ def render_snapshot_sql(plan: Plan) -> Query:
             *(_hash_split_parameters(plan) if data.split == "hash" else ()),
             *shard_parameters(data),
             *object_parameters(plan.spec),
+            *class_parameters(plan.spec),
         ),
     )
 
@@ -138,6 +140,11 @@ def render_left_out_sql(plan: Plan) -> Query:
     """
     sql = render("left_out.sql.j2", query=_examples_sql(plan), event_time=plan.spec.data.event_time)
     return Query(sql=sql, parameters=query_parameters(plan))
+
+
+def render_unlisted_classes_sql(plan: Plan) -> Query:
+    """Return the query of the labels' texts that the spec does not list, see `class_names`."""
+    return render_unlisted_sql(_examples_sql(plan), plan.spec, query_parameters(plan))
 
 
 def render_fingerprint_sql(plan: Plan) -> Query:

@@ -75,7 +75,7 @@ def render(template: str, **values: object) -> str:
     """Render `include/templates/<template>`. An undefined value is an error.
 
     The filters `identifier`, `column`, `source_column` and `table` check names, all but the first quote them too;
-    nothing else may place a name in SQL. `text` makes a literal, for a query that its user keeps.
+    nothing else may place a name in SQL.
     """
     environment = jinja2.Environment(  # noqa: S701 - SQL, not HTML: the filters below guard what goes in
         loader=jinja2.FileSystemLoader(include_path() / "templates"),
@@ -87,7 +87,6 @@ def render(template: str, **values: object) -> str:
     environment.filters["identifier"] = plain_identifier
     environment.filters["column"] = quote_column
     environment.filters["source_column"] = quote_source_column
-    environment.filters["text"] = quote_text
     environment.filters["table"] = quote_table
     return environment.get_template(template).render(**values)
 
@@ -125,12 +124,6 @@ def quote_source_column(name: str) -> str:
     if not _SOURCE_COLUMN.fullmatch(name):
         raise SpecError("SQL", f"column name {name!r}", "a name without ` and \\", "Rename the column in a view")
     return f"`{name}`"
-
-
-def quote_text(value: str) -> str:
-    """Return a text as a literal: https://cloud.google.com/bigquery/docs/reference/standard-sql/lexical#escape_sequences."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return "'" + "".join(letter if letter.isprintable() else f"\\U{ord(letter):08x}" for letter in escaped) + "'"
 
 
 def quote_table(name: str) -> str:

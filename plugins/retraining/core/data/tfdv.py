@@ -28,6 +28,7 @@ from retraining.core.documents.checks import (
 )
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Column, Snapshot
+from retraining.core.spec.features import class_count
 
 SHOWN_VALUES = 20
 _TYPES = {"int64_list": "INT", "float_list": "FLOAT", "bytes_list": "BYTES"}
@@ -91,7 +92,7 @@ def _domain(plan: Plan, column: Column, found: Sequence[FeatureStatistics]) -> M
     """Return the values that a column may have, as far as that is known: classes, ranges of the checks, categories."""
     label, limits = plan.spec.label, plan.spec.data.checks.ranges.get(column.name)
     if column.name == label.name and label.kind != "regression" and _type(column) == "INT":
-        return {"int_domain": {"min": 0, "max": getattr(label, "classes", 2) - 1, "is_categorical": True}}
+        return {"int_domain": {"min": 0, "max": class_count(label) - 1, "is_categorical": True}}
     if limits and _type(column) == "FLOAT":
         return {"float_domain": {"min": limits[0], "max": limits[1]}}
     categories = [each for each in found if isinstance(each, CategoricalStatistics)]

@@ -24,6 +24,7 @@ from retraining.core.documents.document import (
 )
 from retraining.core.documents.plan import Window
 from retraining.core.documents.snapshot import AllSplits
+from retraining.core.spec.features import is_empty
 
 
 class NumericStatistics(Value):
@@ -123,12 +124,21 @@ FeatureStatistics = Annotated[
 ]
 
 
+class UnlistedText(Value):
+    """A text of a label that its `classes` do not list, cut, and in how many rows of the window it stands."""
+
+    text: str
+    rows: Positive
+
+
 class OutsideLabels(Value):
     """Labels that are none: how many, the least and the greatest (null: they are no finite numbers)."""
 
     rows: Positive
     low: Number | None
     high: Number | None
+    texts: Annotated[tuple[UnlistedText, ...], Field(exclude_if=is_empty)] = ()
+    """Of a label whose `classes` are texts: the most frequent of those that they do not list, in all splits."""
 
 
 class LabelNumbers(Value):

@@ -23,7 +23,7 @@ from retraining.core.documents.json_text import read_json
 from retraining.core.metrics import tops_of
 from retraining.core.monitoring.distributions import UNSEEN, AnswerBaseline, Bucket, bin_edges
 from retraining.core.monitoring.intervals import ScoreBucket, Sums
-from retraining.core.spec.features import MEDIAN, OUTPUT_NAMES
+from retraining.core.spec.features import MEDIAN, OUTPUT_NAMES, class_count
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import Row, TemplateValues
 
@@ -372,7 +372,7 @@ def _label_columns(spec: ModelSpec, found: frozenset[str]) -> TemplateValues:
     columns = [name for name in evaluation.slice_columns if name in found]
     cuts = [(name,) for name in evaluation.plain_slices] + list(evaluation.crossed_slices)
     places = {name: f"slice_{index}" for index, name in enumerate(columns)}
-    classes = spec.label.classes if spec.label.kind == "multiclass" else 0
+    classes = class_count(spec.label) if spec.label.kind == "multiclass" else 0
     return {
         "key": data.key,
         "label": spec.label.name,

@@ -7,9 +7,10 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from retraining.core.documents.document import RUN_KEY_PATTERN, canonical_json
+from retraining.core.documents.document import RUN_KEY_PATTERN, canonical_json, digest
 from retraining.core.documents.plan import Plan
 from retraining.core.errors import ContractError
+from retraining.core.spec.features import class_names
 
 _AS_OF_FORMAT = "%Y%m%dt%H%M%Sz"
 
@@ -62,14 +63,17 @@ def is_run_key(text: str) -> bool:
 
 
 def frozen_set_key(plan: Plan) -> str:
-    """Return what tells a model's frozen sets apart: a hash of the query's text.
+    """Return what tells a model's frozen sets apart: a hash of the query's text, and of the classes' names.
 
     Raises:
         ContractError: The plan has none.
     """
     if plan.golden_query is None:
         raise ContractError("plan.json", "no golden_query", "one")
-    return plan.golden_query.sha256[:16]
+    labels = (plan.spec.label, *plan.spec.auxiliary_labels)
+    names = {label.name: list(named) for label in labels if (named := class_names(label))}
+    sha256 = plan.golden_query.sha256  # numbers stand for the names in the table, so other names are another one
+    return (digest(canonical_json([sha256, names])) if names else sha256)[:16]
 
 
 def stamp(as_of: datetime) -> str:

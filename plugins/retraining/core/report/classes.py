@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retraining.core.documents import Evaluation
+from retraining.core.spec.features import Label, class_text
 
 CELLS_SHOWN = 20  # classes up to which the whole table of answers is shown
 
@@ -20,13 +21,13 @@ class ClassRow:
     where there is none. `gain` is of recall, over the champion. `mixed_up` is the class most often answered instead.
     """
 
-    label: int
+    label: str
     rows: int
     recall: float | None
     precision: float | None
     champion: float | None
     gain: float | None
-    mixed_up: int | None
+    mixed_up: str | None
     mixed_up_rows: int
 
 
@@ -39,14 +40,14 @@ class Cell:
     right: bool
 
 
-def class_rows(evaluation: Evaluation) -> list[ClassRow]:
+def class_rows(evaluation: Evaluation, label: Label) -> list[ClassRow]:
     """Return the rows of the classes table, the least found first; empty without a table of answers."""
     ours = evaluation.challenger.confusion
     if ours is None:
         return []
     theirs = evaluation.champion.confusion if evaluation.champion else None
-    rows = [_row(label, ours, theirs) for label in range(len(ours))]
-    return sorted(rows, key=lambda row: (row.recall is None, row.recall or 0.0, row.label))
+    rows = [_row(label, number, ours, theirs) for number in range(len(ours))]
+    return sorted(rows, key=lambda row: (row.recall is None, row.recall or 0.0))  # those alike stay in their order
 
 
 def answers(evaluation: Evaluation) -> list[list[Cell]]:
@@ -60,20 +61,20 @@ def answers(evaluation: Evaluation) -> list[list[Cell]]:
     ]
 
 
-def _row(label: int, ours: _Confusion, theirs: _Confusion | None) -> ClassRow:
-    recall = _recall(label, ours)
-    champion = _recall(label, theirs) if theirs else None
-    wrong = {answer: rows for answer, rows in enumerate(ours[label]) if answer != label and rows}
+def _row(label: Label, number: int, ours: _Confusion, theirs: _Confusion | None) -> ClassRow:
+    recall = _recall(number, ours)
+    champion = _recall(number, theirs) if theirs else None
+    wrong = {answer: rows for answer, rows in enumerate(ours[number]) if answer != number and rows}
     mixed_up = max(wrong, key=lambda answer: (wrong[answer], -answer), default=None)
-    answered = sum(row[label] for row in ours)
+    answered = sum(row[number] for row in ours)
     return ClassRow(
-        label=label,
-        rows=sum(ours[label]),
+        label=class_text(label, number),
+        rows=sum(ours[number]),
         recall=recall,
-        precision=ours[label][label] / answered if answered else None,
+        precision=ours[number][number] / answered if answered else None,
         champion=champion,
         gain=None if recall is None or champion is None else recall - champion,
-        mixed_up=mixed_up,
+        mixed_up=None if mixed_up is None else class_text(label, mixed_up),
         mixed_up_rows=0 if mixed_up is None else wrong[mixed_up],
     )
 

@@ -41,6 +41,7 @@ from retraining.core.report.started import explain_trigger, further_causes
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
 from retraining.core.report.timings import costs, total_seconds, total_usd
 from retraining.core.report.training import Setting, training_settings, training_warnings
+from retraining.core.spec.features import class_names, class_text
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
 DAYS_SHOWN = 6
@@ -261,12 +262,17 @@ class Page:
     @property
     def classes(self) -> list[ClassRow]:
         """Rows of the table of classes."""
-        return class_rows(self.run.evaluation) if self.run.evaluation else []
+        return class_rows(self.run.evaluation, self.plan.spec.label) if self.run.evaluation else []
 
     @property
     def answers(self) -> list[list[Cell]]:
         """Rows of the table of answers by class."""
         return answers(self.run.evaluation) if self.run.evaluation else []
+
+    def class_text(self, number: float) -> str | None:
+        """Return the name of the label's class; None: it has none."""
+        label = self.plan.spec.label
+        return class_text(label, int(number)) if class_names(label) and number == int(number) else None
 
     @property
     def baselines(self) -> list[BaselineRow]:

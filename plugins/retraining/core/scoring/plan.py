@@ -25,7 +25,7 @@ from retraining.core.naming.run_keys import RunKey
 from retraining.core.planning.windows import AsOf
 from retraining.core.promotion.versions import Version
 from retraining.core.settings import Settings
-from retraining.core.spec.features import OUTPUT_NAMES, Feature, Label
+from retraining.core.spec.features import OUTPUT_NAMES, Feature, Label, class_count
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Scoring
 from retraining.core.untyped import JsonObject
@@ -309,7 +309,7 @@ def _asked_version(asked: str, version: Version) -> ScoringVersion:
 def _answer_size(label: Label) -> int | None:
     """Return how many numbers an answer has; None: one."""
     if label.kind == "multiclass":
-        return label.classes
+        return class_count(label)
     return (len(label.quantiles) or None) if label.kind == "regression" else None
 
 

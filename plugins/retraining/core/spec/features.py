@@ -174,22 +174,59 @@ def cross_problem(cross: Cross, features: Sequence[Feature]) -> str | None:
     return None
 
 
+MAX_CLASS_NAMES = 1000
+MAX_CLASS_NAME = 200
+ClassName = Annotated[str, StringConstraints(max_length=MAX_CLASS_NAME)]
+ClassNames = Annotated[tuple[ClassName, ...], Field(max_length=MAX_CLASS_NAMES)]
+"""Texts of a label's column, each once."""
+ClassCount = Annotated[int, Field(ge=2, le=100_000)]
+
+
+def _require_classes(names: ClassNames, *, exactly: int | None = None) -> None:
+    """Refuse names of classes of which one stands twice, or that are too few or too many.
+
+    Raises:
+        ValueError: They are.
+    """
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"classes has {twice!r} twice: remove one")
+    if exactly is not None and len(names) != exactly:
+        way_out = "set kind: multiclass" if len(names) > exactly else "add the other text, or remove the key"
+        raise ValueError(f"classes of a binary label are two texts, got {len(names)}: {way_out}")
+    if len(names) < 2:
+        raise ValueError(f"classes lists {len(names)}, and a label needs two or more: add the other texts")
+
+
 class BinaryLabel(Section):
-    """0 or 1."""
+    """0 or 1, or one of two texts."""
 
     name: ColumnName
     """Column of the query."""
     kind: Literal["binary"]
+    classes: Annotated[ClassNames | None, Field(exclude_if=is_none)] = None
+    """The two [texts of the column](#labels-that-are-texts), the second of which is 1; `null`: it has 0 and 1."""
+
+    @model_validator(mode="after")
+    def _has_two_classes(self) -> Self:
+        if self.classes is not None:
+            _require_classes(self.classes, exactly=2)
+        return self
 
 
 class MulticlassLabel(Section):
-    """One of `classes` whole numbers from 0."""
+    """One of `classes` whole numbers from 0, or one of the texts that it lists."""
 
     name: ColumnName
     """Column of the query."""
     kind: Literal["multiclass"]
-    classes: Annotated[int, Field(ge=2, le=100_000)]
-    """How many classes."""
+    classes: ClassCount | ClassNames
+    """How many classes, or the [texts of the column](#labels-that-are-texts): a model's scores have their order."""
+
+    @model_validator(mode="after")
+    def _has_classes(self) -> Self:
+        if not isinstance(self.classes, int):
+            _require_classes(self.classes)
+        return self
 
 
 Loss = Literal["mse", "mae", "huber", "poisson", "quantile"]
@@ -273,14 +310,14 @@ Weight = Annotated[float, Field(gt=0, le=1000)]
 
 
 class AuxiliaryBinaryLabel(BinaryLabel):
-    """0, 1 or NULL."""
+    """0, 1 or NULL; or one of two texts, or NULL."""
 
     weight: Weight = 1.0
     """Its loss times this is added to the label's, whose own weight is 1."""
 
 
 class AuxiliaryMulticlassLabel(MulticlassLabel):
-    """One of `classes` whole numbers from 0, or NULL."""
+    """One of `classes` whole numbers from 0, or one of the texts that it lists; or NULL."""
 
     weight: Weight = 1.0
     """Its loss times this is added to the label's, whose own weight is 1."""
@@ -296,15 +333,36 @@ class AuxiliaryRegressionLabel(RegressionLabel):
 AuxiliaryLabel = Annotated[
     AuxiliaryBinaryLabel | AuxiliaryMulticlassLabel | AuxiliaryRegressionLabel, Field(discriminator="kind")
 ]
+
+
+def class_names(label: Label | AuxiliaryLabel) -> tuple[str, ...]:
+    """Return the texts that a label's column has, in the order of their numbers; empty: it has numbers."""
+    return () if label.kind == "regression" or isinstance(label.classes, int) else label.classes or ()
+
+
+def class_count(label: Label | AuxiliaryLabel) -> int:
+    """Return how many values a label of classes may have, from 0 on."""
+    if label.kind == "multiclass" and isinstance(label.classes, int):
+        return label.classes
+    return len(class_names(label)) or 2
+
+
+def class_text(label: Label | AuxiliaryLabel, number: int) -> str:
+    """Return what a class is called: by its text, or its number."""
+    names = class_names(label)
+    return names[number] if number < len(names) else str(number)
+
+
 OUTPUT_NAMES = ("score", "scores", "prediction", "quantiles")
-"""What the label's own output is called; each auxiliary label is an output by its name."""
+"""What the label's own output is called; each auxiliary label is an output by its name. Where classes have names there
+is one more, `class`, which no column can be called."""
 
 
 def deciding_metrics(label: Label | AuxiliaryLabel) -> list[Metric]:
     """Return the metrics by which models of a label can be compared: those of its kind that it has."""
     has_quantiles = label.kind == "regression" and bool(label.quantiles)
     is_amount = label.kind == "regression" and (label.loss == "poisson" or (label.min is not None and label.min >= 0))
-    classes = label.classes if label.kind == "multiclass" else 0
+    classes = class_count(label) if label.kind == "multiclass" else 0
     return [
         name
         for name in metrics_of(label.kind)

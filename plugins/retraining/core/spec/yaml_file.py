@@ -28,7 +28,8 @@ MAX_NUMBER = 2**63
 # libyaml's loader where PyYAML has it: 15 times faster, and every DAG file reads every spec at each parse.
 _SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float")}
-_NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+"""What no text of such a file has."""
 
 
 class _PlainLoader(_SAFE_LOADER):  # type: ignore[misc]  # one of two classes, known when it runs
@@ -128,7 +129,7 @@ def _anomaly(event: yaml.Event, depth: int) -> tuple[str, str, str] | None:
         return f"the anchor &{anchor}", "values without one", "Remove it; put text that begins with & in quotes"
     if tag:
         return f"the tag {_shortened(tag)}", "plain values", "Remove it; put text that begins with ! in quotes"
-    if isinstance(event, yaml.ScalarEvent) and (odd := _NO_TEXT.search(event.value)):
+    if isinstance(event, yaml.ScalarEvent) and (odd := NO_TEXT.search(event.value)):
         return f"the character U+{ord(odd.group()):04X}", "text that can be written down", "Remove it"
     return None
 

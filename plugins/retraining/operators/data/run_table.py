@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from retraining.core.checks import quarantine
-from retraining.core.data import frozen_set, image_objects, snapshot, source_files, statistics
+from retraining.core.data import class_names, frozen_set, image_objects, snapshot, source_files, statistics
 from retraining.core.data.columns import own_columns, schema_hash, top_columns
 from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Query
@@ -61,6 +61,7 @@ class RunTable:
         where = plan.query.path
         files = self._load_files(plan.spec.data.files) if plan.spec.data.files else None
         asked = warehouse.dry_run(snapshot.render_examples_check_sql(plan), where)
+        class_names.require_texts(plan.spec, asked.schema, where)
         if folders := image_objects.folders_to_list(plan.spec):
             image_objects.require_addresses(plan.spec, asked.schema, where)
             self._list_objects(folders)
@@ -97,7 +98,11 @@ class RunTable:
         bad = quarantine.days_to_leave_out(plan, days)
         if bad:
             rows = self._counted(statistics.render_statistics_sql(plan, taken, bad), "statistics of the rest")
-        return statistics.build_statistics(plan, taken, rows, days, bad)
+        counted = statistics.build_statistics(plan, taken, rows, days, bad)
+        if not class_names.has_unlisted(plan.spec, counted):
+            return counted
+        texts = self._counted(snapshot.render_unlisted_classes_sql(plan), "texts of labels")
+        return class_names.with_unlisted(plan.spec, counted, class_names.unlisted_texts(texts))
 
     def _sources(self, names: Iterable[str]) -> tuple[SourceTable, ...]:
         """Describe the tables that the query reads, without those that were made for this run."""
@@ -144,7 +149,8 @@ class RunTable:
         """Return the frozen set; the first run that asks for it makes it, the others find it unchanged."""
         plan, warehouse = self._plan, self._cloud.warehouse
         where = str(plan.spec.data.golden_query)
-        warehouse.dry_run(frozen_set.render_frozen_set_check_sql(plan), where)
+        asked = warehouse.dry_run(frozen_set.render_frozen_set_check_sql(plan), where)
+        self._require_classes(asked.schema, where)
         warehouse.run_query(frozen_set.render_frozen_set_sql(plan), self._job_id("golden"), where)
         counted = warehouse.run_query(
             frozen_set.render_frozen_set_fingerprint_sql(plan), self._job_id("golden_fingerprint"), "fingerprint"
@@ -153,6 +159,14 @@ class RunTable:
         recorded = FrozenSet.parse(self._cloud.artifacts.write_once(uri, current.to_bytes()), uri)
         frozen_set.require_frozen(current, recorded, uri)
         return recorded
+
+    def _require_classes(self, schema: Iterable[Mapping[str, Any]], where: str) -> None:
+        """Refuse a frozen set whose labels are no listed texts; once its table is made, they are."""
+        plan, warehouse = self._plan, self._cloud.warehouse
+        class_names.require_texts(plan.spec, schema, where)
+        if class_names.named_labels(plan.spec) and warehouse.table_schema(bigquery.frozen_set_table(plan)) is None:
+            query, name = frozen_set.render_frozen_set_unlisted_sql(plan), self._job_id("golden_texts_of_labels")
+            frozen_set.require_listed(plan, warehouse.run_query(query, name, where).rows)
 
     def _frozen_set_work(self, frozen: FrozenSet, columns: tuple[Column, ...], spans_uri: str) -> GoldenWork:
         schema = self._cloud.warehouse.table_schema(frozen.table) or []

@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow.sdk import Context
 
+from retraining.core.data.class_names import class_parameters, require_texts, with_class_numbers
 from retraining.core.data.snapshot import render_columns_sql
 from retraining.core.data.sql import Parameter, Query, midnight
 from retraining.core.documents import DriftChampion, EvaluateRequest, Evaluation, Signal, Signals
@@ -215,24 +216,28 @@ def _find_labels(watch: Watch) -> Labels | Signal:
     sql = own if own is not None else load_query(spec, include_path())
     try:
         asked = render_columns_sql(spec, sql)
-        columns = [str(column["name"]) for column in watch.cloud.warehouse.dry_run(asked, where).schema]
+        schema = watch.cloud.warehouse.dry_run(asked, where).schema
+        require_texts(spec, schema, where)
     except DataError as error:
         message = f"The query of labels cannot be asked. {error}"
         return not_judged("performance", metric, "no_labels", message)
+    columns = [str(column["name"]) for column in schema]
     if missing := missing_label_columns(spec, columns):
         message = f"{where} has no column {' and no '.join(missing)}: labels need both."
         return not_judged("performance", metric, "no_labels", message)
     lag = timedelta(days=spec.data.label_lag_days if spec.data.split == "time" else 0)
     first = (watch.as_of - timedelta(days=limits.window_days) - lag).astimezone(UTC).date()
     as_of = Parameter(name="as_of", type="TIMESTAMP", value=format_time(watch.as_of))
+    sql, classes = with_class_numbers(without_semicolon(sql), spec, checked=False), class_parameters(spec)
     if own is None and spec.data.split == "hash":
-        return Labels(sql=without_semicolon(sql), parameters=(as_of,), columns=frozenset(columns), settled=watch.as_of)
+        return Labels(sql=sql, parameters=(as_of, *classes), columns=frozenset(columns), settled=watch.as_of)
     # The examples query may give labels that are not final until their lag is over; one of labels says itself.
     last = watch.as_of.astimezone(UTC).date() + timedelta(days=1) if own else windows.window(spec.data, watch.as_of).end
     settled = watch.as_of - lag if own else datetime.combine(last, time(), UTC)
     return Labels(
-        sql=without_semicolon(sql),
+        sql=sql,
         parameters=(
+            *classes,
             Parameter(name="window_start", type="TIMESTAMP", value=midnight(first)),
             Parameter(name="window_end", type="TIMESTAMP", value=midnight(last)),
             as_of,
