@@ -22,9 +22,11 @@ FURTHER = {
     "evaluation__numbers": "metrics, baselines and answers of a number",
     "report__images": "an instance with an image; scores of several classes",
     "report__sequences": "an instance with lists",
+    "statistics__classes": "statistics of times and bags; texts that are no class",
     "statistics__images": "statistics of an image; labels outside the known classes",
     "statistics__numbers": "statistics of a label that is a number",
     "statistics__sequences": "statistics of a sequence",
+    "train_request__classes": "texts as classes; times and bags",
     "train_request__quantiles": "a label that is a number",
     "train_request__sequences": "features with steps",
 }

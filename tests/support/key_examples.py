@@ -67,6 +67,7 @@ PHOTO: dict[str, Any] = {
     "features[+]": {"name": "photo", "kind": "image", "height": 4, "width": 4},
     "training.model": "cnn",
 }
+BAG: dict[str, Any] = {"features[+]": {"name": "tags", "kind": "bag", "of": "values"}}
 STOPS: dict[str, Any] = {
     "features[+]": {"name": "stops", "kind": "sequence", "of": "categorical", "length": 4},
     "training.model": "lstm",
@@ -228,6 +229,11 @@ EXAMPLES: Mapping[str, Any] = {
     "features[].of": of("numeric", STOPS),
     "features[].length": of(8, STOPS),
     "features[].keep": of("first", STOPS),
+    "features[].delimiter": of(";", BAG),
+    "features[].sizes": of([1, 2], BAG, {"features[].of": "words"}),
+    "features[].parts": of(
+        ["hour", "days"], {"features[+]": {"name": "asked_at", "kind": "time", "parts": ["weekday"]}}
+    ),
     "features[].names": of("mean_*", {"features[+]": {"names": "dela*", "kind": "numeric"}}),
     "label.name": "other",
     "label.kind": of("regression", along={"evaluation": NUMBER["evaluation"], "data.checks.label_rate": None}),

@@ -17,6 +17,8 @@ from trainer.contract.documents import (
     SequenceFeature,
     SequenceStatistics,
     Statistics,
+    TimeFeature,
+    TimeStatistics,
 )
 from trainer.errors import DataError
 
@@ -27,6 +29,8 @@ def statistics_of(feature: NumericFeature, statistics: Statistics) -> NumericSta
 def statistics_of(feature: CategoricalFeature, statistics: Statistics) -> CategoricalStatistics: ...
 @overload
 def statistics_of(feature: SequenceFeature, statistics: Statistics) -> SequenceStatistics: ...
+@overload
+def statistics_of(feature: TimeFeature, statistics: Statistics) -> TimeStatistics: ...
 def statistics_of(feature: Feature, statistics: Statistics) -> FeatureStatistics:
     """Return a feature's statistics over the training split.
 

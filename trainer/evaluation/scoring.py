@@ -27,7 +27,7 @@ from trainer.contract.column_types import NUMBERS, ROLE_TYPES, TEXTS
 from trainer.contract.documents import AtThreshold, EvaluateRequest, Label, Manifest, ThresholdScores
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.features.images import as_files
-from trainer.features.values import as_list, as_number, as_text, missing_of, parse_feature, parse_list_feature
+from trainer.features.values import as_list, as_number, as_text, as_time, missing_of, parse_feature, parse_list_feature
 from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec, Split
 from trainer.objective.bootstrap import Resampling
@@ -176,6 +176,8 @@ class Columns:
             return as_files(values)
         if name in self._lists:
             return as_list(values, self._types[name], numeric=dtype != "string")
+        if dtype == "int64":
+            return as_time(values, self._types[name])
         return self.text(name, values) if dtype == "string" else as_number(values)
 
     def text(self, name: str, values: tf.Tensor) -> tf.Tensor:
@@ -205,7 +207,7 @@ class Columns:
     def _readable(self, name: str, type_: str, dtype: str) -> bool:
         if name in self._images:
             return dtype == "string"
-        return type_ in {"string": TEXTS, "float32": NUMBERS}.get(dtype, ())
+        return type_ in {"string": TEXTS, "float32": NUMBERS, "int64": ROLE_TYPES["time"]}.get(dtype, ())
 
 
 def parts(batches: tf.data.Dataset, rows: int | None) -> Iterator[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from trainer.contract.documents import EvaluateRequest, Feature, Latency, RegressionLabel, ServedAnswers, Serving
 from trainer.evaluation.scoring import CHALLENGER, CHAMPION, Columns, Scored, fetched_model
-from trainer.features.values import MISSING_NUMBER
+from trainer.features.values import MISSING_NUMBER, MISSING_TIME
 from trainer.objective.labels import labels_of
 from trainer.objective.metrics import Floats
 from trainer.saved_model.model import StoredModel
@@ -34,6 +34,8 @@ NOT_ASKED = "a trainer of another framework asks its model itself, and the compa
 _LONGEST_S = 10.0
 """For requests of one row, and again for those with malformed values: a slow model is asked fewer of them."""
 _WARM_UP = 10
+_LAST_TIME = 253_402_300_799_999_999
+"""The last microsecond of the year 9999, in microseconds since 1970: BigQuery has no later one."""
 
 
 def check_serving(
@@ -215,10 +217,16 @@ def _malformed_rows(features: Sequence[Feature], row: RequestColumns) -> Iterato
     JSON has no NaN: a missing number is a very small one there, which must be as good.
     """
     texts = [feature.name for feature in features if row[feature.name].dtype == object]
-    numbers = [feature.name for feature in features if feature.name not in texts]
+    times = [feature.name for feature in features if feature.kind == "time"]
+    numbers = [feature.name for feature in features if feature.name not in {*texts, *times}]
     known = {feature.name for feature in features if feature.kind != "image"}
-    kinds: Mapping[str, Mapping[str, bytes | float]] = {
-        "missing": {**dict.fromkeys(texts, b""), **dict.fromkeys(numbers, np.nan)},
+    kinds: Mapping[str, Mapping[str, bytes | float | int]] = {
+        "missing": {
+            **dict.fromkeys(texts, b""),
+            **dict.fromkeys(numbers, np.nan),
+            **dict.fromkeys(times, MISSING_TIME),
+        },
+        "the last one": dict.fromkeys(times, _LAST_TIME),
         f"{MISSING_NUMBER:g}": dict.fromkeys(numbers, MISSING_NUMBER),
         "unknown": dict.fromkeys((name for name in texts if name in known), UNKNOWN),
     }

@@ -1,8 +1,9 @@
 """From raw columns to what a model reads. The same function feeds training and stands inside the stored model.
 
 Comes in: one tensor per feature, as a prediction request has it: float32 with NaN, or a string with "" for a missing
-value; a list of either; an image is the string of a PNG or JPEG, or in training its pixels. Goes out: `Encoded`, all
-numbers in one matrix, all category ids in another, the pixels of each image, the steps of each sequence, and texts.
+value; a list of either; a time is int64 microseconds; an image is the string of a PNG or JPEG, or in training its
+pixels. Goes out: `Encoded`, all numbers in one matrix (parts of times too), all category ids in another, the pixels of
+each image, the steps of each sequence, the codes of each bag, and texts.
 """
 
 from __future__ import annotations
@@ -25,12 +26,22 @@ from trainer.contract.documents import (
     Statistics,
 )
 from trainer.errors import RequestError
+from trainer.features.bags import Bag
 from trainer.features.crosses import cross_codes, cross_name
 from trainer.features.images import Image
 from trainer.features.numbers import Buckets, Number
 from trainer.features.sequences import Sequence as Steps
 from trainer.features.sequences import window
-from trainer.features.values import as_list, as_number, as_text, is_missing, parse_feature, parse_list_feature
+from trainer.features.times import Time
+from trainer.features.values import (
+    as_list,
+    as_number,
+    as_text,
+    as_time,
+    is_missing,
+    parse_feature,
+    parse_list_feature,
+)
 from trainer.features.vocabulary import FIRST_ID, OTHER_ID, Vocabulary, codes_of
 from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec
@@ -38,7 +49,7 @@ from trainer.input.source import ColumnSpec
 Encoded = dict[str, Any]
 """`numeric`: float32 [B, n_numbers]; `categorical`: int32 [B, n_categories]; `image_<name>` of each image: uint8
 [B, height, width, channels]; `sequence_<name>` of each sequence: float32 [B, length, 2] or int32 [B, length];
-`text_<name>` of each text: string [B]."""
+`text_<name>` of each text: string [B]; `bag_<name>` of each bag: int32 [B, length]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +77,9 @@ class InputShape:
         images: One per feature of that kind.
         sequences: One per feature of that kind.
         texts: One per feature of that kind.
+        bags: One per feature of that kind.
         quantiles: Of each of the first numbers, in the unit of the matrix: its distinct quantiles over the training
-            split, rising. The numbers after them only say that another one is missing.
+            split, rising. The numbers after them are parts of times, or only say that another one is missing.
     """
 
     numbers: int
@@ -75,6 +87,7 @@ class InputShape:
     images: tuple[Image, ...] = ()
     sequences: tuple[Steps, ...] = ()
     texts: tuple[Text, ...] = ()
+    bags: tuple[Bag, ...] = ()
     quantiles: tuple[tuple[float, ...], ...] = ()
 
 
@@ -134,6 +147,8 @@ class FeatureColumns:
         if feature.kind == "sequence":
             lists = as_list(values, self._types[feature.name], numeric=feature.of == "numeric")
             return window(lists, feature.length, feature.keep)
+        if feature.kind == "time":
+            return as_time(values, self._types[feature.name])
         return as_number(values) if feature.kind == "numeric" else as_text(values, self._types[feature.name])
 
     def _require(self, feature: Feature) -> None:
@@ -157,18 +172,21 @@ class FeatureColumns:
 class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
     """Normalises and looks up; its constants come from the training split's statistics and are stored with the model.
 
-    A number that had missing values in training gets a second column that says so. A category's id is 0 for a missing
-    value, 1 for one that has no embedding of its own, and from 2 on the rank in the vocabulary; so are those of a
-    sequence.
+    A number or a time that had missing values in training gets one more column that says so. A category's id is 0 for a
+    missing value, 1 for one that has no embedding of its own, and from 2 on the rank in the vocabulary; so are those of
+    a sequence.
     """
 
     def __init__(self, features: Sequence[Feature], statistics: Statistics, crosses: Sequence[Cross] = ()) -> None:
         super().__init__(name="preprocessing")
         self._crosses = tuple(crosses)
         self._numbers = [Number.of(feature, statistics) for feature in features if _is_number(feature)]
+        self._times = [Time.of(feature, statistics) for feature in features if feature.kind == "time"]
         self._categories: list[tuple[Category, Any]] = []
         self._images = tuple(Image.of(feature) for feature in features if feature.kind == "image")
         self._texts = tuple(Text(name=feature.name) for feature in features if feature.kind == "text")
+        bags = (feature for feature in features if feature.kind == "bag")
+        self._bags = tuple(Bag.of_feature(feature, _width(feature.hash_buckets)) for feature in bags)
         self._sequences: list[tuple[Steps, Any]] = []
         for feature in features:
             if feature.kind == "categorical":
@@ -185,27 +203,29 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
     @property
     def shape(self) -> InputShape:
         """What an architecture must know."""
-        indicated = sum(number.indicated for number in self._numbers)
+        indicated = len(self._indicated)
         return InputShape(
-            numbers=len(self._numbers) + indicated,
+            numbers=len(self._numbers) + sum(time.width for time in self._times) + indicated,
             categories=(*(category for category, _ in self._categories), *map(_crossed, self._crosses)),
             images=self._images,
             sequences=tuple(sequence for sequence, _ in self._sequences),
             texts=self._texts,
+            bags=self._bags,
             quantiles=tuple(number.quantiles for number in self._numbers),
         )
 
     def __call__(self, raw: Mapping[str, Any]) -> Encoded:
         """Encode raw columns. [B] or [B, T] each → [B, n_numbers], [B, n_categories], pixels, steps, texts."""
         batch = tf.shape(next(iter(raw.values())))[0]
-        numeric = self._numeric(raw) if self._numbers else tf.zeros([batch, 0])
+        numeric = self._numeric(raw) if self._numbers or self._times else tf.zeros([batch, 0])
         ids = [by.codes(raw[category.name]) for category, by in self._categories]
         ids += self._crossed_ids(raw, ids)
         categorical = tf.stack(ids, axis=1) if ids else tf.zeros([batch, 0], tf.int32)
         pixels = {image.key: image.pixels(raw[image.name]) for image in self._images}
         steps = {sequence.key: sequence.steps(raw[sequence.name], _lookup(by)) for sequence, by in self._sequences}
         texts = {text.key: raw[text.name] for text in self._texts}
-        return {"numeric": numeric, "categorical": categorical, **pixels, **steps, **texts}
+        bags = {bag.key: bag.codes(raw[bag.name]) for bag in self._bags}
+        return {"numeric": numeric, "categorical": categorical, **pixels, **steps, **texts, **bags}
 
     def _crossed_ids(self, raw: Mapping[str, tf.Tensor], ids: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         values = {
@@ -214,18 +234,26 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         }
         return [cross_codes([values[name] for name in cross.columns], cross.buckets) for cross in self._crosses]
 
+    @property
+    def _indicated(self) -> list[str]:
+        """Names of the numbers and times of which one more column says that they are missing."""
+        numbers = [number.name for number in self._numbers if number.indicated]
+        return numbers + [time.name for time in self._times if time.indicated]
+
     def _numeric(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        columns = [self._normalised(raw)] if self._numbers else []
+        columns += [time.numbers(raw[time.name]) for time in self._times]
+        columns += [tf.cast(is_missing(raw[name]), tf.float32)[:, tf.newaxis] for name in self._indicated]
+        return tf.concat(columns, axis=1)
+
+    def _normalised(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
         missing = is_missing(tf.stack([raw[number.name] for number in self._numbers], axis=1))  # [B, n]
         values = tf.stack([number.transformed(raw[number.name]) for number in self._numbers], axis=1)
         fill, mean, scale = (
             tf.constant([getattr(number, field) for number in self._numbers], tf.float32)
             for field in ("fill", "mean", "scale")
         )
-        encoded = (tf.where(missing, fill, values) - mean) * scale
-        indicated = [index for index, number in enumerate(self._numbers) if number.indicated]
-        if not indicated:
-            return encoded
-        return tf.concat([encoded, tf.gather(tf.cast(missing, tf.float32), indicated, axis=1)], axis=1)
+        return (tf.where(missing, fill, values) - mean) * scale
 
 
 def _role(feature: Feature) -> str:

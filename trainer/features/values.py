@@ -1,6 +1,7 @@
 """Values of a column as a prediction request would hold them, from how examples store them.
 
-Comes in: parsed columns; what is missing is the least int64, NaN or "". Goes out: float32 with NaN, or text with "".
+Comes in: parsed columns; what is missing is the least int64, NaN or "". Goes out: float32 with NaN, text with "", or of
+times int64 with the least one.
 A REPEATED column becomes a matrix as wide as its longest list, whose rows are filled up at the end.
 """
 
@@ -14,8 +15,11 @@ from trainer.contract.column_types import COLUMN_TYPES, NUMBERS
 MISSING_NUMBER = -1e38
 """A missing number in a request, because JSON has no NaN. This and anything below is missing."""
 
+MISSING_TIME = -(10**18)
+"""A missing time in a request: this and anything below, long before BigQuery's years. A double holds it exactly."""
 _INT64_MISSING = np.iinfo(np.int64).min
-_INTEGERS = tuple(name for name in NUMBERS if COLUMN_TYPES[name].feature == "int64_list")
+_INTEGERS = tuple(name for name, row in COLUMN_TYPES.items() if row.feature == "int64_list")
+_DAY = 86_400_000_000
 
 
 def parse_feature(type_: str) -> tf.io.FixedLenFeature:
@@ -50,6 +54,14 @@ def as_text(values: tf.Tensor, type_: str) -> tf.Tensor:
     return tf.where(tf.equal(values, _INT64_MISSING), "", text)
 
 
+def as_time(values: tf.Tensor, type_: str) -> tf.Tensor:
+    """Return microseconds since 1970, the least int64 for missing: of a DATE, which stands in days, its midnight."""
+    if type_ != "DATE":
+        return values
+    missing = tf.equal(values, _INT64_MISSING)
+    return tf.where(missing, values, tf.where(missing, tf.zeros_like(values), values) * _DAY)
+
+
 def as_list(values: tf.RaggedTensor, type_: str, *, numeric: bool) -> tf.Tensor:
     """Return lists of numbers or of text, NaN or "" after their ends. [B, (T)] → [B, longest]."""
     flat = as_number(values.flat_values) if numeric else as_text(values.flat_values, type_)
@@ -65,4 +77,6 @@ def is_missing(values: tf.Tensor) -> tf.Tensor:
     """Return which values of a request are missing."""
     if values.dtype == tf.string:
         return tf.equal(values, "")
+    if values.dtype == tf.int64:
+        return values <= MISSING_TIME
     return tf.math.is_nan(values) | (values <= MISSING_NUMBER)

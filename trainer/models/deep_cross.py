@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 import tf_keras
 
+from trainer.models.bags import embedded_bag
 from trainer.models.dense import DenseHyperparameters, dense_of, embed, examples_first, hidden_layers
 from trainer.models.dropout import SeededDropout
 from trainer.models.features import InputShape
@@ -35,7 +36,9 @@ def build(shape: InputShape, outputs: int, hyperparameters: DeepCrossHyperparame
     """Build the model. numeric [B, n], categorical [B, m] → logits [B, outputs]."""
     model = DeepCross(shape, outputs, hyperparameters)
     # Called once, so that it has its variables before the optimizer and the checkpoints ask for them.
-    model({"numeric": tf.zeros([1, shape.numbers]), "categorical": tf.zeros([1, len(shape.categories)], tf.int32)})
+    bags = {bag.key: tf.zeros([1, bag.length], tf.int32) for bag in shape.bags}
+    ids = tf.zeros([1, len(shape.categories)], tf.int32)
+    model({"numeric": tf.zeros([1, shape.numbers]), "categorical": ids, **bags})
     return model
 
 
@@ -50,6 +53,7 @@ class DeepCross(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
         super().__init__(name="deep_cross")
         self._numbers = shape.numbers
         self._embeddings = [embed(category) for category in shape.categories]
+        self._keys, self._bags = [bag.key for bag in shape.bags], [embedded_bag(bag) for bag in shape.bags]
         self._intervals = piecewise_linear(shape, hyperparameters.numeric_bins)
         self._crosses = [
             Cross(hyperparameters.cross_rank, name=f"cross_{index}") for index in range(hyperparameters.cross_layers)
@@ -60,6 +64,7 @@ class DeepCross(tf_keras.Model):  # type: ignore[misc]  # Keras has no types
     def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> tf.Tensor:
         """Return logits. → [B, outputs]."""
         columns = [table(inputs["categorical"][:, index]) for index, table in enumerate(self._embeddings)]
+        columns += [bag(inputs[key]) for key, bag in zip(self._keys, self._bags, strict=True)]
         if self._numbers:
             columns.append(tf.cast(inputs["numeric"], self.compute_dtype))
         if self._intervals:

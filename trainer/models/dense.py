@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from trainer.models.bags import embedded_bag
 from trainer.models.dropout import SeededDropout
 from trainer.models.features import Category, InputShape
 from trainer.models.hyperparameters import Hyperparameters, activation, limited, whole, widths
@@ -92,8 +93,10 @@ def build(shape: InputShape, outputs: int, hyperparameters: DenseHyperparameters
 
 
 def model_inputs(shape: InputShape) -> dict[str, Any]:
-    """Return the inputs that every architecture has."""
+    """Return the inputs that every architecture has: `deep` reads them."""
+    bags = {bag.key: tf_keras.Input([bag.length], dtype=tf.int32, name=bag.key) for bag in shape.bags}
     return {
+        **bags,
         "numeric": tf_keras.Input([shape.numbers], dtype=tf.float32, name="numeric"),
         "categorical": tf_keras.Input([len(shape.categories)], dtype=tf.int32, name="categorical"),
     }
@@ -121,6 +124,7 @@ def deep(
     for index, category in enumerate(shape.categories):
         embedding = embed(category)
         columns.append(embedding(inputs["categorical"][:, index]))  # [B, embedding_dim]
+    columns += [embedded_bag(bag)(inputs[bag.key]) for bag in shape.bags]
     x = tf_keras.layers.Concatenate(name="features")(columns) if len(columns) > 1 else columns[0]
     for layer in hidden_layers(hyperparameters):
         x = layer(x)

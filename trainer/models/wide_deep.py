@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from trainer.models.bags import BagMean
 from trainer.models.dense import DenseHyperparameters, deep, last, model_inputs
 from trainer.models.features import InputShape
 from trainer.models.hyperparameters import whole
@@ -41,7 +42,7 @@ def build(shape: InputShape, outputs: int, hyperparameters: WideDeepHyperparamet
 def _wide(
     inputs: dict[str, Any], shape: InputShape, outputs: int, hyperparameters: WideDeepHyperparameters
 ) -> list[Any]:
-    """Return the wide half's terms: a weight per output and number, category and cross. [B, outputs] each."""
+    """Return the wide half's terms: a weight per output and number, category, bag and cross. [B, outputs] each."""
     terms = []
     if shape.numbers:
         wide = tf_keras.layers.Dense(outputs, use_bias=False, kernel_initializer="zeros", name="wide_numeric")
@@ -52,6 +53,8 @@ def _wide(
             category.ids, outputs, embeddings_initializer="zeros", name=f"wide_{category.name}"
         )
         terms.append(weights(columns[category.name]))
+    for bag in shape.bags:
+        terms.append(BagMean(bag, outputs, name=f"wide_{bag.key}", initializer="zeros")(inputs[bag.key]))
     if hyperparameters.cross_buckets:
         for left, right in itertools.combinations(shape.categories, 2):
             crossed = (columns[left.name] * right.ids + columns[right.name]) % hyperparameters.cross_buckets

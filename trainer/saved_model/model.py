@@ -1,13 +1,13 @@
 """The stored model: raw features in, score out.
 
-Signature `serving_default`: one input per feature of shape [batch] (float32, or string; an image is the string of a PNG
-or JPEG), of a sequence [batch, any length], filled up at the end with NaN or ""; output `score` [batch] float32, a
-probability, or with several classes `scores` [batch, classes]; of a regression `prediction` [batch] or `quantiles`
-[batch, quantiles], in the order of the label's, in its unit. Where classes have names `class` [batch] string is one
-more output, see `Answers`, and the names stand in the model. Auxiliary labels are further outputs, by their names.
-Preprocessing is part of the graph, so training and serving cannot differ. With a key, its column is one more input,
-[batch] string or int64, and an output of that name, which gives it back as it came: that is how a stored model tells
-which of its inputs is no feature. The same file reads stored models back, its own or an earlier champion's.
+Signature `serving_default`: one input per feature of shape [batch] (float32, or string; a time is int64; an image is
+the string of a PNG or JPEG), of a sequence [batch, any length], filled up at the end with NaN or ""; output `score`
+[batch] float32, a probability, or with several classes `scores` [batch, classes]; of a regression `prediction` [batch]
+or `quantiles` [batch, quantiles], in the order of the label's, in its unit. Where classes have names `class` [batch]
+string is one more output, see `Answers`, and the names stand in the model. Auxiliary labels are further outputs, by
+their names. Preprocessing is part of the graph, so training and serving cannot differ. With a key, its column is one
+more input, [batch] string or int64, and an output of that name, which gives it back as it came: that is how a stored
+model tells which of its inputs is no feature. The same file reads stored models back, its own or an earlier champion's.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def input_spec(feature: Feature) -> tf.TensorSpec:
     """Return a feature's input of the serving signature."""
     shape = [None, None] if feature.kind == "sequence" else [None]
     kind = feature.of if feature.kind == "sequence" else feature.kind
-    return tf.TensorSpec(shape, tf.float32 if kind == "numeric" else tf.string, name=feature.name)
+    dtypes = {"numeric": tf.float32, "time": tf.int64}
+    return tf.TensorSpec(shape, dtypes.get(kind, tf.string), name=feature.name)
 
 
 def key_spec(name: str, type_: str | None) -> tf.TensorSpec:

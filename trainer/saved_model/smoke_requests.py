@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from trainer.contract.documents import EncodedBytes, Golden, InstanceValue
 from trainer.features.images import as_files
+from trainer.features.values import MISSING_TIME
 from trainer.objective.metrics import Mask
 from trainer.saved_model.model import StoredModel
 
@@ -27,7 +28,7 @@ MAX_IMAGE_BYTES = 1_000_000
 
 _ROWS_AT_ONCE = 256  # small files give small batches
 
-_Value = np.float32 | bytes | np.ndarray[Any, Any]
+_Value = np.float32 | np.int64 | bytes | np.ndarray[Any, Any]
 _Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -73,6 +74,8 @@ def _present(array: np.ndarray[Any, Any]) -> Mask:
         present = array.reshape(len(array), -1).max(axis=1) > 0
     elif array.dtype == np.float32:
         present = np.isfinite(array)
+    elif array.dtype == np.int64:
+        present = array > MISSING_TIME
     else:
         present = np.not_equal(array, b"")
     if present.ndim > 1:
@@ -92,7 +95,7 @@ def _json_value(value: _Value, image: bool) -> EncodedBytes | InstanceValue | tu
         return tuple(item.decode() if isinstance(item, bytes) else _finite(item) for item in value.tolist())
     if isinstance(value, bytes):
         return EncodedBytes(b64=base64.b64encode(value).decode()) if image else value.decode()
-    return float(value)
+    return int(value) if isinstance(value, np.int64) else float(value)
 
 
 def _finite(value: float) -> float | None:

@@ -153,6 +153,8 @@ ROLE_TYPES: Mapping[str, tuple[str, ...]] = {
     "image": ("BYTES",),
     "image_address": ("STRING",),
     "text": ("STRING",),
+    "time": EVENT_TIME_TYPES,
+    "bag": ("STRING",),
     "binary": ("INTEGER", "BOOLEAN", "FLOAT"),
     "multiclass": ("INTEGER",),
     "regression": _AMOUNTS,

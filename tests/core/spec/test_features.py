@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from retraining.core.spec.features import CategoricalFeature, NumericFeature
+from retraining.core.spec.features import BagFeature, CategoricalFeature, NumericFeature, TimeFeature
 from tests.support.small_model import make_spec
 
 
@@ -76,3 +76,72 @@ def test_hashes_are_not_for_apps() -> None:
     assert make_spec(features=features)
     with pytest.raises(ValidationError, match=r"hash_buckets of carrier, and training\.export_lite"):
         make_spec(features=features, training=training)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        pytest.param(["hour", "days", "hour"], "parts has hour twice: remove one", id="twice"),
+        pytest.param([], "at least 1 item", id="none"),
+        pytest.param(["year"], "'hour', 'weekday', 'month' or 'days'", id="unknown"),
+    ],
+)
+def test_parts_of_times_that_cannot_be_are_refused(parts: list[str], message: str) -> None:
+    assert TimeFeature.model_validate({"name": "x", "kind": "time", "parts": ["days", "hour"]}).parts == (
+        "days",
+        "hour",
+    )
+    with pytest.raises(ValidationError, match=message):
+        TimeFeature.model_validate({"name": "x", "kind": "time", "parts": parts})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({"training": {"model": "dense", "input": "csv"}}, "csv cannot hold 'asked_at', a time", id="csv"),
+        pytest.param(
+            {"training": {"model": "dense", "export_lite": ["float16"]}},
+            "asked_at of kind time, and training",
+            id="lite",
+        ),
+        pytest.param(
+            {"evaluation": {"metric": "auc", "min_value": 0.5, "slices": ["asked_at"]}},
+            "is a time: it has no values",
+            id="slice",
+        ),
+    ],
+)
+def test_what_cannot_read_times_is_refused(changes: dict[str, Any], message: str) -> None:
+    features = [{"name": "asked_at", "kind": "time", "parts": ["hour"]}]
+    data = {**make_spec().model_dump(mode="json")["data"], "checks": {}}
+    values = {"data": data, "features": features, "evaluation": {"metric": "auc", "min_value": 0.5}}
+    assert make_spec(**values)
+    with pytest.raises(ValidationError, match=message):
+        make_spec(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"of": "values", "sizes": [2]}, "sizes are of words and characters", id="sizes-of-values"),
+        pytest.param({"of": "words", "delimiter": ","}, "delimiter is of values, and this is a bag", id="delimiter"),
+        pytest.param({"of": "words", "sizes": [1, 2, 1]}, "sizes has 1 twice: remove one", id="twice"),
+        pytest.param({"of": "words", "sizes": [6]}, "less than or equal to 5", id="long"),
+        pytest.param({"of": "values", "delimiter": ""}, "at least 1 character", id="no-delimiter"),
+        pytest.param({"of": "values", "hash_buckets": 10_000_000}, "less than or equal to 1000000", id="buckets"),
+        pytest.param({"of": "lines"}, "'values', 'words' or 'characters'", id="unknown"),
+    ],
+)
+def test_bags_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    assert BagFeature.model_validate({"name": "x", "kind": "bag", "of": "values", "delimiter": ";"}).length == 64
+    with pytest.raises(ValidationError, match=message):
+        BagFeature.model_validate({"name": "x", "kind": "bag", **options})
+
+
+def test_bags_are_not_for_apps() -> None:
+    features = [{"name": "tags", "kind": "bag", "of": "values"}]
+    data = {**make_spec().model_dump(mode="json")["data"], "checks": {}}
+    values = {"data": data, "features": features, "evaluation": {"metric": "auc", "min_value": 0.5}}
+    assert make_spec(**values)
+    with pytest.raises(ValidationError, match=r"tags of kind bag, and training\.export_lite"):
+        make_spec(**values, training={"model": "dense", "export_lite": ["float16"]})

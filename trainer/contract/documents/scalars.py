@@ -52,6 +52,9 @@ ObjectsFolder = Annotated[
     str, Limits(pattern="^gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]/([^#?*\\[\\]]*/)?$", max_length=1024)
 ]
 """A bucket or a folder of it, with a slash at its end."""
+TimePart = Literal["hour", "weekday", "month", "days"]
+Delimiter = Annotated[str, Limits(min_length=1, max_length=10)]
+NgramSize = Annotated[int, Limits(minimum=1, maximum=5)]
 ClassName = Annotated[str, Limits(max_length=200)]
 ClassNames = Annotated[tuple[ClassName, ...], Limits(max_length=1000)]
 """Texts of a label's column, each once."""

@@ -144,7 +144,42 @@ class TextStatistics:
     mean_length: Number | None
 
 
-FeatureStatistics = NumericStatistics | CategoricalStatistics | ImageStatistics | SequenceStatistics | TextStatistics
+@dataclass(frozen=True, kw_only=True)
+class TimeStatistics:
+    """Times in days since 1970-01-01 00:00, in UTC or as they stand where they have no zone.
+
+    Without a value the numbers are null.
+    """
+
+    kind: Literal["time"] = "time"
+    nulls: Count
+    min: Number | None
+    max: Number | None
+    mean: Number | None
+    stddev: Number | None
+    """Of the population."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagStatistics:
+    """Of one feature of bags in one split: the lengths of their texts in characters. Without a value they are null."""
+
+    kind: Literal["bag"] = "bag"
+    nulls: Count
+    min_length: Count | None
+    max_length: Count | None
+    mean_length: Number | None
+
+
+FeatureStatistics = (
+    NumericStatistics
+    | CategoricalStatistics
+    | ImageStatistics
+    | SequenceStatistics
+    | TextStatistics
+    | TimeStatistics
+    | BagStatistics
+)
 
 
 @dataclass(frozen=True, kw_only=True)

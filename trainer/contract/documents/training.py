@@ -21,6 +21,7 @@ from trainer.contract.documents.scalars import (
     ClipNorm,
     ColumnName,
     Count,
+    Delimiter,
     EmbeddingDim,
     HashBuckets,
     Hyperparameters,
@@ -32,6 +33,7 @@ from trainer.contract.documents.scalars import (
     Loss,
     ModelId,
     ModuleName,
+    NgramSize,
     Number,
     ObjectsFolder,
     PackageVersion,
@@ -47,6 +49,7 @@ from trainer.contract.documents.scalars import (
     Strategy,
     TableReader,
     Text,
+    TimePart,
     Transform,
     VocabularySize,
     WarmupFraction,
@@ -142,7 +145,41 @@ class TextFeature:
     kind: Literal["text"] = "text"
 
 
-Feature = NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature | TextFeature
+@dataclass(frozen=True, kw_only=True)
+class TimeFeature:
+    """A time, of which the model reads parts."""
+
+    name: ColumnName
+    """Column of the query."""
+    kind: Literal["time"] = "time"
+    parts: Annotated[tuple[TimePart, ...], Limits(min_length=1, max_length=4)]
+    """What it reads: `hour` of the day, `weekday` and `month` as cycles, `days` as a number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagFeature:
+    """A text of several values, words or n-grams, of which the model reads the mean of their embeddings."""
+
+    name: ColumnName
+    """Column of the query."""
+    kind: Literal["bag"] = "bag"
+    of: Literal["values", "words", "characters"]
+    """What it is taken apart into: what stands between delimiters, words, or n-grams of characters."""
+    delimiter: Delimiter | None = None
+    """Of `values`: what stands between them; `null`: a comma."""
+    sizes: Annotated[tuple[NgramSize, ...], Limits(max_length=5)] = ()
+    """Of `words` and `characters`: how many in a row are one part, such as `[1, 2]`; `[]`: words one by one, three
+    characters.
+    """
+    length: Size = 64
+    """Parts that the model reads, the first ones."""
+    hash_buckets: Annotated[int, Limits(minimum=2, maximum=1000000)] = 1000
+    """Embeddings that all parts share by their hash."""
+    embedding_dim: EmbeddingDim | None = None
+    """Width of the embedding; `null`: min(50, round(1.6 * hash_buckets ** 0.56))."""
+
+
+Feature = NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature | TextFeature | TimeFeature | BagFeature
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -176,7 +176,7 @@ def _findings(spec: ModelSpec, known: Mapping[str, Architecture]) -> Iterator[Fi
 
 
 def _unreadable(spec: ModelSpec, architecture: Architecture, known: Mapping[str, Architecture]) -> Iterator[Finding]:
-    name, plain = spec.training.model, ("numeric", "categorical")
+    name, plain = spec.training.model, ("numeric", "categorical", "time", "bag")
     there = {f"{item.kind}s": item.name for item in spec.features if item.kind not in plain}
     unread = next((kind for kind in there if kind not in architecture.reads), None)
     if unread or (architecture.reads and not there):

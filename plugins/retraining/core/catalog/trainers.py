@@ -32,7 +32,7 @@ class Trainer(Document):
     labels: tuple[Literal["binary", "multiclass", "regression"], ...]
     losses: tuple[Loss, ...]
     transforms: tuple[Literal["none", "log1p"], ...]
-    features: tuple[Literal["numeric", "categorical", "image", "sequence", "text"], ...]
+    features: tuple[Literal["numeric", "categorical", "image", "sequence", "text", "time", "bag"], ...]
     inputs: tuple[InputSource, ...]
     hyperparameters: tuple[Text, ...]
     auxiliary_labels: bool

@@ -14,6 +14,7 @@ from retraining.core.documents.checks import (
     NumericStatistics,
     SplitStatistics,
     Statistics,
+    TimeStatistics,
 )
 from retraining.core.spec.features import Feature
 from retraining.core.spec.model import ModelSpec
@@ -160,7 +161,9 @@ def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Fi
                 expected="PNG or JPEG files",
                 message=f"{name} has files without a byte: use NULL for a missing image in the query",
             )
-    elif isinstance(column, NumericStatistics | CategoricalStatistics):  # lengths say nothing of what is in the others
+    elif isinstance(
+        column, NumericStatistics | CategoricalStatistics | TimeStatistics
+    ):  # lengths say nothing of what is in the others
         only = _only_value(column)
         if only is not None:
             yield finding(
@@ -173,7 +176,9 @@ def _constant(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Fi
             )
 
 
-def _only_value(statistics: NumericStatistics | CategoricalStatistics) -> str | None:
+def _only_value(statistics: NumericStatistics | CategoricalStatistics | TimeStatistics) -> str | None:
+    if isinstance(statistics, TimeStatistics):
+        return "one time" if statistics.min == statistics.max else None
     if isinstance(statistics, NumericStatistics):
         return f"{statistics.min:g}" if statistics.min == statistics.max else None
     return repr(statistics.top[0].value) if statistics.distinct == 1 else None

@@ -7,7 +7,7 @@ SQL reads the others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retraining.core.column_types import (
     COLUMN_TYPES,
@@ -44,6 +44,7 @@ class _Role:
     types: tuple[str, ...]
     is_list: bool = False
     way_out: str = "cast it in the query, or change its kind in the spec"
+    of_array: str = "unnest it or take one element in the query"
 
 
 def role_of(feature: Feature) -> str:
@@ -61,12 +62,14 @@ def types_of(role: str) -> tuple[str, ...]:
 def reading(role: str, type_: str) -> str:
     """Return how SQL reads a column in a role.
 
-    `number`, `truth`, `text`, `bytes`, `address`; `none`: the role does not take the type.
+    `number`, `truth`, `text`, `bytes`, `address`, `time`; `none`: the role does not take the type.
     """
     if type_ not in types_of(role):
         return "none"
     if role in ("categorical", "slice"):
         return "text"
+    if role == "time":
+        return "time"
     if role == "image_address":
         return "address"
     return COLUMN_TYPES[type_].reading
@@ -116,8 +119,15 @@ def _roles(spec: ModelSpec) -> Iterator[tuple[str, _Role]]:
     for feature in spec.features:
         what = f"{'an' if feature.kind == 'image' else 'a'} {feature.kind} feature"
         what += ": with objects it has addresses" if role_of(feature) == "image_address" else ""
-        is_list = feature.kind == "sequence"
-        yield feature.name, _Role(part=what, types=types_of(role_of(feature)), is_list=is_list)
+        is_list, types = feature.kind == "sequence", types_of(role_of(feature))
+        if feature.kind == "time" and "hour" in feature.parts:
+            what, types = "a time feature with the part hour", tuple(name for name in types if name != "DATE")
+        role = _Role(part=what, types=types, is_list=is_list)
+        if feature.kind == "bag":
+            role = replace(
+                role, of_array=f"join it in the query, ARRAY_TO_STRING({feature.name}, ','), which skips NULLs"
+            )
+        yield feature.name, role
     for label in (spec.label, *spec.auxiliary_labels):
         part = f"a {label.kind} label"
         yield label.name, _Role(part=part, types=types_of(label.kind), way_out=_CAST)
@@ -152,7 +162,7 @@ def _mismatch(column: Column, role: _Role) -> Mismatch:
     mode = " REPEATED" if role.is_list else ""
     what = f"{column.type} REPEATED" if is_list else column.type
     if is_list and not role.is_list:
-        message = f"{column.name} is an array: unnest it or take one element in the query"
+        message = f"{column.name} is an array: {role.of_array}"
     elif role.is_list and not is_list:
         message = f"{column.name} is {column.type}, no array: {role.way_out}"
     else:

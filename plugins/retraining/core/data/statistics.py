@@ -14,6 +14,7 @@ from retraining.core.data.image_objects import image_objects
 from retraining.core.data.label_statistics import build_day_label, build_label, finite, label_parameters, label_values
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.checks import (
+    BagStatistics,
     CategoricalStatistics,
     DayFeature,
     DayStatistics,
@@ -25,6 +26,7 @@ from retraining.core.documents.checks import (
     SplitStatistics,
     Statistics,
     TextStatistics,
+    TimeStatistics,
     UnreadableObjects,
     ValueCount,
     WeightStatistics,
@@ -32,6 +34,7 @@ from retraining.core.documents.checks import (
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import DataError
+from retraining.core.spec.features import Feature
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import TemplateValues
 
@@ -59,9 +62,9 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     of a regression `right` and, after the label's transform, `log1p`), `day_label` (`mean` is the share as in
     `DayLabels.rate`, of a regression the mean), `watched` (a row per day and feature that has a limit, and the key),
     `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as of the label), `weight` (`outside`:
-    below 0 or infinite), `numeric`, `category`, `size` (of images in bytes, of texts in characters), `object` (a row
-    per image and what is wrong with objects; `value` says what), `sequence` (lengths), `element` (a sequence's
-    numbers), `element_category` (its categories). Split is by span first.
+    below 0 or infinite), `numeric` (times too, in days), `category`, `size` (of images in bytes, of texts and bags in
+    characters), `object` (a row per image and what is wrong with objects; `value` says what), `sequence` (lengths),
+    `element` (a sequence's numbers), `element_category` (its categories). Split is by span first.
 
     Args:
         plan: The run.
@@ -79,9 +82,9 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         weight=columns.read_column(spec.data.weight, "weight") if spec.data.weight else None,
         auxiliary=columns.auxiliary(),
         watched=columns.watched(),
-        numeric=columns.of_kind("numeric"),
+        numeric=[*columns.of_kind("numeric"), *columns.of_kind("time")],
         categorical=columns.of_kind("categorical"),
-        sized=[*columns.of_kind("image"), *columns.of_kind("text")],
+        sized=[column for kind in ("image", "text", "bag") for column in columns.of_kind(kind)],
         objects=[image.name for image in image_objects(spec)],
         sequences=columns.sequences(),
         steps={"feature": QUANTILE_STEPS, "by_label": LABEL_STEPS},
@@ -246,22 +249,9 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
     totals = sections["day"].get((split, ""), [])
     row_count = sum(int(row["row_count"]) for row in totals)
     timed = bool(totals) and plan.spec.data.split == "time"
-    features: dict[str, FeatureStatistics] = {}
-    for feature in plan.spec.features:
-        if feature.kind == "numeric":
-            features[feature.name] = _numeric(sections["numeric"].get((split, feature.name), []), row_count)
-        elif feature.kind == "image":
-            place = split, feature.name
-            features[feature.name] = _image(
-                sections["size"].get(place, []), sections["object"].get(place, []), row_count
-            )
-        elif feature.kind == "text":
-            features[feature.name] = _text(sections["size"].get((split, feature.name), []), row_count)
-        elif feature.kind == "sequence":
-            features[feature.name] = _sequence(sections, (split, feature.name), row_count)
-        else:
-            rows = sections["category"].get((split, feature.name), [])
-            features[feature.name] = _categorical(rows, binary=plan.spec.label.kind == "binary")
+    features = {
+        feature.name: _feature(plan.spec, feature, sections, (split, row_count)) for feature in plan.spec.features
+    }
     return SplitStatistics(
         rows=row_count,
         first_event=_event(min(row["low"] for row in totals)) if timed else None,
@@ -274,6 +264,25 @@ def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
         },
         weight=_weight(sections["weight"].get((split, ""), [])) if plan.spec.data.weight else None,
     )
+
+
+def _feature(spec: ModelSpec, feature: Feature, sections: _Sections, split: tuple[str, int]) -> FeatureStatistics:
+    """Return one feature's, of a split with its rows."""
+    name, row_count = split
+    place = name, feature.name
+    if feature.kind == "numeric":
+        return _numeric(sections["numeric"].get(place, []), row_count)
+    if feature.kind == "time":
+        return _time(sections["numeric"].get(place, []), row_count)
+    if feature.kind == "image":
+        return _image(sections["size"].get(place, []), sections["object"].get(place, []), row_count)
+    if feature.kind == "text":
+        return TextStatistics(kind="text", **_lengths(sections["size"].get(place, []), row_count))
+    if feature.kind == "bag":
+        return BagStatistics(kind="bag", **_lengths(sections["size"].get(place, []), row_count))
+    if feature.kind == "sequence":
+        return _sequence(sections, place, row_count)
+    return _categorical(sections["category"].get(place, []), binary=spec.label.kind == "binary")
 
 
 def _weight(rows: list[Row]) -> WeightStatistics:
@@ -301,6 +310,13 @@ def _numeric(rows: list[Row], row_count: int) -> NumericStatistics:
     )
 
 
+def _time(rows: list[Row], row_count: int) -> TimeStatistics:
+    row = rows[0] if rows else None
+    ends = {"min": "low", "max": "high", "mean": "mean", "stddev": "deviation"}
+    found = {name: _number(row[column], str(row["feature"])) if row else None for name, column in ends.items()}
+    return TimeStatistics(kind="time", nulls=int(row["nulls"]) if row else row_count, **found)
+
+
 def _image(rows: list[Row], objects: list[Row], row_count: int) -> ImageStatistics:
     row = rows[0] if rows else None
     sizes = None if row is None or row["low"] is None else row
@@ -319,16 +335,16 @@ def _unreadable(row: Row) -> UnreadableObjects:
     return UnreadableObjects(found=found, rows=int(row["row_count"]), examples=examples)
 
 
-def _text(rows: list[Row], row_count: int) -> TextStatistics:
+def _lengths(rows: list[Row], row_count: int) -> TemplateValues:
+    """Return missing texts, and the others' lengths."""
     row = rows[0] if rows else None
     sizes = None if row is None or row["low"] is None else row
-    return TextStatistics(
-        kind="text",
-        nulls=int(row["nulls"]) if row else row_count,
-        min_length=int(sizes["low"]) if sizes else None,
-        max_length=int(sizes["high"]) if sizes else None,
-        mean_length=_number(sizes["mean"], str(sizes["feature"])) if sizes else None,
-    )
+    return {
+        "nulls": int(row["nulls"]) if row else row_count,
+        "min_length": int(sizes["low"]) if sizes else None,
+        "max_length": int(sizes["high"]) if sizes else None,
+        "mean_length": _number(sizes["mean"], str(sizes["feature"])) if sizes else None,
+    }
 
 
 def _sequence(sections: _Sections, place: tuple[str, str], row_count: int) -> SequenceStatistics:

@@ -15,6 +15,7 @@ from typing import Any
 from retraining.core.column_types import COLUMN_TYPES
 from retraining.core.data.shard_format import format_of
 from retraining.core.documents.checks import (
+    BagStatistics,
     CategoricalStatistics,
     FeatureStatistics,
     ImageStatistics,
@@ -24,6 +25,7 @@ from retraining.core.documents.checks import (
     SplitStatistics,
     Statistics,
     TextStatistics,
+    TimeStatistics,
     ValueCount,
 )
 from retraining.core.documents.plan import Plan
@@ -131,7 +133,9 @@ def _statistics(split: SplitStatistics, each: FeatureStatistics) -> Message:
             if each.top:
                 return {"string_stats": {"common_stats": {**common, **lengths}, **_values(each.distinct, each.top)}}
             return {"num_stats": {"common_stats": {**common, **lengths}, "mean": each.mean, "std_dev": each.stddev}}
-        case TextStatistics():
+        case TimeStatistics():
+            return {"num_stats": {"common_stats": common}}
+        case TextStatistics() | BagStatistics():
             return {"string_stats": {"common_stats": common, "avg_length": each.mean_length}}
 
 

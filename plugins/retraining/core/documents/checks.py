@@ -108,6 +108,21 @@ class SequenceStatistics(Value):
     top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
 
 
+class TimeStatistics(Value):
+    """Times in days since 1970-01-01 00:00, in UTC or as they stand where they have no zone.
+
+    Without a value the numbers are null.
+    """
+
+    kind: Literal["time"]
+    nulls: Count
+    min: Number | None
+    max: Number | None
+    mean: Number | None
+    stddev: Number | None
+    """Of the population."""
+
+
 class TextStatistics(Value):
     """Of one feature of texts in one split: their lengths in characters. Without a value they are null."""
 
@@ -118,8 +133,24 @@ class TextStatistics(Value):
     mean_length: Number | None
 
 
+class BagStatistics(Value):
+    """Of one feature of bags in one split: the lengths of their texts in characters. Without a value they are null."""
+
+    kind: Literal["bag"]
+    nulls: Count
+    min_length: Count | None
+    max_length: Count | None
+    mean_length: Number | None
+
+
 FeatureStatistics = Annotated[
-    NumericStatistics | CategoricalStatistics | ImageStatistics | SequenceStatistics | TextStatistics,
+    NumericStatistics
+    | CategoricalStatistics
+    | ImageStatistics
+    | SequenceStatistics
+    | TextStatistics
+    | TimeStatistics
+    | BagStatistics,
     Field(discriminator="kind"),
 ]
 

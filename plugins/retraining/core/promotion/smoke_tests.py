@@ -17,6 +17,9 @@ _TOLERANCES: Mapping[Precision, float] = {"float32": 1e-5, "mixed_float16": 1e-2
 """By what layers compute in. Sums differ by the order that a batch's size, a machine or a release of TensorFlow has;
 measured in docs/evaluation.md."""
 
+MISSING_TIME = -(10**18)
+"""What a request has for a time that is missing, as the trainer's models read it."""
+
 ASK_FOR = timedelta(minutes=10)
 MOST_ASKED = 2000
 """A model that has 1 % of the traffic then gave fewer than `ENOUGH` answers once in two million times."""
@@ -151,6 +154,8 @@ def _as_sent(value: object, kind: str | None) -> object:
         return [float("nan") if item is None else item for item in value]
     if value is not None:
         return value
+    if kind == "time":
+        return MISSING_TIME
     return float("nan") if kind in (None, "numeric", "sequence") else ""
 
 

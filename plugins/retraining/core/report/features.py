@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from retraining.core.documents.checks import (
+    BagStatistics,
     CategoricalStatistics,
     FeatureStatistics,
     ImageStatistics,
@@ -12,8 +14,11 @@ from retraining.core.documents.checks import (
     SequenceStatistics,
     Statistics,
     TextStatistics,
+    TimeStatistics,
 )
 from retraining.core.report.run import Run
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +54,10 @@ def _typical(statistics: FeatureStatistics, rows: int) -> str:
         return _image(statistics)
     if isinstance(statistics, SequenceStatistics):
         return _sequence(statistics)
-    if isinstance(statistics, TextStatistics):
+    if isinstance(statistics, TextStatistics | BagStatistics):
         return _text(statistics)
+    if isinstance(statistics, TimeStatistics):
+        return _time(statistics)
     return _numeric(statistics) if isinstance(statistics, NumericStatistics) else _categorical(statistics, rows)
 
 
@@ -72,10 +79,17 @@ def _sequence(statistics: SequenceStatistics) -> str:
     return f"{lengths}; {statistics.mean:.4g} ± {statistics.stddev:.4g}"
 
 
-def _text(lengths: TextStatistics) -> str:
+def _text(lengths: TextStatistics | BagStatistics) -> str:
     if lengths.mean_length is None:
         return "no value"
     return f"texts of {lengths.mean_length:,.0f} characters, from {lengths.min_length:,} to {lengths.max_length:,}"
+
+
+def _time(times: TimeStatistics) -> str:
+    if times.min is None or times.max is None:
+        return "no value"
+    first, last = (_EPOCH + timedelta(days=days) for days in (times.min, times.max))
+    return f"from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}"
 
 
 def _numeric(statistics: NumericStatistics) -> str:

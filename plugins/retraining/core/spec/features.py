@@ -15,7 +15,9 @@ Size = Annotated[int, Field(ge=1, le=4096)]
 """Of an image's side, in pixels, or of a sequence, in steps."""
 MAX_HASH_BUCKETS = 1_000_000
 HashBuckets = Annotated[int, Field(ge=1, le=MAX_HASH_BUCKETS)]
-VocabularySize = Annotated[int, Field(ge=1, le=1000)]
+DEFAULT_VOCABULARY = 1000
+"""The most frequent training values that get an embedding of their own where a file says nothing."""
+VocabularySize = Annotated[int, Field(ge=1, le=DEFAULT_VOCABULARY)]
 BucketCount = Annotated[int, Field(ge=2, le=20)]
 Transform = Literal["log1p", "clip", "quantile", "buckets"]
 EmbeddingDim = Annotated[int, Field(ge=1, le=1024)]
@@ -132,6 +134,60 @@ class SequenceFeature(Section):
         return self
 
 
+TimePart = Literal["hour", "weekday", "month", "days"]
+
+
+class TimeFeature(Section):
+    """A time, of which the model reads parts."""
+
+    name: ColumnName
+    """Column of the query."""
+    kind: Literal["time"]
+    parts: Annotated[tuple[TimePart, ...], Field(min_length=1, max_length=4)]
+    """[What it reads](#parts-of-times): `hour` of the day, `weekday` and `month` as cycles, `days` as a number."""
+
+    @model_validator(mode="after")
+    def _parts_are_distinct(self) -> Self:
+        if twice := next((part for part in self.parts if self.parts.count(part) > 1), None):
+            raise ValueError(f"parts has {twice} twice: remove one")
+        return self
+
+
+Delimiter = Annotated[str, StringConstraints(min_length=1, max_length=10)]
+NgramSize = Annotated[int, Field(ge=1, le=5)]
+
+
+class BagFeature(Section):
+    """A text of several values, words or n-grams, of which the model reads the mean of their embeddings."""
+
+    name: ColumnName
+    """Column of the query."""
+    kind: Literal["bag"]
+    of: Literal["values", "words", "characters"]
+    """[What it is taken apart into](#bags): what stands between delimiters, words, or n-grams of characters."""
+    delimiter: Delimiter | None = None
+    """Of `values`: what stands between them; `null`: a comma."""
+    sizes: Annotated[tuple[NgramSize, ...], Field(max_length=5)] = ()
+    """Of `words` and `characters`: how many in a row are one part, such as `[1, 2]`; `[]`: words one by one, three
+    characters."""
+    length: Size = 64
+    """Parts that the model reads, the first ones."""
+    hash_buckets: Annotated[int, Field(ge=2, le=MAX_HASH_BUCKETS)] = 1000
+    """Embeddings that all parts share by their hash."""
+    embedding_dim: EmbeddingDim | None = None
+    """Width of the embedding; `null`: min(50, round(1.6 * hash_buckets ** 0.56))."""
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        if self.of == "values" and self.sizes:
+            raise ValueError("sizes are of words and characters, and this is a bag of values: remove them")
+        if self.of != "values" and self.delimiter is not None:
+            raise ValueError(f"delimiter is of values, and this is a bag of {self.of}: remove it, or set of: values")
+        if twice := next((size for size in self.sizes if self.sizes.count(size) > 1), None):
+            raise ValueError(f"sizes has {twice} twice: remove one")
+        return self
+
+
 class TextFeature(Section):
     """A text as it stands, for architectures that bring a module that reads texts."""
 
@@ -141,7 +197,8 @@ class TextFeature(Section):
 
 
 Feature = Annotated[
-    NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature | TextFeature, Field(discriminator="kind")
+    NumericFeature | CategoricalFeature | ImageFeature | SequenceFeature | TextFeature | TimeFeature | BagFeature,
+    Field(discriminator="kind"),
 ]
 
 

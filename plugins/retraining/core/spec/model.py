@@ -303,6 +303,10 @@ class ModelSpec(Section):
     @model_validator(mode="after")
     def _files_hold_the_features(self) -> Self:
         for feature in self.features:
+            if feature.kind == "time" and self.training.input == "csv":
+                raise ValueError(
+                    f"training.input csv cannot hold {feature.name!r}, a time; expected tfrecord or bigquery. Change it"
+                )
             if feature.kind not in ("image", "sequence"):
                 continue
             what = "an image that the export resizes" if feature.kind == "image" else "a sequence"
@@ -335,6 +339,18 @@ class ModelSpec(Section):
             raise ValueError(
                 f"{' and '.join(hashed)}, and training.export_lite: an app looks categories up in a file, "
                 "which has no hashes. Remove one of them"
+            )
+        bags = [feature.name for feature in self.features if feature.kind == "bag"]
+        if bags and self.training.export_lite:
+            raise ValueError(
+                f"{', '.join(bags)} of kind bag, and training.export_lite: TF Lite takes no text apart. "
+                "Remove one of them"
+            )
+        times = [feature.name for feature in self.features if feature.kind == "time"]
+        if times and self.training.export_lite:
+            raise ValueError(
+                f"{', '.join(times)} of kind time, and training.export_lite: TF Lite does not divide whole numbers of "
+                "64 bits as parts of times need it. Remove one of them, or compute the parts in the query"
             )
         return self
 
