@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime, time, timedelta
+from statistics import NormalDist
 
+import numpy as np
 import pytest
 
 from retraining.core.catalog.model_check import check_model
@@ -37,7 +40,7 @@ def every(pause, count, rows=20, newest=date(2024, 2, 19)):
     return [{"day": newest - timedelta(days=pause * place), "row_count": rows} for place in range(count)]
 
 
-def profile(columns=None, *, model=MODEL, distinct=None, days=None, classes=None, **row):
+def profile(columns=None, *, model=MODEL, distinct=None, days=None, classes=None, quantiles=None, **row):
     columns = columns or schema(**COLUMNS)
     distinct = DISTINCT | (distinct or {})
     days = every(1, 50) if days is None else days
@@ -53,6 +56,7 @@ def profile(columns=None, *, model=MODEL, distinct=None, days=None, classes=None
     countable = [column for column in columns if column.mode != "REPEATED" and column.type in KEY_TYPES]
     for place, column in enumerate(countable):
         answer |= {f"nulls_{place}": 0, f"values_{place}": distinct.get(column.name, 7)}
+        answer |= {f"quantiles_{place}": (quantiles or {}).get(column.name, [])}
     counted = {"1": 400, "0": 600} if classes is None else classes
     values = [{"value": value, "row_count": rows} for value, rows in counted.items()]
     return build_profile(model, columns, answer | row, days, values)
@@ -311,16 +315,74 @@ def test_a_label_that_cannot_be_learnt_is_refused(kind, low, distinct):
 
 
 def test_what_is_no_feature_is_left_out_and_named(tmp_path):
-    odd = {"note": "STRING", "photo": "BYTES", "nothing": "FLOAT", "same": "STRING", "day": "DATE", "tags": "STRING[]"}
+    odd = {"note": "STRING", "photo": "BYTES", "nothing": "FLOAT", "same": "STRING", "day": "TIME", "tags": "STRING[]"}
     found = profile(schema(**COLUMNS | odd), distinct={"note": 900, "nothing": 0, "same": 1})
     files = write(found)
     assert valid_spec(tmp_path, files).feature_names == ["weight", "carrier"]
     comments = " ".join(line.strip(" #") for line in files.yaml.splitlines())
     assert (
         "left out: note (nearly a value per row), photo (bytes, an image?), nothing (all NULL), same (one value), "
-        "day (DATE), tags (an array)"
+        "day (TIME), tags (an array)"
     ) in comments
     assert "photo" not in files.sql
+
+
+EXPONENTIAL = [-math.log(1 - share) for share in np.linspace(0, 0.999, 21)]
+NORMAL = np.linspace(-2, 2, 21)
+LOG_NORMAL = np.exp(1.5 * np.array([NormalDist().inv_cdf(min(max(at / 20, 0.001), 0.999)) for at in range(21)]))
+
+
+@pytest.mark.parametrize(
+    ("values", "distinct", "transform"),
+    [
+        pytest.param(LOG_NORMAL, 500, "log1p", id="log-normal"),
+        pytest.param([0] * 12 + [1, 1, 2, 2, 3, 5, 8, 20, 400], 90, "log1p", id="counts"),
+        pytest.param(LOG_NORMAL / 1000, 500, "clip", id="small-amounts"),
+        pytest.param(sorted(-LOG_NORMAL), 500, "clip", id="below-0"),
+        pytest.param([-500, *NORMAL[1:]], 500, "clip", id="one-wild"),
+        pytest.param(EXPONENTIAL, 500, None, id="exponential"),
+        pytest.param(NORMAL, 500, None, id="normal"),
+        pytest.param(NORMAL + 100, 500, None, id="far-from-0"),
+        pytest.param(np.linspace(0, 1, 21), 500, None, id="uniform"),
+        pytest.param([0] * 20 + [400], 2, None, id="few-values"),
+        pytest.param([5] * 21, 30, None, id="no-spread"),
+        pytest.param([], 500, None, id="not-counted"),
+    ],
+)
+def test_a_number_gets_the_transform_that_its_tail_asks_for(tmp_path, values, distinct, transform):
+    """As `make check-models` takes it."""
+    found = profile(distinct={"weight": distinct}, quantiles={"weight": [float(value) for value in values]})
+    weight, _ = valid_spec(tmp_path, write(found)).features
+    assert (weight.name, weight.transform) == ("weight", transform)
+
+
+@pytest.mark.parametrize(("distinct", "buckets"), [(1000, None), (1001, 1000), (10_000, 1000), (10_001, 10_000)])
+def test_more_categories_than_the_vocabulary_are_hashed(tmp_path, distinct, buckets):
+    found = profile(distinct={"carrier": distinct}, row_count=1_000_000, key_values=1_000_000)
+    assert valid_spec(tmp_path, write(found)).features[1].hash_buckets == buckets
+
+
+def test_further_times_are_read_by_their_parts(tmp_path):
+    """Cycles alone: days go on beyond those of the training, months are hardly ever all in a window."""
+    times = {"sent": "TIMESTAMP", "local": "DATETIME", "day": "DATE"}
+    spec = valid_spec(tmp_path, write(profile(schema(**COLUMNS | times))))
+    assert {feature.name: feature.parts for feature in spec.features if feature.kind == "time"} == {
+        "sent": ("hour", "weekday"),
+        "local": ("hour", "weekday"),
+        "day": ("weekday",),
+    }
+
+
+def test_alike_columns_of_several_tails_are_one_entry_without_a_transform(tmp_path):
+    """Few lines are worth more than guesses column by column; where all have one tail, the entry has its transform."""
+    many = {f"mean_{number}": "FLOAT" for number in range(12)}
+    columns = schema(**{name: COLUMNS[name] for name in ("id", "at", "late")} | many)
+    tails = {name: [float(value) for value in LOG_NORMAL] for name in many}
+    counted = dict.fromkeys(many, 500)
+    whole = write(profile(columns, quantiles=tails, distinct=counted))
+    assert '{names: "mean_*", kind: numeric, transform: log1p}' in whole.yaml
+    mixed = write(profile(columns, quantiles={"mean_3": tails["mean_3"]}, distinct=counted))
+    assert '{names: "mean_*", kind: numeric}' in mixed.yaml
 
 
 def test_a_table_without_features_is_refused():

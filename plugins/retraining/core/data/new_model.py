@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from retraining.core.data.column_roles import types_of
+from retraining.core.data.first_features import guess_feature, plain_kind
 from retraining.core.data.first_spec import FirstLabel, guess_label, guess_window
 from retraining.core.data.sql import render
 from retraining.core.data.table_profile import NewModel, TableProfile, reason_left_out
@@ -150,7 +150,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _features(model: NewModel, profile: TableProfile) -> tuple[dict[str, str], list[str]]:
-    """Return the kind of each column that is a feature, and what is none, with the reason."""
+    """Return the kind of each column that is a feature, with its options, and what is none, with the reason."""
     kinds: dict[str, str] = {}
     left_out = []
     roles = {model.time, model.label, *(model.keys if model.key_kind == "column" else ())}
@@ -161,7 +161,7 @@ def _features(model: NewModel, profile: TableProfile) -> tuple[dict[str, str], l
         if reason := reason_left_out(found, profile.rows):
             left_out.append(f"{name} ({reason})")
         else:
-            kinds[name] = "numeric" if found.column.type in types_of("numeric") else "categorical"
+            kinds[name] = guess_feature(found)
     if not kinds:
         reasons = f"no feature: {', '.join(left_out) or 'no other column'}"
         raise DataError(model.source, reasons, "numbers or categories", model.way_out("has some"))
@@ -180,6 +180,8 @@ def _key_note(model: NewModel, profile: TableProfile) -> str:
 
 def _feature_lines(kinds: dict[str, str]) -> list[str]:
     """Return a line per feature; of too many, alike ones in one entry, and then several entries a line."""
+    if len(kinds) > _MAX_FEATURE_LINES:
+        kinds = _alike(kinds)
     patterns = _patterns(kinds) if len(kinds) > _MAX_FEATURE_LINES else {}
     entries = dict.fromkeys(
         f"{{names: {json.dumps(patterns[name])}, kind: {kind}}}"
@@ -194,6 +196,18 @@ def _feature_lines(kinds: dict[str, str]) -> list[str]:
     while len(lines := _wrapped(items, width)) > _MAX_FEATURE_LINES:
         width *= 2
     return [f"{'[' if not place else ' '}{line}" for place, line in enumerate(lines[:-1])] + [f" {lines[-1]}]"]
+
+
+def _alike(kinds: Mapping[str, str]) -> dict[str, str]:
+    """Return the kinds without the options of columns that could stand in one entry but for them."""
+    plain = {name: plain_kind(kind) for name, kind in kinds.items()}
+    of_group = _patterns(plain)
+    mixed = {
+        pattern
+        for pattern in of_group.values()
+        if len({kinds[name] for name, own in of_group.items() if own == pattern}) > 1
+    }
+    return {name: plain[name] if of_group.get(name) in mixed else kind for name, kind in kinds.items()}
 
 
 def _patterns(kinds: Mapping[str, str]) -> dict[str, str]:

@@ -28,6 +28,10 @@ MAX_CLASSES = 1000
 """Values of a label that are counted one by one."""
 MAX_DAYS = 3651
 """Days with rows that are counted, the newest: one more than the longest window has."""
+QUANTILE_STEPS = 20
+FEATURE_TYPES = frozenset(type_ for kind in ("numeric", "categorical", "time") for type_ in types_of(kind))
+"""That a first model reads."""
+_ONLY_CATEGORIES = frozenset(types_of("categorical")) - frozenset(types_of("numeric"))
 _LEAST_COUNTED = 20
 """Rows from which on whole numbers without a gap are taken for their count."""
 
@@ -107,13 +111,15 @@ class NewModel:
 class ColumnProfile:
     """A column. `distinct` is about right (HyperLogLog++); None for what cannot be counted, like `nulls` of it.
 
-    `width` is the difference of the greatest and the least of its whole numbers.
+    `width` is the difference of the greatest and the least of its whole numbers, `quantiles` are those of its numbers
+    in 5 % steps, the least and the greatest among them.
     """
 
     column: Column
     nulls: int | None = None
     distinct: int | None = None
     width: float | None = None
+    quantiles: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,13 +207,13 @@ def reason_left_out(found: ColumnProfile, rows: int) -> str | None:
         return reason
     if column.type == "BYTES":
         return "bytes, an image?"
-    if column.type not in {*types_of("numeric"), *types_of("categorical")} or found.distinct is None:
+    if column.type not in FEATURE_TYPES or found.distinct is None:
         return column.type
     if not found.distinct:
         return "all NULL"
     if found.distinct == 1:
         return "one value"
-    if column.type not in types_of("numeric") and found.distinct > max(2, rows / 2):
+    if column.type in _ONLY_CATEGORIES and found.distinct > max(2, rows / 2):
         return "nearly a value per row"
     if found.width is not None and rows >= _LEAST_COUNTED and found.distinct > 0.99 * rows > 0.49 * found.width:
         return "counts the rows"
@@ -221,7 +227,11 @@ def render_profile_sql(model: NewModel, table: str, columns: Sequence[Column]) -
         table=table,
         model=model,
         label_type=_label_type(model, columns),
-        columns=[{"name": column.name, "whole": column.type == "INTEGER"} for column in _countable(columns)],
+        columns=[
+            {"name": column.name, "whole": column.type == "INTEGER", "number": column.type in types_of("regression")}
+            for column in _countable(columns)
+        ],
+        steps=QUANTILE_STEPS,
     )
     return Query(sql=sql)
 
@@ -270,6 +280,7 @@ def build_profile(
                 nulls=row[f"nulls_{places[column.name]}"],
                 distinct=row[f"values_{places[column.name]}"],
                 width=row.get(f"width_{places[column.name]}"),
+                quantiles=tuple(row.get(f"quantiles_{places[column.name]}") or ()),
             )
             if column.name in places
             else ColumnProfile(column=column)
