@@ -380,6 +380,10 @@ monitor-references: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready $(UV) ## Ask Nann
 	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.monitor_references build/references/bin/python $(VENV)/tfdv/bin/python
 	@rm -rf build/references
 
+.PHONY: monitor-vectors
+monitor-vectors: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready ## Ask TensorFlow Data Validation again for its verdicts on 180 random columns, which the monitor's are held to: monitor_vectors.json, docs/monitoring.md (Python 3.11; 2 min)
+	@PYTHONPATH=$(DEV):plugins:. $(AIRFLOW_PY) -m bench.monitor_vectors $(VENV)/tfdv/bin/python
+
 .PHONY: bench-rates scaling-tables simulate-export
 bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure rows and photos a second of one core, for packages/bench/docs/scaling.md: build/bench/rates.json (5 min)
 	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m bench.scaling_rates

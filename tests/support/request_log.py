@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from retraining.core.monitoring import distributions
 from retraining.core.naming.vertex import deployed_model_id
 
 CHAMPION_KEY = "20131120t030000z-0123456789ab"
@@ -19,7 +20,7 @@ UNSEEN = "unseen"
 
 
 def counted(
-    features: Mapping[str, Mapping[str | None, int]],
+    features: Mapping[str, Mapping[Any, int]],
     *,
     asked_in: str = "now",
     instances: int | None = None,
@@ -29,7 +30,7 @@ def counted(
     answers: Mapping[str, Mapping[str | None, int]] | None = None,
     model: str = CHAMPION_ID,
 ) -> list[dict[str, Any]]:
-    """Rows of the query: counts by feature and bucket, `unseen` for values that the baseline does not have.
+    """Rows of the query: counts by feature and bucket, `unseen` for values that the baseline does not have, a hash.
 
     Requests are of one instance unless `largest` says otherwise; `instances` are as many as the first feature has.
     """
@@ -42,8 +43,10 @@ def counted(
     for owner, counts in (("", features), (model, answers or {})):
         for name, buckets in counts.items():
             for bucket, count in buckets.items():
-                unseen = bucket == UNSEEN
-                found = {"feature": name, "bucket": None if unseen else bucket, "unseen": unseen, "instances": count}
+                is_new = bucket in (UNSEEN, distributions.UNSEEN)
+                place = None if is_new or bucket is None else str(bucket)
+                unseen = is_new or isinstance(bucket, int)
+                found = {"feature": name, "bucket": place, "unseen": unseen, "instances": count}
                 rows.append(common | found | {"deployed_model_id": owner, "requests": count})
     return rows
 

@@ -83,14 +83,17 @@ def test_what_changed_most_is_said_without_naming_a_value():
     assert between_bins([0.5, 0.5, 0.0], [1.0, 0.0, 0.0], (9, 9)).most == ""
 
 
-def test_equal_quantiles_are_one_bin_with_their_common_share():
+def test_equal_quantiles_of_an_earlier_release_are_a_bin_of_their_own() -> None:
+    """0 is 18 of 21 quantiles, from the least on: 17 steps and half of the next of 20 are its own."""
     baseline = d.NumericStatistics(
         kind="numeric", nulls=20, min=0.0, max=2.0, mean=0.1, stddev=0.1, quantiles=(0.0,) * 18 + (1.0, 1.0, 2.0)
     )
     edges = distributions.bin_edges(baseline)
-    assert edges == [0.0, 1.0, 2.0]
-    # below, [0, 1), [1, 2), [2, ∞), missing; a fifth of the rows is missing.
-    assert distributions.bin_shares(baseline, 100, edges) == pytest.approx([0, 0.72, 0.08, 0, 0.2])
+    assert edges == pytest.approx([0, 0, 1, 1, 2], abs=1e-5)
+    assert edges == sorted(set(edges))
+    # below, 0, between, 1, between, above, missing: 17½ steps of 20, none, 2, ½; a fifth of the rows is missing.
+    expected = [0, 0.8 * 0.875, 0, 0.8 * 0.1, 0.8 * 0.025, 0, 0.2]
+    assert distributions.bin_shares(baseline, 100, edges) == pytest.approx(expected)
 
 
 def test_values_beyond_the_baselines_first_ones_are_expected_to_be_unseen():

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import monitor_baselines as baselines
 from retraining.core import documents as d
 from retraining.core.documents.answers import CalibrationBin, Curves
 from retraining.core.documents.evaluation import Scores
@@ -44,23 +45,12 @@ def _statistics(counts):
     return d.CategoricalStatistics(kind="categorical", nulls=counts.get("", 0), distinct=len(top), top=top)
 
 
-def _quantiles(values):
-    """The 21 quantiles that the run's statistics have."""
-    ordered = sorted(value for value in values if value is not None)
-    quantiles = tuple(ordered[round(step * (len(ordered) - 1) / 20)] for step in range(21))
-    missing = len(values) - len(ordered)
-    low, high = quantiles[0], quantiles[-1]
-    return d.NumericStatistics(
-        kind="numeric", nulls=missing, min=low, max=high, mean=0.0, stddev=1.0, quantiles=quantiles
-    )
-
-
 def _ours(case):
     """The divergence of numbers over the bins that the monitor counts in."""
-    baseline = _quantiles(case["reference"])
+    baseline = baselines.numeric_statistics(case["reference"])
     edges = distributions.bin_edges(baseline)
-    counts = Counter(None if value is None else bisect.bisect_right(edges, value) for value in case["current"])
-    shares = [counts[place] / len(case["current"]) for place in [*range(len(edges) + 1), None]]
+    counts = baselines.count_numbers(case["current"], edges)
+    shares = [counts.get(place, 0) / len(case["current"]) for place in [*map(str, range(len(edges) + 1)), None]]
     return distributions.jensen_shannon(distributions.bin_shares(baseline, len(case["reference"]), edges), shares)
 
 

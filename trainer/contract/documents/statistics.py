@@ -47,6 +47,20 @@ class KeyStatistics:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NumberHistogram:
+    """How many rows of a number lie between edges, which rise: below the first, between two each, from the last on.
+
+    A bin has its lower edge and not its upper one. Edges lie closely below and above each quantile, so that a number
+    which is frequent has a bin of its own; the first and the last one are around all numbers. Missing values are in no
+    bin.
+    """
+
+    edges: Annotated[tuple[Number, ...], Limits(min_length=1, max_length=64)]
+    counts: Annotated[tuple[Count, ...], Limits(min_length=2, max_length=65)]
+    """One more than edges."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NumericStatistics:
     """Of one numeric feature in one split.
 
@@ -60,6 +74,8 @@ class NumericStatistics:
     mean: Number | None
     stddev: Number | None
     quantiles: Annotated[tuple[Number, ...], Limits(max_length=21)]
+    histogram: NumberHistogram | None = None
+    """null: there is no value, or the statistics are of an earlier release."""
     label_correlation: Number | None = None
     """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
     label_auc: Share | None = None
@@ -82,6 +98,10 @@ class CategoricalStatistics:
     nulls: Count
     distinct: Count
     top: Annotated[tuple[ValueCount, ...], Limits(max_length=1000)]
+    tail: Annotated[tuple[Count, ...], Limits(max_length=16384)] = ()
+    """Rows of the values that are not in `top`, by the last bits of each value's hash (`FARM_FINGERPRINT`); as many
+    counts as a power of two. Of the training split; empty: there are no such values, or it is of an earlier release.
+    """
     label_by_category: bool = False
     """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
     label_auc: Share | None = None

@@ -111,11 +111,7 @@ def ask_tfdv(inputs: Case) -> Case:
     def measure(case: Case, distance: str) -> tuple[float, list[Any]]:
         sides = [pd.DataFrame({"x": values_of(case[side])}) for side in ("reference", "current")]
         found = [validation.generate_statistics_from_dataframe(side) for side in sides]
-        schema = validation.infer_schema(found[0])
-        getattr(validation.get_feature(schema, "x").drift_comparator, distance).threshold = LEAST
-        anomalies = validation.validate_statistics(found[1], schema, previous_statistics=found[0])
-        measured = [each.value for info in anomalies.drift_skew_info for each in info.drift_measurements]
-        return measured[0], [_histogram(side) for side in found]
+        return _compare(found, distance)["x"], [_histogram(side) for side in found]
 
     answers: dict[str, Any] = {}
     for case in inputs["categories"]:
@@ -127,6 +123,41 @@ def ask_tfdv(inputs: Case) -> Case:
         found, histograms = measure(case, "jensen_shannon_divergence")
         answers[case["name"]] = {"jensen_shannon": found, "histograms": histograms}
     return answers
+
+
+def ask_tfdv_of_vectors(inputs: Case) -> Case:
+    """Measure columns by their values, those of numbers also by the statistics that a run writes of them."""
+    import tensorflow_data_validation as validation
+    from google.protobuf import text_format
+    from tensorflow_metadata.proto.v0 import statistics_pb2 as messages
+
+    values: dict[str, float] = {}
+    for case in inputs["vectors"]:
+        number = not any(isinstance(value, str) for value in case["reference"])
+        sides = [
+            pd.DataFrame({"x": pd.Series(case[side], dtype="float64" if number else "object")})
+            for side in ("reference", "current")
+        ]
+        found = [validation.generate_statistics_from_dataframe(side) for side in sides]
+        values[case["name"]] = _compare(found, "jensen_shannon_divergence" if number else "infinity_norm")["x"]
+    written = [
+        text_format.Parse(inputs[side], messages.DatasetFeatureStatisticsList()) for side in ("reference", "current")
+    ]
+    return {"values": values, "pbtxt": _compare(written, "jensen_shannon_divergence")}
+
+
+def _compare(sides: Sequence[statistics_pb2.DatasetFeatureStatisticsList], distance: str) -> dict[str, float]:
+    """Return the distance of each feature of two statistics: those before, and those now."""
+    import tensorflow_data_validation as validation
+
+    before, now = sides
+    schema = validation.infer_schema(before)
+    for feature in schema.feature:
+        getattr(feature.drift_comparator, distance).threshold = LEAST
+    anomalies = validation.validate_statistics(now, schema, previous_statistics=before)
+    return {
+        info.path.step[0]: measured.value for info in anomalies.drift_skew_info for measured in info.drift_measurements
+    }
 
 
 def _histogram(statistics: statistics_pb2.DatasetFeatureStatisticsList) -> Case:
@@ -144,6 +175,7 @@ TOOLS: Mapping[str, tuple[str, Callable[[Case], Case]]] = {
     "nannyml": ("nannyml", ask_nannyml),
     "evidently": ("evidently", ask_evidently),
     "tfdv": ("tensorflow-data-validation", ask_tfdv),
+    "tfdv_vectors": ("tensorflow-data-validation", ask_tfdv_of_vectors),
 }
 
 

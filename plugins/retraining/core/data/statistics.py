@@ -21,6 +21,7 @@ from retraining.core.documents.checks import (
     FeatureStatistics,
     ImageStatistics,
     KeyStatistics,
+    NumberHistogram,
     NumericStatistics,
     SequenceStatistics,
     SplitStatistics,
@@ -39,10 +40,16 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import TemplateValues
 
 MAX_CATEGORIES = 1000
+MAX_TAIL = 16_384
+"""Counts by hash of the values beyond them."""
+_ROOM = 4
+"""Counts by hash for each such value, up to that many: so three quarters of them stay empty, and show new values."""
 LEAKING_CORRELATION = 0.999
 """Of a number with the label: what is so near is the label in other words."""
 LEAKING_AUC = 0.999
 """Of one feature alone as the score of a binary label, either way round."""
+_FREQUENT = 0.01
+"""Share of the rows from which on a number has a bin of its own."""
 LABEL_STEPS = 200
 QUANTILE_STEPS = 20
 SPLITS = ("train", "validation", "test")
@@ -56,15 +63,15 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     """Return one query over the run table, one row per fact.
 
     Columns: `section`, `split`, `day`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles`
-    (21 in 5 % steps), `by_label` (201 quantiles of the rows of 0, then of those of 1), `distinct_count`, `value`,
-    `outside`, `also_tested`. Sections: `day` (a row per split and day; `nulls` of the label, `low` and `high` are the
-    first and last event in seconds since 1970), `keys` (`outside`: in train and validation), `label` (a row per class;
-    of a regression `right` and, after the label's transform, `log1p`), `day_label` (`mean` is the share as in
-    `DayLabels.rate`, of a regression the mean), `watched` (a row per day and feature that has a limit, and the key),
-    `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as of the label), `weight` (`outside`:
-    below 0 or infinite), `numeric` (times too, in days), `category`, `size` (of images in bytes, of texts and bags in
-    characters), `object` (a row per image and what is wrong with objects; `value` says what), `sequence` (lengths),
-    `element` (a sequence's numbers), `element_category` (its categories). Split is by span first.
+    (21 in 5 % steps), `by_label` (201 of the rows of 0, then of 1), `distinct_count`, `value`, `outside`,
+    `also_tested`. Sections: `day` (a row per split and day; `nulls` of the label, `low` and `high` are the first and
+    last event in seconds since 1970), `keys` (`outside`: in train and validation), `label` (a row per class; of a
+    regression `right` and, after the label's transform, `log1p`), `day_label` (`mean` as in `DayLabels.rate`, of a
+    regression the mean), `watched` (a row per day and feature that has a limit, and the key), `auxiliary_rows` and
+    `auxiliary` (`nulls` of an auxiliary label, and rows as of the label), `weight` (`outside`: below 0 or infinite),
+    `numeric` (times too, in days), `bin` (`value` of a histogram with edges in `quantiles`), `category`, `tail`
+    (`value`: the hash), `size` (of images in bytes, of texts and bags in characters), `object` (a row per image and
+    what is wrong), `sequence` (lengths), `element` (its numbers), `element_category`. Split is by span first.
 
     Args:
         plan: The run.
@@ -96,6 +103,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         parameters=(
             Parameter(name="test_start", type="DATE", value=plan.window.test_start.isoformat()),
             Parameter(name="max_categories", type="INT64", value=MAX_CATEGORIES),
+            Parameter(name="tail_mask", type="INT64", value=MAX_TAIL - 1),
             *label_parameters(spec.label),
             *columns.auxiliary_parameters(),
             *columns.limits(),
@@ -271,7 +279,7 @@ def _feature(spec: ModelSpec, feature: Feature, sections: _Sections, split: tupl
     name, row_count = split
     place = name, feature.name
     if feature.kind == "numeric":
-        return _numeric(sections["numeric"].get(place, []), row_count)
+        return _numeric(sections["numeric"].get(place, []), sections["bin"].get(place, []), row_count)
     if feature.kind == "time":
         return _time(sections["numeric"].get(place, []), row_count)
     if feature.kind == "image":
@@ -282,7 +290,8 @@ def _feature(spec: ModelSpec, feature: Feature, sections: _Sections, split: tupl
         return BagStatistics(kind="bag", **_lengths(sections["size"].get(place, []), row_count))
     if feature.kind == "sequence":
         return _sequence(sections, place, row_count)
-    return _categorical(sections["category"].get(place, []), binary=spec.label.kind == "binary")
+    rows, tail = (sections[name].get(place, []) for name in ("category", "tail"))
+    return _categorical(rows, tail, binary=spec.label.kind == "binary")
 
 
 def _weight(rows: list[Row]) -> WeightStatistics:
@@ -294,7 +303,7 @@ def _stem(index: int) -> str:
     return f"auxiliary_{index}"
 
 
-def _numeric(rows: list[Row], row_count: int) -> NumericStatistics:
+def _numeric(rows: list[Row], bins: list[Row], row_count: int) -> NumericStatistics:
     row = rows[0] if rows else None
     quantiles = list(row["quantiles"] or []) if row else []
     return NumericStatistics(
@@ -305,6 +314,7 @@ def _numeric(rows: list[Row], row_count: int) -> NumericStatistics:
         mean=_number(row["mean"], str(row["feature"])) if row else None,
         stddev=_number(row["deviation"], str(row["feature"])) if row else None,
         quantiles=tuple(float(value) for value in quantiles if value is not None),
+        histogram=_histogram(bins),
         label_correlation=_leak(row) if row else None,
         label_auc=_auc_of_number(row) if row else None,
     )
@@ -315,6 +325,48 @@ def _time(rows: list[Row], row_count: int) -> TimeStatistics:
     ends = {"min": "low", "max": "high", "mean": "mean", "stddev": "deviation"}
     found = {name: _number(row[column], str(row["feature"])) if row else None for name, column in ends.items()}
     return TimeStatistics(kind="time", nulls=int(row["nulls"]) if row else row_count, **found)
+
+
+def _histogram(bins: list[Row]) -> NumberHistogram | None:
+    if not bins:
+        return None
+    edges = [float(edge) for edge in bins[0]["quantiles"]]
+    counts = {int(row["value"]): int(row["row_count"]) for row in bins}
+    return histogram_of(edges, [counts.get(place, 0) for place in range(len(edges) + 1)])
+
+
+def edges_around(quantiles: Iterable[float]) -> list[float]:
+    """Return edges closely below and above each quantile, rising, as `statistics.sql.j2` makes them."""
+    return sorted({point + side * _width(point) for point in quantiles for side in (-1, 1)})
+
+
+def histogram_of(edges: Sequence[float], counts: Sequence[int]) -> NumberHistogram:
+    """Return the histogram in which a quantile that is not frequent shares the bin above it, the greatest that below.
+
+    So there are as many bins of a continuous number as quantiles, and few rows of training make no noise.
+
+    Args:
+        edges: Of `edges_around`.
+        counts: One more than edges.
+    """
+    kept, merged, least = [edges[0]], [counts[0]], _FREQUENT * sum(counts)
+    carried = 0
+    for low, high, count in zip(edges, edges[1:], counts[1:], strict=False):
+        if high - low <= 3 * _width(low) and carried + count < least:
+            carried += count
+            continue
+        merged.append(carried + count)
+        kept.append(high)
+        carried = 0
+    if carried and len(merged) > 1:
+        merged[-1] += carried
+        kept[-1] = edges[-1]
+    return NumberHistogram(edges=tuple(kept), counts=(*merged, counts[-1]))
+
+
+def _width(point: float) -> float:
+    """Return how far from a quantile its edges lie: float32 rounds what a client sends by less."""
+    return abs(point) * 2.0**-22 + 1e-38 if abs(point) < 1e300 else 0.0
 
 
 def _image(rows: list[Row], objects: list[Row], row_count: int) -> ImageStatistics:
@@ -350,7 +402,7 @@ def _lengths(rows: list[Row], row_count: int) -> TemplateValues:
 def _sequence(sections: _Sections, place: tuple[str, str], row_count: int) -> SequenceStatistics:
     lengths = next(iter(sections["sequence"].get(place, [])), None)
     numbers = next(iter(sections["element"].get(place, [])), None)
-    values = _categorical(sections["element_category"].get(place, []))
+    values = _categorical(sections["element_category"].get(place, []), [])
     sizes = None if lengths is None or lengths["low"] is None else lengths
     return SequenceStatistics(
         kind="sequence",
@@ -365,7 +417,7 @@ def _sequence(sections: _Sections, place: tuple[str, str], row_count: int) -> Se
     )
 
 
-def _categorical(rows: list[Row], *, binary: bool = False) -> CategoricalStatistics:
+def _categorical(rows: list[Row], tail: list[Row], *, binary: bool = False) -> CategoricalStatistics:
     known = [row for row in rows if row["value"] is not None]
     counted = sorted(
         (ValueCount(value=str(row["value"]), count=int(row["row_count"])) for row in known),
@@ -376,9 +428,27 @@ def _categorical(rows: list[Row], *, binary: bool = False) -> CategoricalStatist
         nulls=sum(int(row["row_count"]) for row in rows if row["value"] is None),
         distinct=max((int(row["distinct_count"]) for row in known), default=0),
         top=tuple(counted[:MAX_CATEGORIES]),
+        tail=tail_of(tail),
         label_by_category=_gives_label_away(known),
         label_auc=_auc_of_categories(rows) if binary else None,
     )
+
+
+def tail_of(rows: Sequence[Row]) -> tuple[int, ...]:
+    """Return the rows by hash, in as many counts as leave room between the values.
+
+    Args:
+        rows: Of the section `tail`.
+    """
+    if not rows:
+        return ()
+    size, distinct = 1, sum(int(row["distinct_count"]) for row in rows)
+    while size < min(MAX_TAIL, _ROOM * distinct):
+        size *= 2
+    counts = [0] * size
+    for row in rows:
+        counts[int(row["value"]) & (size - 1)] += int(row["row_count"])
+    return tuple(counts)
 
 
 def _leak(row: Row) -> float | None:

@@ -73,6 +73,22 @@ def render_statistics(plan: Plan, snapshot: Snapshot, statistics: Statistics) ->
     )
 
 
+def render_data_set(name: str, rows: int, features: Mapping[str, FeatureStatistics]) -> str:
+    """Return the statistics of some numbers and categories alone, as one data set.
+
+    Args:
+        name: Of the data set.
+        rows: That it has.
+        features: By name.
+    """
+    found = [
+        {"path": {"step": [feature]}, "type": Enum("FLOAT" if each.kind == "numeric" else "STRING")}
+        | dict(_statistics(rows, each))
+        for feature, each in features.items()
+    ]
+    return _text({"datasets": [{"name": name, "num_examples": rows, "features": found}]})
+
+
 def _feature(plan: Plan, column: Column, statistics: Statistics, *, is_used: bool) -> Message:
     splits = [split for split in statistics.splits.values() if split.rows]
     found = [split.features[column.name] for split in splits if column.name in split.features]
@@ -106,15 +122,19 @@ def _domain(plan: Plan, column: Column, found: Sequence[FeatureStatistics]) -> M
 def _split_features(plan: Plan, split: SplitStatistics, types: Mapping[str, str]) -> Iterator[Message]:
     for name, each in split.features.items():
         if name in types:
-            yield {"path": {"step": [name]}, "type": Enum(_statistics_type(types[name])), **_statistics(split, each)}
+            yield {
+                "path": {"step": [name]},
+                "type": Enum(_statistics_type(types[name])),
+                **_statistics(split.rows, each),
+            }
     label = plan.spec.label.name
     if label in types and types[label] != "BYTES" and split.rows > split.label.nulls:
         yield {"path": {"step": [label]}, "type": Enum(types[label]), **_label_statistics(split.rows, split.label)}
 
 
-def _statistics(split: SplitStatistics, each: FeatureStatistics) -> Message:
-    there = split.rows - each.nulls
-    common = _common(split.rows, each.nulls)
+def _statistics(rows: int, each: FeatureStatistics) -> Message:
+    there = rows - each.nulls
+    common = _common(rows, each.nulls)
     match each:
         case NumericStatistics():
             return {"num_stats": {"common_stats": common, **_numbers(each, there)}}
@@ -168,10 +188,14 @@ def _common(rows: int, nulls: int) -> Message:
 
 
 def _numbers(each: NumericStatistics, there: int) -> Message:
-    quantiles = each.quantiles
-    share = there / max(len(quantiles) - 1, 1)
-    buckets = [
-        {"low_value": low, "high_value": high, "sample_count": share} for low, high in itertools.pairwise(quantiles)
+    quantiles, steps = each.quantiles, max(len(each.quantiles) - 1, 1)
+    quantile_buckets = _buckets(quantiles, [there / steps] * steps)
+    # Nothing lies outside of a split's own edges; comparators read this one.
+    bins = _buckets(each.histogram.edges, each.histogram.counts[1:-1]) if each.histogram else []
+    histograms = [
+        {"num_nan": 0, "buckets": buckets, "type": Enum(kind)}
+        for kind, buckets in (("STANDARD", bins), ("QUANTILES", quantile_buckets))
+        if buckets
     ]
     return {
         "mean": each.mean,
@@ -179,8 +203,15 @@ def _numbers(each: NumericStatistics, there: int) -> Message:
         "min": each.min,
         "median": quantiles[len(quantiles) // 2] if quantiles else None,
         "max": each.max,
-        "histograms": [{"buckets": buckets, "type": Enum("QUANTILES")}] if buckets else None,
+        "histograms": histograms,
     }
+
+
+def _buckets(edges: Sequence[float], counts: Sequence[float]) -> list[Message]:
+    return [
+        {"low_value": low, "high_value": high, "sample_count": count}
+        for (low, high), count in zip(itertools.pairwise(edges), counts, strict=True)
+    ]
 
 
 def _type(column: Column) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+import itertools
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from retraining.core.documents.document import (
     Amount,
@@ -27,6 +28,27 @@ from retraining.core.documents.snapshot import AllSplits
 from retraining.core.spec.features import is_empty
 
 
+class NumberHistogram(Value):
+    """How many rows of a number lie between edges, which rise: below the first, between two each, from the last on.
+
+    A bin has its lower edge and not its upper one. Edges lie closely below and above each quantile, so that a number
+    which is frequent has a bin of its own; the first and the last one are around all numbers. Missing values are in no
+    bin.
+    """
+
+    edges: Annotated[tuple[Number, ...], Field(min_length=1, max_length=64)]
+    counts: Annotated[tuple[Count, ...], Field(min_length=2, max_length=65)]
+    """One more than edges."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(self.counts) != len(self.edges) + 1:
+            raise ValueError(f"{len(self.edges)} edges have {len(self.edges) + 1} bins, and {len(self.counts)} counts")
+        if any(low >= high for low, high in itertools.pairwise(self.edges)):
+            raise ValueError("edges rise: each is greater than the one before")
+        return self
+
+
 class NumericStatistics(Value):
     """Of one numeric feature in one split.
 
@@ -40,6 +62,8 @@ class NumericStatistics(Value):
     mean: Number | None
     stddev: Number | None
     quantiles: Annotated[tuple[Number, ...], Field(max_length=21)]
+    histogram: Annotated[NumberHistogram | None, Field(exclude_if=lambda value: value is None)] = None
+    """null: there is no value, or the statistics are of an earlier release."""
     label_correlation: Annotated[Number | None, Field(exclude_if=lambda value: value is None)] = None
     """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
     label_auc: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None
@@ -60,6 +84,9 @@ class CategoricalStatistics(Value):
     nulls: Count
     distinct: Count
     top: Annotated[tuple[ValueCount, ...], Field(max_length=1000)]
+    tail: Annotated[tuple[Count, ...], Field(max_length=16384, exclude_if=lambda value: not value)] = ()
+    """Rows of the values that are not in `top`, by the last bits of each value's hash (`FARM_FINGERPRINT`); as many
+    counts as a power of two. Of the training split; empty: there are no such values, or it is of an earlier release."""
     label_by_category: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
     """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
     label_auc: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None

@@ -2,8 +2,10 @@
 
 In: documents of the champion's run, counts of requests and answers. Out: edges of bins, shares, distances.
 
-Categories: L-infinity, the largest change of any value's share, unseen and missing values included. Numbers:
-Jensen-Shannon divergence in base 2 over bins, with one for missing values:
+Categories: L-infinity, the largest change of any value's share, missing values included. Values beyond the first 1000
+count by the hash of each, together, and apart those that are new: a new one falls where no hash of training lies as
+often as there is room, so `new = share there / room` (as in Whang, Vander-Zanden and Taylor 1990, "A linear-time
+probabilistic counting algorithm"). Numbers: Jensen-Shannon divergence in base 2 over bins, with one for missing values:
 `JSD(P, Q) = (KL(P || M) + KL(Q || M)) / 2`, `M = (P + Q) / 2` (Lin 1991, "Divergence measures based on the Shannon
 entropy"). Both lie in [0, 1]; they are the distances of Vertex AI Model Monitoring and TensorFlow Data Validation. Both
 are effect sizes: their limits mean the same for a hundred requests and for a hundred million, and no significance is
@@ -37,8 +39,14 @@ class Unseen(Enum):
 
 
 UNSEEN = Unseen.UNSEEN
-Bucket = str | Unseen | None
-"""A value, all unseen ones, or (None) the missing ones."""
+BEYOND = -1
+"""All values beyond the baseline's first ones: the hash of none."""
+Bucket = str | int | Unseen | None
+"""A value, values beyond the baseline's first by their hash, all unseen ones, or (None) the missing ones."""
+_LEAST_ROOM = 0.05
+"""Of the counts by hash that are empty: with less, new values cannot be told from known ones."""
+_MASS_POINT = 2.0**-22
+"""Of a number: what float32 may make of it is as near, so that a constant that a client rounds stays in its bin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,19 +75,24 @@ def jensen_shannon(p: Sequence[float], q: Sequence[float]) -> float:
     return min(1.0, max(0.0, divergence))
 
 
-def between_values(p: Mapping[Bucket, float], q: Mapping[Bucket, float], rows: tuple[int, int]) -> Distance:
+def between_values(
+    p: Mapping[Bucket, float], q: Mapping[Bucket, float], rows: tuple[int, int], room: float = 1.0
+) -> Distance:
     """Return the L-infinity distance of two distributions of values.
 
     Args:
         p: Shares before.
         q: Shares now.
         rows: How many examples `p` and `q` rest on.
+        room: Share of the places where a new value shows as one, in (0, 1].
     """
     changes = {value: abs(p.get(value, 0.0) - q.get(value, 0.0)) for value in {*p, *q}}
     # Of several equal ones always the same: the order of a set is not.
     most = max(changes, key=lambda value: (changes[value], str(value)), default="")
     shares = (p.get(most, 0.0), q.get(most, 0.0))
-    deviation = math.sqrt(sum(share * (1 - share) / count for share, count in zip(shares, rows, strict=True) if count))
+    seen = room if most is UNSEEN else 1.0
+    counted = [(min(1.0, share * seen), count) for share, count in zip(shares, rows, strict=True) if count]
+    deviation = math.sqrt(sum(share * (1 - share) / count for share, count in counted)) / seen
     return _distance_within("l_infinity", changes.get(most, 0.0), deviation, most)
 
 
@@ -158,14 +171,45 @@ def answer_baselines(
 
 
 def bin_edges(baseline: NumericStatistics) -> list[float]:
-    """Return distinct quantiles: bin i (from 1) is `[edge i, edge i+1)`, the last one is open, bin 0 lies below all."""
-    return sorted(set(baseline.quantiles))
+    """Return where bins begin, rising: bin i (from 1) is `[edge i, edge i+1)`, the last one is open, bin 0 lies below.
+
+    Of statistics of an earlier release, which have no histogram, they come of the quantiles.
+    """
+    return list(baseline.histogram.edges) if baseline.histogram else quantile_bins(baseline.quantiles)[0]
 
 
 def bin_shares(baseline: NumericStatistics, rows: int, edges: Sequence[float]) -> list[float]:
     """Return the baseline's share per bin: below, between the edges, above; last the missing values."""
     missing = baseline.nulls / rows
-    return [*(share * (1 - missing) for share in quantile_shares(baseline.quantiles, edges)), missing]
+    if baseline.histogram:
+        return [*(count / rows for count in baseline.histogram.counts), missing]
+    found = quantile_bins(baseline.quantiles)[1] if edges else [1.0]
+    return [*(share * (1 - missing) for share in found), missing]
+
+
+def quantile_bins(quantiles: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return edges and shares (below, between, above) by quantiles in equal steps alone.
+
+    A value of several quantiles is a bin of its own, and so is all beyond the greatest. The steps on either side of
+    such a value fall to it by half: the error of a share is at most one step (5 %).
+    """
+    ordered = sorted(quantiles)
+    if not ordered:
+        return [], [1.0]
+    last, below = len(ordered) - 1, {}
+    for value, number in Counter(ordered).items():
+        first, width = ordered.index(value), abs(value) * _MASS_POINT + 1e-38
+        is_mode, is_least, is_greatest = number > 1, value == ordered[0], value == ordered[-1]
+        half = 0.5 if is_mode else 0.0
+        if is_mode or not is_greatest:
+            low = value - width if is_mode or is_least else value
+            below[low] = 0.0 if is_least else (first - half) / last
+        if is_mode or is_greatest:
+            below[value + width] = 1.0 if is_greatest else (first + number - 1 + half) / last
+    edges = sorted(below)
+    # Neighbours that are nearer than float32 tells apart may cross; what lies below never falls.
+    ends = itertools.accumulate([0.0, *(below[edge] for edge in edges), 1.0], max)
+    return edges, [high - low for low, high in itertools.pairwise(ends)]
 
 
 def quantile_shares(quantiles: Sequence[float], edges: Sequence[float]) -> list[float]:
@@ -181,11 +225,55 @@ def quantile_shares(quantiles: Sequence[float], edges: Sequence[float]) -> list[
 
 
 def category_shares(baseline: CategoricalStatistics, rows: int) -> dict[Bucket, float]:
-    """Return the baseline's share per value; None is the missing ones. Values beyond the first 1000 count as unseen."""
-    shares: dict[Bucket, float] = {item.value: item.count / rows for item in baseline.top}
-    shares[None] = baseline.nulls / rows
+    """Return the baseline's share per value; None is the missing ones.
+
+    Values beyond the first 1000 are there by hash, and together as what no new value is. As many rows are expected to
+    have a new value as have one that no other row has (Good 1953, "The population frequencies of species"). In
+    statistics of an earlier release all values beyond the first 1000 count as unseen.
+    """
+    counts: dict[Bucket, int] = {item.value: item.count for item in baseline.top}
+    counts[None] = baseline.nulls
+    if baseline.tail:
+        counts |= {place: count for place, count in enumerate(baseline.tail) if count}
+        return value_shares(counts, baseline.tail, rows) | _expected_new(baseline, rows)
+    shares = {value: count / rows for value, count in counts.items()}
     shares[UNSEEN] = max(0.0, 1.0 - sum(shares.values()))
     return shares
+
+
+def value_shares(counts: Mapping[Bucket, int], tail: Sequence[int] = (), rows: int = 0) -> dict[Bucket, float]:
+    """Return the share of each value, of those beyond the first ones by hash; and of new ones.
+
+    Where these cannot be told, it has that of all beyond the first ones in their place.
+
+    Args:
+        counts: By value, hash, unseen and missing.
+        tail: The baseline's counts by hash; empty: it has none.
+        rows: Of which they are shares; 0: of all that are counted.
+    """
+    total = rows or sum(counts.values()) or 1
+    shares = {value: count / total for value, count in counts.items()}
+    if not tail:
+        return shares
+    beyond = {value: share for value, share in shares.items() if isinstance(value, int)}
+    if (room := room_of(tail)) == 1:
+        return shares | {BEYOND: sum(beyond.values())}
+    free = sum(share for value, share in beyond.items() if not tail[value])
+    return shares | {UNSEEN: min(sum(beyond.values()), free / room)}
+
+
+def _expected_new(baseline: CategoricalStatistics, rows: int) -> dict[Bucket, float]:
+    """Return which share of rows, were they drawn again, would have a new value; nothing where that cannot be told."""
+    room = room_of(baseline.tail)
+    # A single row's hash is its own as often as a hash is free.
+    single = sum(item.count == 1 for item in baseline.top) + baseline.tail.count(1) / room
+    return {UNSEEN: min(1.0, single / rows)} if room < 1 else {}
+
+
+def room_of(tail: Sequence[int]) -> float:
+    """Return the share of hashes that no value of the baseline has: 1, where that tells of no new value."""
+    free = tail.count(0) / len(tail) if tail else 1.0
+    return free if free >= _LEAST_ROOM else 1.0
 
 
 def _baseline_of_counts(label: Label | AuxiliaryLabel, counted: AnswerCounts) -> AnswerBaseline:

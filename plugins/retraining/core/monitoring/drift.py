@@ -22,6 +22,8 @@ from retraining.core.monitoring.distributions import (
     bin_edges,
     bin_shares,
     category_shares,
+    room_of,
+    value_shares,
 )
 from retraining.core.monitoring.request_log import GIANT_SHARE, LoggedWindow, RequestLog
 from retraining.core.monitoring.signals import not_judged
@@ -155,11 +157,12 @@ def _skew(spec: ModelSpec, train: SplitStatistics, now: LoggedWindow) -> Iterato
             yield judged.not_judged("feature_gone", gone)
         elif isinstance(baseline, CategoricalStatistics):
             rows = (train.rows, judged.examples)
-            yield judged.by(between_values(category_shares(baseline, train.rows), _value_shares(counts), rows))
+            expected, found = category_shares(baseline, train.rows), value_shares(counts, baseline.tail)
+            yield judged.by(between_values(expected, found, rows, room_of(baseline.tail)))
         elif isinstance(baseline, NumericStatistics):
             rows = (train.rows, judged.examples)
-            expected = bin_shares(baseline, train.rows, edges)
-            yield judged.by(between_bins(expected, _bin_shares(counts, len(edges)), rows))
+            shares = bin_shares(baseline, train.rows, edges)
+            yield judged.by(between_bins(shares, _bin_shares(counts, len(edges)), rows))
 
 
 def _drift(spec: ModelSpec, train: SplitStatistics, log: RequestLog, obstacle: Obstacle | None) -> Iterator[Signal]:
@@ -185,7 +188,9 @@ def _drift(spec: ModelSpec, train: SplitStatistics, log: RequestLog, obstacle: O
                 "no_reference", f"{name} was missing in all requests {_reference_ago(spec)} before."
             )
         else:
-            yield judged.by(_distance_of_counts(counts, before, len(edges)))
+            baseline = train.features[name]
+            tail = baseline.tail if isinstance(baseline, CategoricalStatistics) else ()
+            yield judged.by(_distance_of_counts(counts, before, len(edges), tail))
 
 
 def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, deployed_id: str) -> Iterator[Signal]:
@@ -205,7 +210,7 @@ def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, d
         rows = (label.rows, answered)
         if label.classes:
             expected: dict[Bucket, float] = {str(index): share for index, share in enumerate(label.shares)}
-            yield judged.by(between_values(expected, _value_shares(now), rows))
+            yield judged.by(between_values(expected, value_shares(now), rows))
         else:
             yield judged.by(between_bins([*label.shares, 0.0], _bin_shares(now, len(label.edges)), rows))
     else:
@@ -237,11 +242,13 @@ def _distribution(
     )
 
 
-def _distance_of_counts(now: Mapping[Bucket, int], before: Mapping[Bucket, int], edges: int) -> Distance:
+def _distance_of_counts(
+    now: Mapping[Bucket, int], before: Mapping[Bucket, int], edges: int, tail: Sequence[int] = ()
+) -> Distance:
     rows = (sum(before.values()), sum(now.values()))
     if edges:
         return between_bins(_bin_shares(before, edges), _bin_shares(now, edges), rows)
-    return between_values(_value_shares(before), _value_shares(now), rows)
+    return between_values(value_shares(before, tail), value_shares(now, tail), rows, room_of(tail))
 
 
 def _missing_share(train: SplitStatistics, name: str) -> float:
@@ -263,11 +270,6 @@ def _bin_shares(counts: Mapping[Bucket, int], edges: int) -> list[float]:
     for bucket, count in counts.items():
         shares[int(bucket) if isinstance(bucket, str) else -1] += count / total
     return shares
-
-
-def _value_shares(counts: Mapping[Bucket, int]) -> dict[Bucket, float]:
-    total = sum(counts.values()) or 1
-    return {value: count / total for value, count in counts.items()}
 
 
 def _reference_ago(spec: ModelSpec) -> str:

@@ -114,8 +114,8 @@ def render_requests_sql(
 
     One row per window, feature and bucket. Feature `''` has all instances of a deployed model, and those that are no
     JSON object. The bucket of a number is its bin's index among the baseline's edges (0: below all of them), of a
-    category its value; null is a missing value, or with `unseen` all values that the baseline does not have. Answers
-    are rows of their label, by deployed model.
+    category its value; null is a missing value. With `unseen` it is of values beyond the baseline's first ones: their
+    hash where it has counts of that, else null for all. Answers are rows of their label, by deployed model.
 
     Args:
         spec: The model.
@@ -162,7 +162,10 @@ def _feature_buckets(spec: ModelSpec, statistics: Statistics) -> tuple[TemplateV
             numeric.append({"name": feature.name, "edges": f"edges_{index}"})
             parameters.append(Parameter(name=f"edges_{index}", type="FLOAT64", value=tuple(edges)))
         elif isinstance(baseline, CategoricalStatistics) and feature.kind == "categorical":
-            categorical.append({"name": feature.name, "known": f"values_{index}"})
+            mask = f"tail_{index}" if baseline.tail else None
+            categorical.append({"name": feature.name, "known": f"values_{index}", "mask": mask})
+            if mask:
+                parameters.append(Parameter(name=mask, type="INT64", value=len(baseline.tail) - 1))
             known = tuple(item.value for item in baseline.top)
             parameters.append(Parameter(name=f"values_{index}", type="STRING", value=known))
     return {"numeric": numeric, "categorical": categorical}, parameters
@@ -225,7 +228,9 @@ def _read_traffic(row: Row) -> Traffic:
 
 
 def _read_bucket(row: Row) -> Bucket:
-    return UNSEEN if row["unseen"] else None if row["bucket"] is None else str(row["bucket"])
+    if row["unseen"]:
+        return UNSEEN if row["bucket"] is None else int(row["bucket"])
+    return None if row["bucket"] is None else str(row["bucket"])
 
 
 MAX_ANSWERS = 2000
