@@ -14,6 +14,7 @@ STATE ?= build/localcloud
 ROUNDS ?= 5
 SEEDS ?= 5
 SETS ?=
+QUICK ?=
 TRAINER_ENV ?= trainer
 AIRFLOW_ENV ?= airflow
 SCALE ?= 1
@@ -357,8 +358,8 @@ bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again the scores that bench
 	@PYTHONPATH=$(DEV):. exec $(TRAINER_PY) -m bench.tuning_grid
 
 .PHONY: bench-gates
-bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simulated comparisons: equal models, gains, a year of nights, scarce evidence; gates.json and the pictures of docs/evaluation.md (20 min)
-	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates
+bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simulated comparisons: equal models, gains, a year of nights, scarce evidence, days with effects; gates.json and the pictures of docs/evaluation.md (25 min; QUICK=1 prints small tables, 3 min)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates $(if $(QUICK),--quick)
 
 .PHONY: bench-policy
 bench-policy: $(VENV)/airflow/.ready ## Play the retraining policy through a year in 30 worlds: regret, orders, days stuck, rows that replay; policy.json, docs/monitoring.md (1 to 3 min)

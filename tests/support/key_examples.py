@@ -360,6 +360,7 @@ EXAMPLES: Mapping[str, Any] = {
     "evaluation.slices": ["carrier", ["carrier", "distance"]],
     "evaluation.group": "tailnum",
     "evaluation.baselines": of({"last_week": "before"}, NUMBER),
+    "evaluation.by_day": False,
     "evaluation.promote.max_loss_from_best": 0.02,
     "evaluation.promote.min_gain": 0.1,
     "evaluation.promote.confidence": 0.9,

@@ -20,6 +20,7 @@ import numpy as np
 from trainer.contract.documents import (
     AuxiliaryScores,
     Difference,
+    DrawnBy,
     EvaluateRequest,
     Evaluation,
     Evidence,
@@ -38,6 +39,7 @@ from trainer.contract.documents import (
 )
 from trainer.contract.reading import read_document, serialise
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
+from trainer.evaluation.days import find_days
 from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.score_job import file_uri, scores_document
@@ -231,7 +233,11 @@ class _Comparison:
         """Score the split that is judged, with all by which its rows are cut, grouped or held against."""
         request = self._request
         baselines = tuple(request.baselines.values())
-        return self.score_split(request.split, split, _text_columns(request), baselines, request.auxiliary_labels)
+        scored = self.score_split(request.split, split, _text_columns(request), baselines, request.auxiliary_labels)
+        if not request.by_day or CHAMPION not in self._judged.names:
+            return scored
+        days = find_days(self._manifest.splits[request.split], request.key, scored.keys, self._storage)
+        return replace(scored, days=days)
 
     def score_split(
         self,
@@ -395,9 +401,19 @@ def _pair(request: EvaluateRequest, scored: Scored, other: str) -> Pair:
     )
 
 
+def _drawn_by(request: EvaluateRequest, scored: Scored) -> DrawnBy:
+    """Return what is resampled together: few days would say less than their rows."""
+    if request.group:
+        return "groups"
+    days = len(scored.days.names) if scored.days else 0
+    return "days" if days >= request.bootstrap.min_days else "rows"
+
+
 def _resampling(request: EvaluateRequest, scored: Scored) -> Resampling:
-    drawn = request.bootstrap
+    drawn, drawn_by = request.bootstrap, _drawn_by(request, scored)
     groups = number_groups(scored.slices[request.group]) if request.group else None
+    if scored.days and drawn_by == "days":
+        groups = scored.days.of_row
     return Resampling(
         samples=drawn.samples,
         seed=drawn.seed,
@@ -406,6 +422,7 @@ def _resampling(request: EvaluateRequest, scored: Scored) -> Resampling:
         weights=scored.weights,
         min_rows=drawn.min_rows,
         min_groups=drawn.min_groups,
+        unit="days" if drawn_by == "days" else "groups",
     )
 
 
@@ -468,9 +485,26 @@ def _differences(
     return {
         "difference": every.get(request.metric),
         "difference_evidence": find_evidence(pair, request.metric, resampling),
+        "drawn_by": _drawn_by(request, scored),
+        "day_differences": _by_day(request, scored, pair, resampling),
         "differences": tuple(every.values()),
         "slice_differences": tuple(slices),
     }
+
+
+def _by_day(
+    request: EvaluateRequest, scored: Scored, pair: Pair, resampling: Resampling
+) -> tuple[SliceDifference, ...]:
+    """Return the difference of each test day, by its rows."""
+    if scored.days is None:
+        return ()
+    rows = scored.days.rows()
+    compared = bootstrap_slices(pair, request.metric, rows, replace(resampling, groups=None))
+    return tuple(
+        SliceDifference(column="day", value=name, rows=len(part), difference=found, evidence=basis)
+        for name, part, (found, basis) in zip(scored.days.names, rows, compared, strict=True)
+        if len(part)
+    )
 
 
 def _confusion(labels: Floats, scores: Floats) -> tuple[tuple[int, ...], ...] | None:

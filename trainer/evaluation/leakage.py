@@ -43,12 +43,12 @@ def require_no_leakage(request: EvaluateRequest, champion: Champion, test: Manif
     Raises:
         DataError: Some are; names count, keys and file. Or a file cannot be read.
     """
-    tested = pa.concat_arrays([pa.array([], pa.binary()), *_keys(test.files, request.key, storage)])
+    tested = pa.concat_arrays([pa.array([], pa.binary()), *read_keys(test.files, request.key, storage)])
     leaked: list[bytes] = []
     files: list[str] = []
     for file in request.prove_unseen:
         try:
-            read = list(_keys([file], request.key, storage))
+            read = list(read_keys([file], request.key, storage))
         except DataError as error:
             raise _unreadable(champion, error) from error
         seen = [key for keys in read for key in pc.filter(keys, pc.is_in(keys, value_set=tested)).to_pylist()]
@@ -81,8 +81,12 @@ def _unreadable(champion: Champion, error: DataError) -> DataError:
     )
 
 
-def _keys(files: Sequence[ManifestFile], key: str, storage: Storage) -> Iterator[pa.Array]:
-    """Read one column of files, a batch at a time, as bytes: whole numbers as text."""
+def read_keys(files: Sequence[ManifestFile], key: str, storage: Storage) -> Iterator[pa.Array]:
+    """Yield one column of files, a batch at a time, as bytes: whole numbers as text.
+
+    Raises:
+        DataError: A file cannot be read, or has no such column.
+    """
     for suffix, compression in ((_GZIP_SUFFIX, "GZIP"), ("", "NONE")):
         chosen = tuple(file for file in files if file.uri.endswith(_GZIP_SUFFIX) == bool(suffix))
         with tempfile.TemporaryDirectory(prefix="trainer-keys-") as folder:

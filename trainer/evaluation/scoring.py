@@ -26,6 +26,7 @@ import tensorflow as tf
 from trainer.contract.column_types import NUMBERS, ROLE_TYPES, TEXTS
 from trainer.contract.documents import AtThreshold, EvaluateRequest, Label, Manifest, ThresholdScores
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
+from trainer.evaluation.days import Days
 from trainer.features.images import as_files
 from trainer.features.values import as_list, as_number, as_text, as_time, missing_of, parse_feature, parse_list_feature
 from trainer.input.images import ImageFeature
@@ -58,6 +59,7 @@ class Scored:
         auxiliary: Answers to auxiliary labels, by model and label. [n], or [n, classes or quantiles], each
         requests: The first rows as the models were asked. At most [REQUESTS] or [REQUESTS, longest] each
         weights: How much each example counts; None: all the same. [n]
+        days: Of the examples; None: they are not asked for.
     """
 
     keys: npt.NDArray[np.object_]
@@ -68,6 +70,7 @@ class Scored:
     auxiliary: Mapping[str, Mapping[str, Floats]]
     requests: Mapping[str, np.ndarray[Any, Any]]
     weights: Floats | None = None
+    days: Days | None = None
 
 
 def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:

@@ -73,6 +73,7 @@ class Resampling:
         weights: How much an example counts as often as it is drawn; None: all the same. [n]
         min_rows: Effective rows of each kind below which nothing is judged.
         min_groups: The same of groups.
+        unit: What messages call the groups: days are some too.
     """
 
     samples: int
@@ -82,6 +83,7 @@ class Resampling:
     weights: Floats | None = None
     min_rows: int = 20
     min_groups: int = 5
+    unit: str = "groups"
 
     def part(self, rows: Rows) -> Resampling:
         """Return the same of some of the examples."""
@@ -111,7 +113,8 @@ class Resampling:
 def find_evidence(pair: Pair, metric: Metric, resampling: Resampling) -> Evidence:
     """Return what the difference in a metric rests on."""
     kinds, weights = kinds_of_rows(metric, pair.labels, pair.challenger), resampling.whole(len(pair.labels))
-    return gather_evidence(kinds, weights, resampling.groups, resampling.min_rows, resampling.min_groups)
+    least = (resampling.min_rows, resampling.min_groups)
+    return gather_evidence(kinds, weights, resampling.groups, *least, resampling.unit)
 
 
 def bootstrap_metrics(pair: Pair, metrics: Sequence[Metric], resampling: Resampling) -> dict[Metric, Difference]:

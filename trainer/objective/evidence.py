@@ -56,7 +56,9 @@ def kinds_of_rows(metric: Metric, labels: Floats, scores: Floats) -> Kinds:
     return Kinds(names=names, of_row=np.where(of_row == counts.argmax(), -1, 0))
 
 
-def gather_evidence(kinds: Kinds, weights: Floats, groups: Rows | None, min_rows: int, min_groups: int) -> Evidence:
+def gather_evidence(
+    kinds: Kinds, weights: Floats, groups: Rows | None, min_rows: int, min_groups: int, unit: str = "groups"
+) -> Evidence:
     """Return the scarcest units: those that fall short the most, else those that there are least of.
 
     Args:
@@ -65,13 +67,14 @@ def gather_evidence(kinds: Kinds, weights: Floats, groups: Rows | None, min_rows
         groups: Number of each row's group; None: each row stands for itself. [n]
         min_rows: Effective rows that each kind needs.
         min_groups: Effective groups that it needs.
+        unit: What messages call the groups.
     """
     counted = (kinds.of_row >= 0) & (weights > 0)
     of_row, weights = kinds.of_row[counted], weights[counted]
     found = [_scarcest(kinds.names, of_row, weights, min_rows)]
     if groups is not None:
         pairs, of_pair = np.unique(groups[counted] * len(kinds.names) + of_row, return_inverse=True)
-        names = [f"groups with {name}" for name in kinds.names]
+        names = [f"{unit} with {name}" for name in kinds.names]
         found.append(_scarcest(names, pairs % len(names), np.bincount(of_pair, weights).astype(np.float64), min_groups))
     short = [item for item in found if not is_enough(item)]
     return min(short or found, key=lambda item: item.effective / (item.needed if short else 1))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import gates, gates_cells
+from bench import gates, gates_cells, gates_days
 from bench.checkout import REPOSITORY_PATH
 from bench.gates_plots import write_plots
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_slices
@@ -127,3 +127,20 @@ def test_the_page_has_every_cell() -> None:
     for table in ("promotions", "stops"):
         for line in gates_cells.table_lines(cells[table]):
             assert line in page
+
+
+@pytest.mark.parametrize(("by_day", "errs"), [(False, (0.1, 0.25)), (True, (0, 0.05))])
+def test_days_with_effects_are_no_independent_rows(by_day: bool, errs: tuple[float, float]) -> None:
+    """Where they double the true error, rows promote equal models in 16 to 18 %; days keep the promise."""
+    found = [gates_days.promotes_by_days(seed, 14, 3**0.5, by_day=by_day) for seed in range(200)]
+    assert errs[0] <= gates_cells.summarise("14", 0, found).erred <= errs[1]
+
+
+def test_the_page_has_every_cell_of_the_days() -> None:
+    """By days no cell errs more often than is promised."""
+    days = json.loads(gates.RESULT_PATH.read_text(encoding="utf-8"))["days"]
+    page = (REPOSITORY_PATH / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    for line in [gates_days.days_head(), *gates_cells.table_lines(days["promotions"])]:
+        assert line in page
+    most = days["promise"] + 3 * (days["promise"] * (1 - days["promise"]) / days["comparisons"]) ** 0.5
+    assert [cell for cell in days["promotions"] if cell["row"].endswith("by days") and cell["erred"] > most] == []

@@ -225,3 +225,19 @@ def test_rows_that_no_file_holds_are_said_and_do_not_block(small_plan):
     assert decision.verdict == "promote"
     (gate,) = [gate for gate in decision.gates if gate.gate == "unseen"]
     assert f"not proven: {partly.missing}" in gate.message
+
+
+@pytest.mark.parametrize(("drawn_by", "days", "said"), [("rows", 7, True), ("days", 14, False), (None, 0, False)])
+def test_a_gain_by_rows_says_that_days_were_too_few(small_plan, drawn_by, days, said):
+    """So that a person lengthens the test window, where days have effects."""
+    by_day = [
+        d.SliceDifference(column="day", value=f"2013-11-{day + 1:02}", rows=9, difference=None) for day in range(days)
+    ]
+    request = requests.evaluation_job(small_plan, CHAMPION).request
+    assert request.by_day
+    judged = evaluation(small_plan, scores(0.684), scores(0.671)).model_copy(
+        update={"drawn_by": drawn_by, "day_differences": tuple(by_day)}
+    )
+    gain = next(gate for gate in gates.decide(small_plan, request, judged, {}).gates if gate.gate == "gain")
+    sentence = "rows were taken as independent, as 7 test days are fewer than the 14 that count as days"
+    assert (sentence in gain.message) is said

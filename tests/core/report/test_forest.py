@@ -114,3 +114,21 @@ def test_the_page_draws_it_and_counts_the_rest():
     page = render(run)
     assert "worst 60 of 75" in page
     assert page.count("<title>carrier = V") == 60
+
+
+def test_the_page_has_the_gain_of_each_test_day():
+    """In the sequence of the days, with the interval or why there is none, and what the whole interval was drawn by."""
+    evaluation = json.loads((EXAMPLES / "evaluation__duel.json").read_bytes())
+    evaluation["drawn_by"] = "days"
+    known = {**evaluation["difference"], "mean": 0.0125, "low": 0.002, "high": 0.023}
+    few = {"units": "positives", "count": 3, "effective": 3, "needed": 20}
+    evaluation["day_differences"] = [
+        {"column": "day", "value": "2013-11-13", "rows": 900, "difference": known},
+        {"column": "day", "value": "2013-11-14", "rows": 40, "difference": None, "evidence": few},
+    ]
+    run = {kind: json.loads((EXAMPLES / f"{kind}__{what}.json").read_text()) for kind, what in WHOLE_RUN.items()}
+    page = render({**run, "evaluation": evaluation})
+    assert "the interval above takes days as independent" in page
+    assert '2013-11-13</td><td class="n">900</td><td class="n">+0.0125<small>+0.0020 to +0.0230' in page
+    assert "3 positives, 20 are needed" in page
+    assert "Gain of each test day" not in render(run)

@@ -26,6 +26,7 @@ from trainer.contract.documents.scalars import (
     Confidence,
     Count,
     DistinctTexts,
+    DrawnBy,
     InstanceValue,
     LiteForm,
     Metric,
@@ -92,7 +93,9 @@ class Bootstrap:
     min_rows: Annotated[int, Limits(minimum=2)] = 20
     """Effective rows of each class, of a number effective rows, below which nothing is judged."""
     min_groups: Annotated[int, Limits(minimum=2)] = 5
-    """Effective groups below which nothing is judged, where rows are drawn by group."""
+    """Effective groups, or days, below which nothing is judged, where rows are drawn by these."""
+    min_days: Annotated[int, Limits(minimum=2)] = 14
+    """Test days below which rows are not drawn by day."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +150,8 @@ class EvaluateRequest:
     """Pairs of columns by whose values together they are given too."""
     group: Text | None = None
     """Column whose rows with one value are resampled together; null: each row by itself."""
+    by_day: bool = False
+    """Whether the rows of a day are resampled together, where there is no `group`; false: of an earlier release."""
     min_slice_examples: Positive
     metric: Metric
     threshold: ThresholdRule | None = None
@@ -432,6 +437,12 @@ class Evaluation:
     """In the metric that decides; null: no champion, or too little evidence."""
     difference_evidence: Evidence | None = None
     """What the difference rests on; null: no champion, or of an earlier release."""
+    drawn_by: DrawnBy | None = None
+    """What is resampled together; null: no champion, or of an earlier release."""
+    day_differences: tuple[SliceDifference, ...] = ()
+    """Of each test day, the first ones first, in the metric that decides; the column is `day`. Empty: no champion, rows
+    that have no day, or of an earlier release.
+    """
     differences: tuple[Difference, ...] = ()
     """In every metric that can be judged; none of an AUC over many classes that does not decide."""
     slice_differences: tuple[SliceDifference, ...] = ()

@@ -120,3 +120,4 @@ Metric = Literal[
     "rmsle",
     "pinball",
 ]
+DrawnBy = Literal["rows", "groups", "days"]

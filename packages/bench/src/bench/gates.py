@@ -1,7 +1,8 @@
 """`make bench-gates`: how often the judge errs, in simulated comparisons of models whose true difference is known.
 
 In: `flight_scores.parquet`, the answers that the flights model left on its test days. Out:
-`gates.json`: equal models, gains of several sizes, a year of nights, and the cells of `gates_cells.py`; and the
+`gates.json`: equal models, gains of several sizes, a year of nights, and the cells of `gates_cells.py` and
+`gates_days.py`; and the
 pictures of `docs/evaluation.md`. Two models are the real answers, as logits, each with noise of its own; one is better
 by what is added to the logits of the late flights. Each comparison draws its test rows anew and asks the judge's own
 bootstrap and the gate's own correction.
@@ -28,6 +29,7 @@ import pyarrow.parquet as pq
 
 from bench.checkout import REPOSITORY_PATH
 from bench.gates_cells import measure_cells, table_head, table_lines
+from bench.gates_days import days_head, measure_days
 from bench.gates_plots import write_plots
 from retraining.core.promotion.slices import SliceLoss, surely_worse
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
@@ -41,6 +43,8 @@ GAINS = (0.002, 0.005, 0.01, 0.02)
 CONFIDENCE, MAX_SLICE_LOSS, LEAST_ROWS = 0.95, 0.03, 300  # include/models/flight_delays.yaml
 SAMPLES = 200
 """Fewer than the judge's 500: its decisions hardly differ, and there are thousands."""
+QUICK = 50
+"""Comparisons of each cell where the tables alone are asked for."""
 NOISE = 0.12
 """Of a logit: the standard error of a difference is then 0.0025, as between two nights of the demonstration."""
 NIGHTS, DECAY = 365, 0.0005
@@ -183,6 +187,17 @@ def _with_origin(measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def print_tables(cells: Mapping[str, Any], days: Mapping[str, Any]) -> None:
+    """Print the shares of false promotions and stops beside the promise."""
+    for name in ("promotions", "stops"):
+        times, most = cells["comparisons"][name], 100 * cells["promise"]
+        print(f"false {name} in {times:,} comparisons of each cell, at most {most:g} %")
+        print("\n".join([table_head(), *table_lines(cells[name])]))
+    most = 100 * days["promise"]
+    print(f"false promotions in {days['comparisons']:,} comparisons of each cell, by days at most {most:g} %")
+    print("\n".join([days_head(), *table_lines(days["promotions"])]))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, write the result, draw it."""
     parser = argparse.ArgumentParser(prog="bench.gates", description=__doc__)
@@ -193,11 +208,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--per-cell", type=int, default=1000, help="comparisons of equal models where evidence is scarce"
     )
     parser.add_argument("--cells-only", action="store_true", help="keep what gates.json has of the flights")
+    parser.add_argument("--days-only", action="store_true", help="keep what gates.json has of all but the days")
+    parser.add_argument("--quick", action="store_true", help="print small tables (5 min), and write nothing")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
-    known = json.loads(RESULT_PATH.read_text(encoding="utf-8")) if options.cells_only else {}
+    kept = options.cells_only or options.days_only
+    known = json.loads(RESULT_PATH.read_text(encoding="utf-8")) if kept else {}
     with ProcessPoolExecutor(options.processes) as pool:
-        if not options.cells_only:
+        if options.quick:
+            print_tables(measure_cells(QUICK, pool), measure_days(QUICK, pool))
+            return 0
+        if not kept:
             known = _with_origin(lambda: measure(options.comparisons, options.per_gain, options.years, pool))
             known |= {
                 "comparisons": options.comparisons,
@@ -206,14 +227,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "rows": len(population().labels),
                 "decay": DECAY,
             }
-        known["cells"] = _with_origin(lambda: measure_cells(options.per_cell, pool))
+        if not options.days_only:
+            known["cells"] = _with_origin(lambda: measure_cells(options.per_cell, pool))
+        known["days"] = _with_origin(lambda: measure_days(options.per_cell, pool))
     RESULT_PATH.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     write_plots(known, IMAGES_PATH)
-    cells = known["cells"]
-    for name in ("promotions", "stops"):
-        times, most = cells["comparisons"][name], 100 * cells["promise"]
-        print(f"false {name} in {times:,} comparisons of each cell, at most {most:g} %")
-        print("\n".join([table_head(), *table_lines(cells[name])]))
+    print_tables(known["cells"], known["days"])
     return 0
 
 

@@ -43,6 +43,8 @@ from retraining.core.spec.training import LiteForm
 LEAST_ROWS = 20
 LEAST_GROUPS = 5
 """From which on simulated intervals err no more often than they say (docs/evaluation.md)."""
+LEAST_DAYS = 14
+"""Test days from which on rows are drawn by day."""
 
 
 class Challenger(Value):
@@ -84,7 +86,9 @@ class Bootstrap(Value):
     min_rows: Annotated[int, Field(ge=2, exclude_if=lambda value: value == LEAST_ROWS)] = LEAST_ROWS
     """Effective rows of each class, of a number effective rows, below which nothing is judged."""
     min_groups: Annotated[int, Field(ge=2, exclude_if=lambda value: value == LEAST_GROUPS)] = LEAST_GROUPS
-    """Effective groups below which nothing is judged, where rows are drawn by group."""
+    """Effective groups, or days, below which nothing is judged, where rows are drawn by these."""
+    min_days: Annotated[int, Field(ge=2, exclude_if=lambda value: value == LEAST_DAYS)] = LEAST_DAYS
+    """Test days below which rows are not drawn by day."""
 
 
 class LiteRequest(Value):
@@ -145,6 +149,8 @@ class EvaluateRequest(RequestDocument):
     """Pairs of columns by whose values together they are given too."""
     group: Text | None = None
     """Column whose rows with one value are resampled together; null: each row by itself."""
+    by_day: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether the rows of a day are resampled together, where there is no `group`; false: of an earlier release."""
     min_slice_examples: Positive
     metric: Metric
     threshold: ThresholdRule | None = None
@@ -170,6 +176,9 @@ class Shard(Value):
     uri: Address
     sha256: Sha256
     rows: Count
+
+
+DrawnBy = Literal["rows", "groups", "days"]
 
 
 class Slice(Value):
@@ -353,6 +362,11 @@ class Evaluation(ResultDocument):
     """In the metric that decides; null: no champion, or too little evidence."""
     difference_evidence: Evidence | None = None
     """What the difference rests on; null: no champion, or of an earlier release."""
+    drawn_by: Annotated[DrawnBy | None, Field(exclude_if=lambda value: value is None)] = None
+    """What is resampled together; null: no champion, or of an earlier release."""
+    day_differences: Annotated[tuple[SliceDifference, ...], Field(exclude_if=lambda value: not value)] = ()
+    """Of each test day, the first ones first, in the metric that decides; the column is `day`. Empty: no champion, rows
+    that have no day, or of an earlier release."""
     differences: tuple[Difference, ...] = ()
     """In every metric that can be judged; none of an AUC over many classes that does not decide."""
     slice_differences: tuple[SliceDifference, ...] = ()

@@ -275,6 +275,7 @@ def _evaluate_request(
         slices=evaluation.plain_slices,
         crossed_slices=evaluation.crossed_slices,
         group=evaluation.group,
+        by_day=evaluation.by_day and evaluation.group is None and plan.spec.data.split == "time",
         min_slice_examples=evaluation.promote.min_slice_examples,
         metric=evaluation.metric,
         threshold=_threshold_rule(evaluation.threshold),

@@ -304,7 +304,15 @@ def _gain(plan: Plan, request: EvaluateRequest, evaluation: Evaluation) -> Gate:
             f"{metric} {ours:.3f} does not surely beat the champion's {theirs:.3f}: gain {mean:.3f} ({interval}), "
             f"and its lower end must be over {promote.min_gain:g}"
         )
-    return _gate("gain", passed, f"gain {mean:.4f}, {interval}", expected, message)
+    return _gate("gain", passed, f"gain {mean:.4f}, {interval}", expected, message + _few_days(request, evaluation))
+
+
+def _few_days(request: EvaluateRequest, evaluation: Evaluation) -> str:
+    """Return what follows the sentence about a gain whose rows are taken as independent although they have days."""
+    if not request.by_day or evaluation.drawn_by != "rows":
+        return ""
+    days, least = len(evaluation.day_differences), request.bootstrap.min_days
+    return f"; rows were taken as independent, as {days} test days are fewer than the {least} that count as days"
 
 
 def _amount(value: float) -> str:

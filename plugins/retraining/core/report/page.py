@@ -24,9 +24,11 @@ from retraining.core.report.quality import (
     INTERVAL_WIDTH,
     SLICES_SHOWN,
     TRACK_WIDTH,
+    DayRow,
     Interval,
     MetricRow,
     SliceRow,
+    day_rows,
     interval,
     metric_rows,
     not_judged,
@@ -308,6 +310,17 @@ class Page:
     def forest(self) -> Forest | None:
         """Gains of the slices with their intervals."""
         return forest(self._slices, self.gain, self.plan.spec.evaluation.promote.max_slice_loss)
+
+    @property
+    def day_gains(self) -> list[DayRow]:
+        """Gains of the test days."""
+        return day_rows(self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def drawn_by(self) -> str:
+        """What the gain's interval takes as independent."""
+        drawn_by = self.run.evaluation.drawn_by if self.run.evaluation else None
+        return drawn_by or "rows"
 
     @property
     def study(self) -> StudyChart | None:

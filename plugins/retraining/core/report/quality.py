@@ -69,6 +69,17 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DayRow:
+    """The gain over the rows of a test day, oriented so that more is better, or why it is not judged."""
+
+    day: str
+    rows: int
+    gain: float | None
+    gains: tuple[float, float] | None
+    not_judged: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SliceRow:
     """One slice. `not_judged`: why not, else empty. `gains`: the gain's interval. x: places on the track."""
 
@@ -208,6 +219,20 @@ def slice_rows(run: Run, evaluation: Evaluation) -> list[SliceRow]:
         return (bool(row.not_judged), rank is None, rank or 0.0, row.column, row.value)
 
     return sorted(rows, key=badness)
+
+
+def day_rows(evaluation: Evaluation) -> list[DayRow]:
+    """Return the gain of each test day, the first day first."""
+    rows = []
+    for item in evaluation.day_differences:
+        difference = item.difference
+        mean = None if difference is None else difference.mean
+        if difference is not None and difference.metric not in HIGHER_IS_BETTER:
+            mean = -difference.mean
+        short = describe_shortage(item.evidence) if is_short(item.evidence) else "not judged"
+        reason = "" if difference else short
+        rows.append(DayRow(day=str(item.value), rows=item.rows, gain=mean, gains=_gains(difference), not_judged=reason))
+    return rows
 
 
 def training_charts(report: Report) -> list[charts.LineChart]:

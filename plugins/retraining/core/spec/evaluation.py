@@ -95,6 +95,9 @@ class Evaluation(Section):
     group: ColumnName | None = None
     """Column of the query whose rows with one value belong together, as `tailnum`. They are resampled together, because
     they are not independent; a row without a value stands for itself."""
+    by_day: Annotated[bool, Field(exclude_if=lambda value: value)] = True
+    """Whether the rows of a test day are resampled together, from [14 test days](evaluation.md#days) on. A `group`
+    takes the day's place; without a time there are no days."""
     baselines: Annotated[dict[BaselineName, ColumnName], Field(max_length=20)] = Field(default_factory=dict)
     """Further answers of a regression that need no model, by name: numeric columns of the query. As
     `same_hour_last_week: departures_last_week`."""
