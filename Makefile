@@ -13,6 +13,7 @@ MONTHS ?= 3
 STATE ?= build/localcloud
 ROUNDS ?= 5
 SEEDS ?= 5
+RAMPS ?= 100
 SETS ?=
 QUICK ?=
 TRAINER_ENV ?= trainer
@@ -360,6 +361,10 @@ bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again the scores that bench
 .PHONY: bench-gates
 bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simulated comparisons: equal models, gains, a year of nights, scarce evidence, days with effects; gates.json and the pictures of docs/evaluation.md (25 min; QUICK=1 prints small tables, 3 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates $(if $(QUICK),--quick)
+
+.PHONY: bench-ramp
+bench-ramp: $(VENV)/airflow/.ready ## Play ramps of equal and of worse versions at 1 to 1,000 requests a second: false rollbacks, power, minutes; ramp.json, docs/deployment.md (2 min; RAMPS=100)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.ramp --ramps $(RAMPS)
 
 .PHONY: bench-policy
 bench-policy: $(VENV)/airflow/.ready ## Play the retraining policy through a year in 30 worlds: regret, orders, days stuck, rows that replay; policy.json, docs/monitoring.md (1 to 3 min)

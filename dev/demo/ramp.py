@@ -21,6 +21,7 @@ CANARY = {
     "percent": [10, 100],
     "bake_minutes": 1,
     "min_requests": 20,
+    "max_error_increase": 0.05,
     "max_latency_ratio": 20.0,
     "max_answer_shift": 0.3,
 }

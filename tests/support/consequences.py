@@ -10,7 +10,7 @@ import functools
 import runpy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ from retraining.core.naming import serving
 from retraining.core.notification.messages import recipients
 from retraining.core.planning import plan as planning
 from retraining.core.planning import windows
-from retraining.core.promotion import approvals, deployments, gates, ramp, rollouts
+from retraining.core.promotion import approvals, deployments, gates, ramp, ramp_gates, rollouts
+from retraining.core.promotion.latencies import Latencies, Measured
 from retraining.core.promotion.model_cards import model_card
 from retraining.core.promotion.signatures import changes_digest, signature_changes
 from retraining.core.scoring import plan as scoring
@@ -279,13 +280,17 @@ class Consequences:
     def _ramp(self) -> object:
         canary, start = self.spec.deployment.canary, small_rollout.NOW
         assert canary is not None
-        new, old = (d.Served(requests=count, errors=3, latency_ms=ms) for count, ms in ((120, 14.0), (2000, 10.0)))
-        seen = (start, start + timedelta(minutes=60))
+        percent = canary.percent[0]
+        step = _step(start, minutes=4 * canary.bake_minutes, requests=(40, 700), percent=percent)
+        known = start, start + timedelta(days=9)
+        minutes = ramp_gates.next_looks(canary, step.model_copy(update={"looks": ()}), known)
+        timed = Measured(latencies=Latencies(bounds=(5.0, 9.0), counts=(4, 6)))
         return (
             ramp.next_percent(canary, {"30": 100}, ()),
-            [ramp.is_too_early(canary, (start, start + timedelta(minutes=minutes))) for minutes in (5, 15, 20)],
-            ramp.judge(canary, seen, new, old, 0.07),
-            ramp.judge(canary, seen, replace_requests(new, 10), old, None),
+            minutes[-1],
+            ramp_gates.judge(canary, (step,)),
+            ramp_gates.judge(canary, (_step(start, minutes=60, requests=(3, 700), percent=percent),)),
+            ramp_gates.look(canary, minutes[0], Measured(), timed, 9.0),
         )
 
     def people(self) -> object:
@@ -348,11 +353,6 @@ def dag_file(name: str) -> Mapping[str, Any]:
     return runpy.run_path(str(DAGS / f"{name}.py"))
 
 
-def replace_requests(served: d.Served, requests_: int) -> d.Served:
-    """Return what was served with another number of requests."""
-    return served.model_copy(update={"requests": requests_})
-
-
 def differing(one: ModelSpec, other: ModelSpec) -> str | None:
     """Return the first kind of consequence in which two specs differ; None: nothing follows from the difference."""
     before, after = Consequences(one).of(), Consequences(other).of()
@@ -368,6 +368,26 @@ def _known(spec: ModelSpec, name: str, consequence: Callable[[], object]) -> obj
     if key not in _KNOWN:
         _KNOWN[key] = _told(consequence)
     return _KNOWN[key]
+
+
+def _step(start: datetime, *, minutes: int, requests: tuple[int, int], percent: int) -> d.RampStep:
+    """A step in which the new version errs and is slow a little more often."""
+    new, old = (
+        d.LookCounts(requests=count, errors=count // 30, timed=count, slow=share * count)
+        for count, share in zip(requests, (0.12, 0.1), strict=True)
+    )
+    looks = [
+        d.RampLook(
+            start=start + timedelta(minutes=index),
+            end=start + timedelta(minutes=index + 1),
+            new=new,
+            old=old,
+            slow_ms=14.0,
+        )
+        for index in range(min(minutes, 200))
+    ]
+    shift = d.AnswerShift(new=500, old=500, promised=0.07, promised_low=0.05, before=0.07, before_low=0.05)
+    return d.RampStep(percent=percent, start=start, looks=tuple(looks), answers=shift)
 
 
 def _told(consequence: Callable[[], object]) -> object:

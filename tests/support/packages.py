@@ -73,6 +73,7 @@ OPERATORS = {
         "`plan`: form, spec and time → the plan",
         (
             "retraining.core.*",
+            "retraining.hooks",
             "retraining.hooks.ports",
             "retraining.operators.airflow",
             "retraining.operators.record",

@@ -7,7 +7,7 @@ memory; one suite of tests (`tests/hooks/ports`) holds both to what is said here
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import IO, Any, Protocol
 
 from retraining.core.data.source_files import Load
@@ -17,6 +17,7 @@ from retraining.core.documents import Served
 from retraining.core.jobs.job import Job, JobType
 from retraining.core.monitoring.signals import Answered
 from retraining.core.naming.environments import Environment
+from retraining.core.promotion.latencies import Measured
 from retraining.core.promotion.versions import Version
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.settings import Settings
@@ -300,6 +301,11 @@ class ServingMetricsPort(Protocol):
 
     def served(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Served]:
         """Return what each deployed model answered after a time and up to another one, by id."""
+
+    def measured(
+        self, endpoint_name: str, start: datetime, end: datetime, period: timedelta
+    ) -> list[dict[str, Measured]]:
+        """Return what each deployed model answered in one period after the other, with its times in buckets."""
 
     def answered(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Answered]:
         """Return the same with three percentiles of the latency."""

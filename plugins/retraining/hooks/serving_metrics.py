@@ -7,14 +7,18 @@ https://cloud.google.com/monitoring/api/metrics_gcp_a_b#gcp-aiplatform
 
 from __future__ import annotations
 
+import itertools
 import math
-from datetime import datetime
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from retraining.core.documents import Served
 from retraining.core.monitoring.signals import Answered
 from retraining.core.naming.vertex import ResourceName
+from retraining.core.promotion.latencies import Latencies, Measured
 from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
@@ -54,6 +58,39 @@ class ServingMetrics:
             found[key] = Served(requests=requests, errors=errors, latency_ms=_number(latencies.get(key)))
         return found
 
+    def measured(
+        self, endpoint_name: str, start: datetime, end: datetime, period: timedelta
+    ) -> list[dict[str, Measured]]:
+        """Return what each deployed model of an endpoint answered, by id, in one period after the other.
+
+        Requests and errors are counted as of `served`; times are those of the model, in the service's buckets.
+
+        Args:
+            endpoint_name: Its full name.
+            start: Of the first period, exclusive.
+            end: Of the last one; some periods later.
+            period: Whole minutes.
+        """
+        from google.cloud.monitoring_v3 import Aggregation
+
+        number = (end - start) // period
+        aligner = Aggregation.Aligner.ALIGN_DELTA
+        found: list[dict[str, Measured]] = [{} for _ in range(number)]
+        for series in self._series(endpoint_name, "response_count", aligner, start, end, period):
+            key, code = series.metric.labels["deployed_model_id"], int(series.metric.labels["response_code"])
+            for index, point in _by_period(series, start, period, number):
+                known, count = found[index].get(key, Measured()), point.value.int64_value
+                errors = count if _is_error(code) else 0
+                found[index][key] = replace(known, requests=known.requests + count, errors=known.errors + errors)
+        for series in self._series(
+            endpoint_name, "prediction_latencies", aligner, start, end, period, latency_type="model"
+        ):
+            key = series.metric.labels["deployed_model_id"]
+            for index, point in _by_period(series, start, period, number):
+                known = found[index].get(key, Measured())
+                found[index][key] = replace(known, latencies=_latencies(point.value.distribution_value))
+        return found
+
     def answered(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Answered]:
         """Return what each deployed model of an endpoint answered, by id, with three percentiles of its own latency.
 
@@ -88,7 +125,7 @@ class ServingMetrics:
             deployed_id, code = series.metric.labels["deployed_model_id"], int(series.metric.labels["response_code"])
             count = sum(point.value.int64_value for point in series.points)
             requests, errors = found.get(deployed_id, (0, 0))
-            found[deployed_id] = requests + count, errors + (count if code >= 500 or code == 429 else 0)
+            found[deployed_id] = requests + count, errors + (count if _is_error(code) else 0)
         return found
 
     def _latencies(
@@ -109,6 +146,7 @@ class ServingMetrics:
         aligner: Aggregation.Aligner,
         start: datetime,
         end: datetime,
+        period: timedelta | None = None,
         **labels: str,
     ) -> list[Any]:
         conditions = {
@@ -122,7 +160,7 @@ class ServingMetrics:
             "name": f"projects/{self._session.project}",
             "filter": " AND ".join(f'{key} = "{value}"' for key, value in conditions.items()),
             "interval": {"start_time": start, "end_time": end},
-            "aggregation": {"alignment_period": end - start, "per_series_aligner": aligner},
+            "aggregation": {"alignment_period": period or end - start, "per_series_aligner": aligner},
         }
         return call(lambda: list(self._client.list_time_series(request=request, retry=None)))
 
@@ -134,6 +172,35 @@ class ServingMetrics:
 
         client: MetricServiceClient = grpc_client(MetricServiceClient, self._session)
         return client
+
+
+def _is_error(code: int) -> bool:
+    return code >= 500 or code == 429
+
+
+def _by_period(series: Any, start: datetime, period: timedelta, number: int) -> Iterator[tuple[int, Any]]:  # noqa: ANN401 - a message
+    """Yield the points of a series with the index of the period that they end in, or with."""
+    for point in series.points:
+        index = -((start - point.interval.end_time) // period) - 1
+        if 0 <= index < number:
+            yield index, point
+
+
+def _latencies(distribution: Any) -> Latencies:  # noqa: ANN401 - a message
+    """Return the counts of a distribution with their bounds, in whichever form the service gives these.
+
+    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/TypedValue#bucketoptions
+    """
+    options = distribution.bucket_options
+    if options.explicit_buckets.bounds:
+        bounds = tuple(options.explicit_buckets.bounds)
+    elif number := options.exponential_buckets.num_finite_buckets:
+        growth, scale = options.exponential_buckets.growth_factor, options.exponential_buckets.scale
+        bounds = tuple(itertools.accumulate([scale, *itertools.repeat(growth, number)], float.__mul__))
+    else:
+        linear = options.linear_buckets
+        bounds = tuple(linear.offset + linear.width * index for index in range(linear.num_finite_buckets + 1))
+    return Latencies(bounds=bounds, counts=tuple(distribution.bucket_counts))
 
 
 def _number(value: float | None) -> float | None:

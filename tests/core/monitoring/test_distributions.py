@@ -229,17 +229,17 @@ def test_answers_of_the_same_kind_are_near_and_moved_ones_are_far() -> None:
     chance, spec = random.Random(1), make_spec()
     old = [chance.betavariate(2, 5) for _ in range(2000)]
     same = [chance.betavariate(2, 5) for _ in range(100)]
-    assert distributions.shift_of_answers(spec, same, old) < 0.05
-    assert distributions.shift_of_answers(spec, [answer + 0.5 for answer in same], old) > 0.3
-    assert distributions.shift_of_answers(spec, [0.5] * 100, [0.5] * 100) == 0
-    assert distributions.shift_of_answers(spec, [], old) == 0
+    assert distributions.shift_of_answers(spec, same, old).value < 0.05
+    assert distributions.shift_of_answers(spec, [answer + 0.5 for answer in same], old).value > 0.3
+    assert distributions.shift_of_answers(spec, [0.5] * 100, [0.5] * 100).value == 0
+    assert distributions.shift_of_answers(spec, [], old).value == 0
 
 
 def test_a_version_that_answers_no_number_is_far() -> None:
     """What it says is in the log as NaN: it is not left out as if nobody had asked."""
     rows = [{"deployed_model_id": key, "answer": answer} for key, answer in (("1", "NaN"), ("2", "0.25"))] * 200
     answers = request_log.read_answers(make_spec(), rows)
-    assert distributions.shift_of_answers(make_spec(), answers["1"], answers["2"]) > 0.3
+    assert distributions.shift_of_answers(make_spec(), answers["1"], answers["2"]).value > 0.3
 
 
 @pytest.mark.parametrize("said", [0.75, -0.25], ids=["above", "below"])
@@ -247,7 +247,7 @@ def test_a_version_that_answers_no_number_is_far() -> None:
 def test_a_small_share_that_answers_otherwise_is_seen_beside_one_answer(said: float, share: float) -> None:
     """On either side, though fewer than a tenth of all answers are its own."""
     new = [said] * round(185 * share) + [0.25] * round(185 * (1 - share))
-    assert distributions.shift_of_answers(make_spec(), new, [0.25] * 2000) > 0.2
+    assert distributions.shift_of_answers(make_spec(), new, [0.25] * 2000).value > 0.2
 
 
 @pytest.mark.parametrize("rows", [20, 39, 100])
@@ -255,7 +255,7 @@ def test_few_answers_of_the_same_kind_are_as_near_as_chance_has_it(rows: int) ->
     """No answer that is said once has a bin of its own: of ten bins 9 / (4 n ln 2) bits are expected."""
     chance = random.Random(2)
     draws = [[[chance.random() for _ in range(rows)] for _ in range(2)] for _ in range(200)]
-    typical = statistics.median(distributions.shift_of_answers(make_spec(), new, old) for new, old in draws)
+    typical = statistics.median(distributions.shift_of_answers(make_spec(), new, old).value for new, old in draws)
     assert typical < 1.5 * 9 / (4 * rows * math.log(2))
 
 

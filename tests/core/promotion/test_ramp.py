@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from retraining.core.documents import RampStep, Served
+from retraining.core.documents import RampGate, RampStep
 from retraining.core.promotion import ramp
 from retraining.core.spec.deployment import Canary
 
 NOON = datetime(2013, 11, 20, 12, tzinfo=UTC)
-GOOD = Served(requests=1000, errors=2, latency_ms=10.0)
 
 
 def test_only_where_nobody_serves_is_a_version_tried_with_all_traffic() -> None:
@@ -56,82 +54,17 @@ def test_whole_minutes_after_the_change_are_looked_at(second: int, begins: str) 
     assert (f"{start:%H:%M}", f"{end:%H:%M}") == (begins, "12:17")
 
 
-@pytest.mark.parametrize(("minutes", "early"), [(-2, True), (14, True), (15, False)])
-def test_a_step_is_looked_at_for_its_time(minutes: int, early: bool) -> None:
-    """Also before its first minute has begun."""
-    assert ramp.is_too_early(Canary(), (NOON, NOON + timedelta(minutes=minutes))) is early
-
-
-def judged(new: dict[str, Any], old: dict[str, Any], shift: float | None, minutes: int = 15, **canary: Any) -> Any:
-    """Outcome by gate."""
-    seen = (NOON, NOON + timedelta(minutes=minutes))
-    gates = ramp.judge(Canary(**canary), seen, GOOD.model_copy(update=new), GOOD.model_copy(update=old), shift)
-    return {gate.name: gate.passed for gate in gates}
-
-
-@pytest.mark.parametrize(("new", "old"), [(None, 10.0), (10.0, None)], ids=["of the new", "of the one before"])
-def test_a_latency_that_is_missing_is_named_as_such(new: float | None, old: float | None) -> None:
-    """Both versions were asked often enough: it is not for want of requests that it is not judged."""
-    asked, before = (GOOD.model_copy(update={"latency_ms": latency}) for latency in (new, old))
-    gates = ramp.judge(Canary(), (NOON, NOON + timedelta(minutes=15)), asked, before, 0.02)
-    (latency,) = [gate for gate in gates if gate.name == "latency"]
-    whose = "the version before" if new else "the new version"
-    assert (latency.passed, latency.message) == (
-        None,
-        f"not judged: Cloud Monitoring has requests of {whose}, and no latency",
-    )
-
-
-PASSED = {"requests": True, "errors": True, "latency": True, "answers": True}
-
-
-@pytest.mark.parametrize(
-    ("new", "old", "shift", "changed"),
-    [
-        ({}, {}, 0.02, {}),
-        ({"errors": 10}, {}, 0.02, {}),
-        ({"errors": 11}, {}, 0.02, {"errors": False}),
-        ({"errors": 50}, {"errors": 50}, 0.02, {}),
-        ({"errors": 51}, {"errors": 50}, 0.02, {"errors": False}),
-        ({"latency_ms": 15.0}, {}, 0.02, {}),
-        ({"latency_ms": 15.1}, {}, 0.02, {"latency": False}),
-        ({"latency_ms": None}, {}, 0.02, {"latency": None}),
-        ({"latency_ms": 99.0}, {"requests": 99}, 0.02, {"latency": None}),
-        ({}, {}, 0.1, {}),
-        ({}, {}, 0.11, {"answers": False}),
-        ({}, {}, None, {"answers": None}),
-        ({"errors": 900, "latency_ms": 99.0}, {}, 0.9, {"errors": False, "latency": False, "answers": False}),
-    ],
-)
-def test_both_versions_are_held_against_each_other(new, old, shift, changed) -> None:
-    """A limit itself passes; what has too little to judge is named, and does not fail."""
-    assert judged(new, old, shift) == PASSED | changed
-
-
-@pytest.mark.parametrize(
-    ("requests", "minutes", "on_low_traffic", "expected"),
-    [
-        (99, 15, "stop", {}),
-        (99, 59, "continue", {}),
-        (99, 60, "stop", {"requests": False}),
-        (99, 60, "continue", {"requests": True}),
-        (0, 60, "continue", {"requests": True}),
-        (100, 60, "stop", PASSED),
-    ],
-)
-def test_too_few_requests_are_waited_for_and_then_decided(requests, minutes, on_low_traffic, expected) -> None:
-    """Four times the minutes, at most."""
-    assert judged({"requests": requests, "errors": 0}, {}, 0.0, minutes, on_low_traffic=on_low_traffic) == expected
-
-
 def test_the_refusal_has_the_gates_with_their_numbers() -> None:
     """All that failed, of the step that ended the ramp."""
-    new = Served(requests=200, errors=20, latency_ms=40.0)
-    gates = ramp.judge(Canary(), (NOON, NOON + timedelta(minutes=15)), new, GOOD, 0.01)
+    gates = (
+        RampGate(name="requests", passed=True, message="200 requests in 15 min"),
+        RampGate(name="errors", passed=False, message="10.00% of 200 requests"),
+        RampGate(name="latency", passed=False, message="40 ms"),
+    )
     steps = (RampStep(percent=1, start=NOON, end=NOON), RampStep(percent=10, start=NOON, end=NOON, gates=gates))
     assert ramp.failed_gate(steps) == gates[1]
     assert ramp.failed_gate(steps[:1]) is None
     assert ramp.refusal(steps) == (
-        "Nothing deployed: at 10 % of the traffic errors: 10.00% of 200 requests, 0.20% before; at most 1.00%; "
-        "latency: 40 ms, 4.00 times that of before; at most 1.5 times. What served before serves again."
+        "Nothing deployed: at 10 % of the traffic errors: 10.00% of 200 requests; latency: 40 ms. "
+        "What served before serves again."
     )

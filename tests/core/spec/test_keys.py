@@ -32,6 +32,11 @@ ELSEWHERE = {
     },
 }
 REMOVED = {
+    "deployment: {canary: {max_error_rate: 0.01}}": (
+        "deployment: {canary: {max_error_increase: 0.002}}",
+        r"late\.yaml, line 18: deployment\.canary\.max_error_rate is 0\.01\. .*max_error_increase: 0\.002",
+    ),
+} | {
     f"deployment: {{canary_percent: {steps}}}": (
         f"deployment: {{canary: {{percent: {steps}}}}}",
         rf"late\.yaml, line 18: deployment\.canary_percent is {re.escape(steps)}\. .*deployment\.canary: \{{percent: ",
@@ -62,6 +67,13 @@ def test_a_plan_of_an_earlier_release_is_still_read() -> None:
     old = make_spec(deployment={"canary_percent": [10, 100]}, monitoring={"max_age_days": 14})
     stored = make_plan(old).to_bytes()
     assert documents.Plan.parse(stored).spec.deployment.canary_percent == (10, 100)
+
+
+def test_a_ramp_of_an_earlier_release_is_still_read() -> None:
+    """Its plan has the limit that no gate rests on any more."""
+    old = make_spec(deployment={"canary": {"max_error_rate": 0.01, "max_latency_ratio": 1.5}})
+    canary = documents.Plan.parse(make_plan(old).to_bytes()).spec.deployment.canary
+    assert (canary.max_error_rate, canary.max_latency_ratio) == (0.01, 1.5)
 
 
 def test_every_key_is_read_by_something() -> None:

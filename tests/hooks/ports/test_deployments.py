@@ -86,6 +86,11 @@ def test_a_version_comes_without_traffic_and_answers_with_it(cloud, endpoint, de
     assert served.keys() == {mine}
     assert (served[mine].requests, served[mine].errors) == (2, 0)
     assert served[mine].latency_ms > 0
+    minute = timedelta(minutes=1)
+    periods = cloud.serving_metrics.measured(endpoint.name, now - minute, now, minute)
+    assert [period[mine].requests for period in periods] == [2]
+    assert (periods[0][mine].errors, periods[0][mine].latencies.total) == (0, 2)
+    assert periods[0][mine].latencies.over(0.0) == 2
     answered = cloud.serving_metrics.answered(endpoint.name, now - timedelta(minutes=1), now)[mine]
     assert (answered.requests, answered.errors) == (2, 0)
     assert 0 < answered.p50_ms <= answered.p95_ms <= answered.p99_ms

@@ -31,7 +31,13 @@ from tests.support.scenes.served_models import INSTANCE, save_models
 
 SCORE, WRONG_BY = 0.25, 0.5
 SHARE = 10
-CANARY = {"percent": [SHARE, 100], "bake_minutes": 1, "min_requests": 20, "max_latency_ratio": 20.0}
+CANARY = {
+    "percent": [SHARE, 100],
+    "bake_minutes": 1,
+    "min_requests": 20,
+    "max_latency_ratio": 20.0,
+    "max_error_increase": 0.05,
+}
 WITHIN_S = 400.0
 PAUSE_S = 0.02
 

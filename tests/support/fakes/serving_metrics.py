@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
 from datetime import datetime, timedelta
 
 from retraining.core.documents import Served
 from retraining.core.monitoring.signals import Answered
+from retraining.core.promotion.latencies import Latencies, Measured
 from tests.support.fakes.serving import FakeEndpoints
+
+BOUNDS = tuple(1.4**power for power in range(30))
 
 
 class FakeServingMetrics:
@@ -32,10 +36,27 @@ class FakeServingMetrics:
         }
         return {**answered, **self.by_id}
 
+    def measured(
+        self, endpoint_name: str, start: datetime, end: datetime, period: timedelta
+    ) -> list[dict[str, Measured]]:
+        """As the hook: the same in each period."""
+        assert (end - start) % period == timedelta(), "some whole periods"
+        found = {key: _measured(item) for key, item in self.served(endpoint_name, start, end).items()}
+        return [found for _ in range((end - start) // period)]
+
     def answered(self, endpoint_name: str, start: datetime, end: datetime) -> dict[str, Answered]:
         """As the hook: what `answers` has for this end, else as `served`."""
         found = self.served(endpoint_name, start, end)
         return self.answers.get(end, {key: _answered(item) for key, item in found.items()})
+
+
+def _measured(served: Served) -> Measured:
+    """All answers take the same time."""
+    if served.latency_ms is None:
+        return Measured(requests=served.requests, errors=served.errors)
+    bucket = bisect.bisect_right(BOUNDS, served.latency_ms)
+    times = Latencies(bounds=BOUNDS, counts=(*[0] * bucket, served.requests))
+    return Measured(requests=served.requests, errors=served.errors, latencies=times)
 
 
 def _answered(served: Served) -> Answered:

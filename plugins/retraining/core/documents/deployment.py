@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from retraining.core.documents.document import (
     Amount,
@@ -14,11 +14,13 @@ from retraining.core.documents.document import (
     Number,
     Positive,
     RunKey,
+    Share,
     Text,
     UtcTime,
     Value,
 )
 from retraining.core.documents.plan import Trigger
+from retraining.core.spec.features import is_empty, is_none
 
 
 class Registration(Document):
@@ -63,10 +65,65 @@ class RampGate(Value):
     message: Text
 
 
+class LookCounts(Value):
+    """What a deployed model answered in the minutes of a look: requests, errors among them, and slow ones of the timed.
+
+    Of the version before the slow ones are estimated between two bounds of the service's counts, so parts occur.
+    """
+
+    requests: Count
+    errors: Count
+    timed: Count = 0
+    """Answers whose time is known: of another metric than the requests, so that it may be another number."""
+    slow: Amount = 0.0
+
+    @model_validator(mode="after")
+    def _are_parts(self) -> Self:
+        if self.errors > self.requests or self.slow > self.timed:
+            raise ValueError(f"{self.errors} errors of {self.requests} requests, {self.slow} slow of {self.timed}")
+        return self
+
+
+class RampLook(Value):
+    """Both versions in the same minutes, from `start` (exclusive) to `end`: what a step is judged by."""
+
+    start: UtcTime
+    end: UtcTime
+    new: LookCounts
+    old: LookCounts
+    slow_ms: Amount | None = None
+    """From which time on an answer of the new version is slow; of the old one it is that by `max_latency_ratio`.
+
+    null: nobody knew yet how long the old one takes.
+    """
+
+    @model_validator(mode="after")
+    def _goes_on(self) -> Self:
+        if self.end <= self.start:
+            raise ValueError(f"end {self.end} is not after start {self.start}")
+        return self
+
+
+class AnswerShift(Value):
+    """How far the logged answers are from others: divergence, and the low end of its 95 % interval.
+
+    `promised` are the new version's from what it answered to its test split, `before` both versions' from each other;
+    null: one of both has too few.
+    """
+
+    new: Count
+    """Logged answers that were looked at."""
+    old: Count
+    promised: Share | None = None
+    promised_low: Share | None = None
+    before: Share | None = None
+    before_low: Share | None = None
+
+
 class RampStep(Value):
     """A share of the traffic from `start` on, and what was seen in whole minutes of it: of the new version and the old.
 
-    `end` is null while it is being looked at.
+    `end` is null while it is being looked at. Its gates follow from what stands here and in the steps before it.
     """
 
     percent: Annotated[int, Field(ge=1, le=100)]
@@ -75,6 +132,14 @@ class RampStep(Value):
     new: Served | None = None
     old: Served | None = None
     gates: tuple[RampGate, ...] = ()
+    looks: Annotated[tuple[RampLook, ...], Field(max_length=240, exclude_if=is_empty)] = ()
+    """Empty: of an earlier release, which held the sums against limits."""
+    hour_before: Annotated[LookCounts | None, Field(exclude_if=is_none)] = None
+    """Of the version before, in the hour before the first step; null: of a later step, or nobody asked it."""
+    answers: Annotated[AnswerShift | None, Field(exclude_if=is_none)] = None
+    """null: not looked at."""
+    unmeasured: Annotated[str, Field(exclude_if=is_empty)] = ""
+    """What shows that the new version answered where Cloud Monitoring has no request of it; empty: nothing does."""
 
 
 class Staging(Value):

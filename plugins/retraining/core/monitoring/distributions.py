@@ -353,20 +353,42 @@ def _baseline_of_scores(spec: ModelSpec, scores: Scores | None) -> AnswerBaselin
 _DECILES = 10
 
 
-def shift_of_answers(spec: ModelSpec, new: Sequence[float], old: Sequence[float]) -> float:
+def shift_of_answers(spec: ModelSpec, new: Sequence[float], old: Sequence[float]) -> Distance:
     """Return the divergence of two versions' answers; 0 where either has none."""
     if not new or not old:
-        return 0.0
+        return Distance(measure="jensen_shannon", value=0.0, low=0.0, high=1.0)
+    rows = len(old), len(new)
     if spec.label.kind == "multiclass":
         classes = sorted({*new, *old})
-        return jensen_shannon(_shares_of_answers(new, classes), _shares_of_answers(old, classes))
+        return between_bins(_shares_of_answers(old, classes), _shares_of_answers(new, classes), rows)
     edges = _decile_edges([answer for answer in (*new, *old) if not math.isnan(answer)])
     bins = range(len(edges) + 2)  # the last one is of NaN, which no order has a place for
-    new_bins, old_bins = (
-        [bins[-1] if math.isnan(answer) else bisect.bisect_right(edges, answer) for answer in answers]
-        for answers in (new, old)
-    )
-    return jensen_shannon(_shares_of_answers(new_bins, bins), _shares_of_answers(old_bins, bins))
+    old_bins, new_bins = (_bins_of_answers(edges, answers) for answers in (old, new))
+    return between_bins(_shares_of_answers(old_bins, bins), _shares_of_answers(new_bins, bins), rows)
+
+
+def shift_from_promise(spec: ModelSpec, counted: AnswerCounts, answers: Sequence[float]) -> Distance | None:
+    """Return the divergence of a version's answers from those to its own test split; None: there are none to compare.
+
+    Args:
+        spec: The model.
+        counted: What the evaluation counted of the version.
+        answers: Numbers, or the likeliest classes.
+    """
+    baseline = _baseline_of_counts(spec.label, counted)
+    if not baseline.shares or not answers:
+        return None
+    rows = baseline.rows, len(answers)
+    if baseline.classes:
+        found = _shares_of_answers(answers, [float(index) for index in range(baseline.classes)])
+        return between_bins([*baseline.shares, 0.0], [*found, max(0.0, 1 - sum(found))], rows)
+    bins = _bins_of_answers(baseline.edges, answers)
+    return between_bins([*baseline.shares, 0.0], _shares_of_answers(bins, range(len(baseline.edges) + 2)), rows)
+
+
+def _bins_of_answers(edges: Sequence[float], answers: Sequence[float]) -> list[int]:
+    """Return each answer's bin: 0 lies below all edges, the one behind the last is of NaN."""
+    return [len(edges) + 1 if math.isnan(answer) else bisect.bisect_right(edges, answer) for answer in answers]
 
 
 def _decile_edges(answers: Sequence[float]) -> list[float]:

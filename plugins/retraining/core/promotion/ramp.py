@@ -1,8 +1,8 @@
 """How traffic goes over to a new version: which share it has at each step, when that is judged, and what must hold.
 
-In: what served before and what the endpoint has now, in percent by deployed-model id; the steps so far; what both
-versions answered in the same minutes. Out: the next share, the gates of a step; the traffic with a version's share, and
-without it. What no run made and is not the champion's is a person's: it keeps its share, on the way and back.
+In: what served before and what the endpoint has now, in percent by deployed-model id; the steps so far. Out: the next
+share, the minutes of a step that are known; the traffic with a version's share, and without it. What no run made and is
+not the champion's is a person's: it keeps its share, on the way and back. `ramp_gates` judges the steps.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ METRICS_LATE = timedelta(minutes=3)
 
 SETTLES = timedelta(seconds=10)
 """Between a change of the traffic and the first minute that is looked at, at least."""
-
-MOST_BAKES = 4
-"""With too few requests a step lasts as many times `bake_minutes`, at most."""
 
 FIRST_PERCENT = 1
 """The share of a version that no request has met yet, while another one serves; at 0 % it could not be asked."""
@@ -68,13 +65,8 @@ def window(step: RampStep, now: datetime) -> tuple[datetime, datetime]:
     return _whole_minute(step.start + SETTLES + timedelta(seconds=59)), _whole_minute(now - METRICS_LATE)
 
 
-def is_too_early(canary: Canary, seen: tuple[datetime, datetime]) -> bool:
-    """Return whether a step is to be looked at for longer."""
-    return _minutes(seen) < canary.bake_minutes
-
-
-def reason_unmeasured(new: Served, logged: int, smoke_answers: int | None) -> str | None:
-    """Return what shows that requests of the new version are not measured; None: that it has none may be believed.
+def reason_unmeasured(new: Served, logged: int, smoke_answers: int | None) -> str:
+    """Return what shows that requests of the new version are not measured; empty: that it has none may be believed.
 
     Args:
         new: What Cloud Monitoring has of the new version in the minutes that are judged.
@@ -83,46 +75,14 @@ def reason_unmeasured(new: Served, logged: int, smoke_answers: int | None) -> st
             that one answered; None: it is not needed, or there was none.
     """
     if new.requests:
-        return None
+        return ""
     if logged:
         return f"the request log has {logged} answers of it, and Cloud Monitoring no request"
     if new.latency_ms is not None:
         return f"Cloud Monitoring has a latency of it ({new.latency_ms:.3g} ms), and no request"
     if smoke_answers == 0:
         return "Cloud Monitoring has no request of any version, not even the smoke requests that it answered"
-    return None
-
-
-def judge(
-    canary: Canary,
-    seen: tuple[datetime, datetime],
-    new: Served,
-    old: Served,
-    shift: float | None,
-    unmeasured: str | None = None,
-) -> tuple[RampGate, ...]:
-    """Return the gates of a step whose time is over; none while it waits for more requests.
-
-    What is not measured passes nothing, whatever `on_low_traffic` says: nobody knows how the version answers.
-
-    Args:
-        canary: Of the spec.
-        seen: Whole minutes that are judged.
-        new: What the new version answered in them.
-        old: What the one before answered.
-        shift: Distance of the answers of both; None: too few are logged.
-        unmeasured: What shows that requests of the new version are not measured; None: nothing does.
-    """
-    minutes = _minutes(seen)
-    if new.requests < canary.min_requests:
-        if minutes < MOST_BAKES * canary.bake_minutes:
-            return ()
-        if unmeasured:
-            return (RampGate(name="requests", passed=False, message=f"not judged: {unmeasured} in {minutes:g} min"),)
-        message = f"{new.requests} requests in {minutes:g} min, fewer than {canary.min_requests}"
-        return (RampGate(name="requests", passed=canary.on_low_traffic == "continue", message=message),)
-    enough = RampGate(name="requests", passed=True, message=f"{new.requests} requests in {minutes:g} min")
-    return (enough, _errors(canary, new, old), _latency(canary, new, old), _answers(canary, shift))
+    return ""
 
 
 def failed_gate(steps: Sequence[RampStep]) -> RampGate | None:
@@ -151,40 +111,8 @@ def outcomes(step: RampStep) -> str:
     return ", ".join(f"{gate.name} {OUTCOMES[gate.passed]}" for gate in step.gates) or "not judged"
 
 
-def _minutes(seen: tuple[datetime, datetime]) -> float:
-    return (seen[1] - seen[0]) / timedelta(minutes=1)
-
-
 def _whole_minute(moment: datetime) -> datetime:
     return moment.replace(second=0, microsecond=0)
-
-
-def _errors(canary: Canary, new: Served, old: Served) -> RampGate:
-    """Hold the rate against its limit; where the version before errs as often, the fault is not the new one's."""
-    rate, other = new.errors / new.requests, old.errors / old.requests if old.requests else 0.0
-    message = f"{rate:.2%} of {new.requests} requests, {other:.2%} before; at most {canary.max_error_rate:.2%}"
-    return RampGate(name="errors", passed=rate <= max(canary.max_error_rate, other), message=message)
-
-
-def _latency(canary: Canary, new: Served, old: Served) -> RampGate:
-    if old.requests < canary.min_requests:
-        message = f"not judged: {old.requests} requests of the version before, fewer than {canary.min_requests}"
-        return RampGate(name="latency", passed=None, message=message)
-    if not new.latency_ms or not old.latency_ms:
-        whose = "the version before" if new.latency_ms else "the new version"
-        message = f"not judged: Cloud Monitoring has requests of {whose}, and no latency"
-        return RampGate(name="latency", passed=None, message=message)
-    ratio = new.latency_ms / old.latency_ms
-    message = f"{new.latency_ms:.3g} ms, {ratio:.2f} times that of before; at most {canary.max_latency_ratio:g} times"
-    return RampGate(name="latency", passed=ratio <= canary.max_latency_ratio, message=message)
-
-
-def _answers(canary: Canary, shift: float | None) -> RampGate:
-    if shift is None:
-        message = f"not judged: fewer than {canary.min_requests} logged answers of one of both versions"
-        return RampGate(name="answers", passed=None, message=message)
-    message = f"{shift:.3f} from those of before; at most {canary.max_answer_shift:g}"
-    return RampGate(name="answers", passed=shift <= canary.max_answer_shift, message=message)
 
 
 def own_models(deployed: Mapping[str, str], versions: Iterable[Version], champion_name: str | None) -> set[str]:

@@ -9,6 +9,7 @@ from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from retraining.core.settings import IMAGE_PATTERN
 from retraining.core.spec.cluster import Accelerator, MachineType
+from retraining.core.spec.features import is_none
 from retraining.core.spec.section import Section
 
 Route = Annotated[str, StringConstraints(pattern=r"^/\S*$", max_length=1000)]
@@ -69,17 +70,20 @@ class Canary(Section):
     """Shares of the new version; they rise and end with 100."""
     bake_minutes: Annotated[int, Field(ge=1, le=720)] = 15
     """Minutes that each share but the last is looked at."""
-    max_error_rate: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """Of its requests; more is let pass where the version before errs as often."""
-    max_latency_ratio: Annotated[float, Field(ge=1, le=100)] = 1.5
-    """Its 95th percentile to that of the version before."""
+    max_error_rate: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """Of plans of earlier releases; a file that has it is refused: `max_error_increase` is the margin."""
+    max_error_increase: Annotated[float, Field(gt=0, le=0.5)] = 0.002
+    """How much more often it may err than the version before in the same minutes: 0.002 is two more in a thousand
+    requests."""
+    max_latency_ratio: Annotated[float, Field(ge=1, le=100)] = 1.2
+    """How many times as long its slowest answers may take as those of the version before in the same minutes."""
     max_answer_shift: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """Jensen-Shannon divergence of its answers from those of the version before."""
+    """Jensen-Shannon divergence of its answers from those to its test split, and from those of the version before."""
     min_requests: Annotated[int, Field(ge=1, le=1_000_000)] = 100
-    """With fewer at a step it lasts up to four times as long. Latency and answers are not judged against fewer of the
-    version before."""
+    """With fewer at a step it lasts up to four times as long. Answers are not judged by fewer."""
     on_low_traffic: Literal["continue", "stop"] = "stop"
-    """What then: `stop` gives the traffic back, `continue` goes on without having judged."""
+    """What then, and where the last step before all has [no verdict](deployment.md#how-much-traffic-a-verdict-takes)
+    after four times `bake_minutes`: `stop` gives the traffic back, `continue` goes on without having judged."""
 
     @model_validator(mode="after")
     def _rises_to_all(self) -> Self:

@@ -19,13 +19,17 @@ from retraining.core.spec.source_files import EVERY_ROW
 from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select, require_time_travel
 from retraining.core.spec.yaml_file import SpecText, read_spec_file
 
-REMOVED = {
+REMOVED: dict[tuple[str, ...], tuple[str, str]] = {
+    ("deployment", "canary", "max_error_rate"): (
+        "deployment.canary.max_error_increase: how much more often than the version before, in the same minutes",
+        "Write max_error_increase: 0.002, which lets pass two more errors in a thousand requests, or leave it out",
+    ),
     ("deployment", "canary_percent"): (
         "deployment.canary, which has the steps and what must hold at each",
         "Write deployment.canary: {percent: [10, 50, 100]}, or no canary: a version has all traffic at once",
     ),
 }
-"""Keys of earlier releases, by section and name: what is expected in their place, and the way out."""
+"""Keys of earlier releases, by their path: what is expected in their place, and the way out."""
 
 
 def load_spec(path: Path) -> ModelSpec:
@@ -62,11 +66,13 @@ def _refuse_removed(text: SpecText) -> None:
     Raises:
         SpecError: The file has one.
     """
-    for (section, key), (expected, way_out) in REMOVED.items():
-        values = text.values.get(section)
-        if isinstance(values, dict) and key in values:
-            where = f"{text.where}, line {text.line((section, key))}"
-            raise SpecError(where, f"{section}.{key} is {values[key]}", expected, way_out)
+    for path, (expected, way_out) in REMOVED.items():
+        values: object = text.values
+        for section in path[:-1]:
+            values = values.get(section) if isinstance(values, dict) else None
+        if isinstance(values, dict) and path[-1] in values:
+            where = f"{text.where}, line {text.line(path)}"
+            raise SpecError(where, f"{'.'.join(path)} is {values[path[-1]]}", expected, way_out)
 
 
 def name_problem(name: str) -> tuple[str, str] | None:

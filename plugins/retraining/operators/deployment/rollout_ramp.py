@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from retraining.core.documents import Plan, RampStep, Served
+from retraining.core.documents import AnswerShift, Evaluation, Plan, RampStep, Served
 from retraining.core.errors import ConflictError
 from retraining.core.monitoring import distributions, request_log
 from retraining.core.naming import bigquery
-from retraining.core.promotion import ramp
+from retraining.core.promotion import ramp, ramp_gates
+from retraining.core.promotion.latencies import Measured
 from retraining.core.promotion.versions import Version
 from retraining.core.spec.deployment import Canary
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_state import RolloutState, move_traffic
+from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
+HOUR_BEFORE = timedelta(hours=1)
 NOTHING = Served(requests=0, errors=0, latency_ms=None)
 
 
@@ -101,28 +104,70 @@ class Ramp:
             )
 
     def _pass_step(self, endpoint: Endpoint, canary: Canary, step: RampStep) -> bool:
-        """Judge a step if its time is over; True: all gates passed, False: it lasts, or the rollout returns."""
-        seen, main = ramp.window(step, self._cloud.clock.now()), ramp.main_model(self._state.current.before)
-        if ramp.is_too_early(canary, seen):
-            return False
-        served = self._cloud.serving_metrics.served(endpoint.name, *seen)
-        new, old = served.get(self._id, NOTHING), served.get(main, NOTHING)
-        answers = self._logged_answers(seen, main, step)
-        smoke_answers = None if new.requests or old.requests else self._smoke_answers(endpoint, seen[1])
-        unmeasured = ramp.reason_unmeasured(new, len(answers.get(self._id, [])), smoke_answers)
-        gates = ramp.judge(canary, seen, new, old, self._shift(canary, answers, main), unmeasured)
+        """Judge a step; True: all gates passed, False: it lasts, or the rollout returns."""
+        main = ramp.main_model(self._state.current.before)
+        step = self._note_looks(endpoint, canary, step, main)
+        earlier = self._state.current.steps[:-1]
+        gates = ramp_gates.judge(canary, (*earlier, step))
         if not gates:
-            LOGGER.info("%d requests so far at %d %%: waiting for %d", new.requests, step.percent, canary.min_requests)
+            LOGGER.info("%d minutes so far at %d %%: no verdict yet", len(step.looks), step.percent)
             return False
+        step = self._with_measures(endpoint, canary, step, main)
+        gates = ramp_gates.judge(canary, (*earlier, step))
         for gate in gates:
             LOGGER.info("%d %%: %s %s (%s)", step.percent, gate.name, ramp.OUTCOMES[gate.passed], gate.message)
-        judged = step.model_copy(update={"end": seen[1], "new": new, "old": old, "gates": gates})
-        steps = (*self._state.current.steps[:-1], judged)
+        judged = step.model_copy(update={"end": step.looks[-1].end, "gates": gates})
+        steps = (*earlier, judged)
         if ramp.failed_gate(steps):
             self._state.change_rollout(state="returning", reason=ramp.refusal(steps), steps=steps)
             return False
         self._state.change_rollout(steps=steps)
         return True
+
+    def _note_looks(self, endpoint: Endpoint, canary: Canary, step: RampStep, main: str) -> RampStep:
+        """Write down what both versions answered since the last look; who dies before that looks again at the same."""
+        due = ramp_gates.next_looks(canary, step, ramp.window(step, self._cloud.clock.now()))
+        if not due:
+            return step
+        slow_ms = next((look.slow_ms for one in self._state.current.steps for look in one.looks if look.slow_ms), None)
+        values: dict[str, object] = {}
+        if slow_ms is None:
+            old = self._answered_before(endpoint, step, main, due[0][0])
+            if old.latencies.total >= canary.min_requests:
+                slow_ms = old.latencies.slow_ms(canary.max_latency_ratio)
+            if len(self._state.current.steps) == 1 and not step.looks:
+                values["hour_before"] = ramp_gates.hour_before(old)
+        measured = self._cloud.serving_metrics.measured(
+            endpoint.name, due[0][0], due[-1][1], ramp_gates.look_length(canary)
+        )
+        looks = [
+            ramp_gates.look(canary, minutes, by_id.get(self._id, Measured()), by_id.get(main, Measured()), slow_ms)
+            for minutes, by_id in zip(due, measured, strict=True)
+        ]
+        noted = step.model_copy(update={**values, "looks": (*step.looks, *looks)})
+        self._state.change_rollout(steps=(*self._state.current.steps[:-1], noted))
+        return noted
+
+    def _answered_before(self, endpoint: Endpoint, step: RampStep, main: str, end: datetime) -> Measured:
+        """Return what the version before answered in the hour before the step, and in its looks so far."""
+        begin = (step.looks[0].start if step.looks else end) - HOUR_BEFORE
+        (found,) = self._cloud.serving_metrics.measured(endpoint.name, begin, end, end - begin)
+        return found.get(main, Measured())
+
+    def _with_measures(self, endpoint: Endpoint, canary: Canary, step: RampStep, main: str) -> RampStep:
+        """Return a step whose minutes are over with what else it is judged by, and what people read of it."""
+        seen = step.looks[0].start, step.looks[-1].end
+        counts = ramp_gates.counted(step)
+        served = self._cloud.serving_metrics.served(endpoint.name, *seen)
+        new, old = (
+            ramp_gates.served(count, served.get(key, NOTHING).latency_ms)
+            for count, key in zip(counts, (self._id, main), strict=True)
+        )
+        answers = self._logged_answers(seen, main, step)
+        smoke_answers = None if new.requests or old.requests else self._smoke_answers(endpoint, seen[1])
+        unmeasured = ramp.reason_unmeasured(new, len(answers.get(self._id, [])), smoke_answers)
+        shift = self._shift(canary, answers.get(self._id, []), answers.get(main, []))
+        return step.model_copy(update={"new": new, "old": old, "answers": shift, "unmeasured": unmeasured})
 
     def _smoke_answers(self, endpoint: Endpoint, end: datetime) -> int | None:
         """Return how many requests of the version are measured since its smoke test; None: it was asked in none."""
@@ -143,9 +188,23 @@ class Ramp:
         job_id = bigquery.ramp_job_id(settings.environment, plan.model, plan.run_key, asked)
         return request_log.read_answers(plan.spec, self._cloud.warehouse.run_query(query, job_id, "answers").rows)
 
-    def _shift(self, canary: Canary, answers: dict[str, list[float]], main: str) -> float | None:
-        """Return how differently both answered; None where too few answers are logged."""
-        new, old = answers.get(self._id, []), answers.get(main, [])
-        if min(len(new), len(old)) < canary.min_requests:
+    def _shift(self, canary: Canary, new: list[float], old: list[float]) -> AnswerShift:
+        """Return how far the answers are from what was promised, and from those of before; of few, nothing."""
+        shift = AnswerShift(new=len(new), old=len(old))
+        if len(new) < canary.min_requests:
+            return shift
+        values: dict[str, float] = {}
+        promised = self._promised_shift(new)
+        if promised is not None:
+            values |= {"promised": promised.value, "promised_low": promised.low}
+        if len(old) >= canary.min_requests:
+            before = distributions.shift_of_answers(self._plan.spec, new, old)
+            values |= {"before": before.value, "before_low": before.low}
+        return shift.model_copy(update=values)
+
+    def _promised_shift(self, new: list[float]) -> distributions.Distance | None:
+        """Return how far the answers are from those to the version's test split; None: its evaluation has none."""
+        evaluation = Record(self._cloud.artifacts, self._plan.run_uri).find_document(Evaluation)
+        if evaluation is None or evaluation.run_key != self._plan.run_key or evaluation.challenger.counted is None:
             return None
-        return distributions.shift_of_answers(self._plan.spec, new, old)
+        return distributions.shift_from_promise(self._plan.spec, evaluation.challenger.counted, new)

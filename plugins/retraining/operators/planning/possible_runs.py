@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
@@ -14,9 +15,14 @@ from retraining.core.documents import Plan
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.planning import locations
 from retraining.core.promotion import deployments
+from retraining.core.promotion.latencies import together
+from retraining.core.promotion.ramp_traffic import explain_verdict
 from retraining.core.spec.model import ModelSpec
+from retraining.hooks import session
 from retraining.hooks.ports import CloudPort
 from retraining.operators.record.ownership import require_nobodys_bucket, require_own_model
+
+LAST_DAY = timedelta(days=1)
 
 
 def require_possible(cloud: CloudPort, planned: Plan, include: Path) -> list[str]:
@@ -74,3 +80,22 @@ def _location_warnings(cloud: CloudPort, spec: ModelSpec) -> Iterator[str]:
     dataset = cloud.warehouse.dataset_location(settings.dataset)
     if dataset and (warning := locations.dataset_warning(settings.dataset, dataset, settings.region)):
         yield warning
+
+
+def traffic_of_ramp(cloud: CloudPort, planned: Plan) -> str | None:
+    """Return in words how long the ramp takes to its verdict by the last day's requests; None: there is no ramp."""
+    canary = planned.spec.deployment.canary
+    if canary is None or not deployments.may_deploy(planned):
+        return None
+    endpoint = cloud.endpoints.get(planned.model)
+    if endpoint is None or not endpoint.traffic:
+        return None  # nobody serves whom the version could be compared with: it has all traffic at once
+    now = cloud.clock.now().replace(second=0, microsecond=0)
+    try:
+        (by_id,) = cloud.serving_metrics.measured(endpoint.name, now - LAST_DAY, now, LAST_DAY)
+    except Exception as error:  # Google's have no common class; the ramp itself needs them, and names it then
+        reason = session.explain(error)
+        if reason is None and not session.is_outage(error):
+            raise
+        return f"ramp: how long it takes to a verdict is not known: Cloud Monitoring does not answer: {reason or error}"
+    return explain_verdict(canary, together(by_id.values()), LAST_DAY)

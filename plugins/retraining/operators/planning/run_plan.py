@@ -24,7 +24,7 @@ from retraining.operators.airflow.failures import forget_unplanned
 from retraining.operators.airflow.links import ReportLink, RunDocumentsLink, push_link, shown_address
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data.run_table import query_columns
-from retraining.operators.planning.possible_runs import require_possible
+from retraining.operators.planning.possible_runs import require_possible, traffic_of_ramp
 from retraining.operators.record.interventions import find_pause, gone_back_since
 from retraining.operators.record.ownership import renew_lease, require_own_bucket
 from retraining.operators.record.run_record import Record
@@ -75,6 +75,8 @@ class PlanRunOperator(CloudOperator):
         renew_lease(cloud, stored.model, stored.run_key, context)
         for line in plan.explain(stored):
             self.log.info(line)
+        if traffic := traffic_of_ramp(cloud, stored):
+            self.log.info(traffic)
         self._warn(cloud, stored, context)
         push_link(self, context, RunDocumentsLink, shown_address(stored.run_uri))
         chosen = stored.to_json()
