@@ -104,8 +104,13 @@ def activation(default: str = "relu") -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hyperparameters:
-    """What every architecture has.
+class HyperparameterSet:
+    """Any architecture's: its fields, which `whole`, `limited` and the others declare."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hyperparameters(HyperparameterSet):
+    """What every architecture has that is trained by steps.
 
     Attributes:
         learning_rate: Of Adam. Default: Keras's own.
@@ -117,7 +122,7 @@ class Hyperparameters:
     weight_decay: float = limited(0.0, "a number from 0 to 1", minimum=0, maximum=1)
 
 
-Known = TypeVar("Known", bound=Hyperparameters)
+Known = TypeVar("Known", bound=HyperparameterSet)
 
 
 def read_values(known: type[Known], values: Mapping[str, HyperparameterValue]) -> Known:
@@ -174,7 +179,7 @@ def _whole_number(value: float | str) -> int:
     return int(number)
 
 
-def _require_limits(hyperparameters: Hyperparameters) -> None:
+def _require_limits(hyperparameters: HyperparameterSet) -> None:
     for field in dataclasses.fields(hyperparameters):
         limits, value = limits_of(field), getattr(hyperparameters, field.name)
         if limits and not limits.allow(value):

@@ -20,10 +20,11 @@ from trainer.models import (
     recurrent,
     transfer,
     transformer,
+    trees,
     wide_deep,
 )
 from trainer.models.features import InputShape
-from trainer.models.hyperparameters import Hyperparameters, read_values
+from trainer.models.hyperparameters import HyperparameterSet, read_values
 
 Kind = Literal["images", "sequences", "texts"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -36,12 +37,14 @@ class Architecture:
     Attributes:
         build: From input shape, number of logits and hyperparameters to a Keras model.
         hyperparameters: Dataclass whose fields are the names, types, defaults and limits.
+        grows: Whether its trees are grown (`trainer.training.trees`), and no weights learnt by steps.
         reads: What it reads beside numbers and categories, and needs one of at least.
         needs: Hyperparameters without a useful default: where such features are, they must be given.
     """
 
     build: Callable[[InputShape, int, Any], tf_keras.Model]
-    hyperparameters: type[Hyperparameters]
+    hyperparameters: type[HyperparameterSet]
+    grows: bool = False
     reads: tuple[Kind, ...] = ()
     needs: Mapping[str, Kind] = field(default_factory=dict)
 
@@ -69,7 +72,7 @@ class Architecture:
             else "Change the features",
         )
 
-    def require_given(self, hyperparameters: Hyperparameters, shape: InputShape) -> None:
+    def require_given(self, hyperparameters: HyperparameterSet, shape: InputShape) -> None:
         """Check that what it cannot do without is given.
 
         Raises:
@@ -90,6 +93,7 @@ class Architecture:
 
 
 ARCHITECTURES = {
+    "boosted_trees": Architecture(build=trees.build, hyperparameters=trees.BoostedTreesHyperparameters, grows=True),
     "cnn": Architecture(build=cnn.build, hyperparameters=cnn.CnnHyperparameters, reads=("images",)),
     "conv1d": Architecture(build=conv1d.build, hyperparameters=conv1d.Conv1dHyperparameters, reads=("sequences",)),
     "deep_cross": Architecture(build=deep_cross.build, hyperparameters=deep_cross.DeepCrossHyperparameters),
@@ -138,7 +142,7 @@ def find_architecture(name: str) -> Architecture:
     )
 
 
-def read_hyperparameters(architecture: Architecture, values: Mapping[str, HyperparameterValue]) -> Hyperparameters:
+def read_hyperparameters(architecture: Architecture, values: Mapping[str, HyperparameterValue]) -> HyperparameterSet:
     """Check hyperparameters and fill in defaults.
 
     Args:

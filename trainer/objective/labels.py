@@ -32,6 +32,7 @@ class Labels(Protocol):
 
     Attributes:
         outputs: Logits per example that a model gives.
+        base: What is added to each of them before anything is made of it.
         answers: The form of what is made of them.
         expected: Which values are right.
         of_epoch: Metrics that each epoch reports, beside the loss.
@@ -39,6 +40,7 @@ class Labels(Protocol):
     """
 
     outputs: int
+    base: tuple[float, ...]
     answers: Answers
     expected: str
     of_epoch: tuple[Metric, ...]
@@ -144,7 +146,7 @@ class Binary:
     if_asked: tuple[Metric, ...] = IF_ASKED["binary"]
 
     def __init__(self, share: float = 0.5, names: tuple[str, ...] = ()) -> None:
-        self._base = math.log(share / (1 - share))
+        self.base: tuple[float, ...] = (math.log(share / (1 - share)),)
         self.answers = Answers(output=SCORE, names=names)
 
     def loss(self) -> tf_keras.losses.Loss:
@@ -160,7 +162,7 @@ class Binary:
         return mean_of_members(tf.sigmoid(self._whole(logits)))[:, 0]
 
     def _whole(self, logits: tf.Tensor) -> tf.Tensor:
-        return logits + tf.constant(self._base, logits.dtype)
+        return logits + tf.constant(self.base, logits.dtype)
 
     epoch_scores = scores
 
@@ -188,7 +190,7 @@ class Multiclass:
     of_epoch: tuple[Metric, ...] = OF_EPOCH["multiclass"]
 
     def __init__(self, classes: int, shares: tuple[float, ...] = (), names: tuple[str, ...] = ()) -> None:
-        self._base = [math.log(share) for share in shares or (1 / classes,) * classes]
+        self.base: tuple[float, ...] = tuple(math.log(share) for share in shares or (1 / classes,) * classes)
         self.outputs: int = classes
         self.answers = Answers(output=SCORES, classes=classes, names=names)
         self.if_asked: tuple[Metric, ...] = defined(IF_ASKED["multiclass"], classes)
@@ -207,7 +209,7 @@ class Multiclass:
         return mean_of_members(tf.nn.softmax(self._whole(logits)))
 
     def _whole(self, logits: tf.Tensor) -> tf.Tensor:
-        return logits + tf.constant(self._base, logits.dtype)
+        return logits + tf.constant(self.base, logits.dtype)
 
     epoch_scores = scores
 

@@ -97,6 +97,7 @@ class Regression:
     def __init__(self, label: RegressionLabel, scale: Scale | None = None) -> None:
         self._label, self._scale = label, scale or Scale()
         self.outputs: int = len(label.quantiles) or 1
+        self.base: tuple[float, ...] = (0.0,) * self.outputs
         self.answers = Answers(output=QUANTILES if label.quantiles else PREDICTION, quantiles=label.quantiles)
         self.if_asked: tuple[Metric, ...] = defined(IF_ASKED["regression"], label.quantiles)
         bounds = (("at least", self._low), ("at most", label.max), ("above", -1 if self._log1p else None))

@@ -13,7 +13,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from trainer.models.hyperparameters import Hyperparameters, Limits, limits_of
+from trainer.models.hyperparameters import HyperparameterSet, Limits, limits_of
 from trainer.models.registry import ARCHITECTURES, Architecture
 
 _TYPE_NAMES = {bool: "boolean", int: "integer", float: "number", str: "text"}
@@ -35,13 +35,14 @@ def render_capabilities() -> str:
 
 def _architecture(known: Architecture) -> dict[str, Any]:
     return {
+        "grows": known.grows,
         "reads": list(known.reads),
         "needs": dict(known.needs),
         "hyperparameters": _hyperparameters(known.hyperparameters),
     }
 
 
-def _hyperparameters(known: type[Hyperparameters]) -> dict[str, Any]:
+def _hyperparameters(known: type[HyperparameterSet]) -> dict[str, Any]:
     types = typing.get_type_hints(known)
     return {
         field.name: {

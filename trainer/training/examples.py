@@ -5,9 +5,11 @@ Comes in: a source of examples, the features and their preprocessing. Goes out: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+import numpy.typing as npt
 import tensorflow as tf
 
 from trainer.cluster.strategy import Strategy
@@ -38,6 +40,7 @@ class Examples:
             in batches.
         rebuild_train: Makes `train` again, on another machine of the job.
         augmentation: Changes the images of `train`, after all of this; None: nothing does.
+        splits: Both, with what proves them.
     """
 
     preprocessing: Preprocessing
@@ -48,6 +51,41 @@ class Examples:
     raw_validation: tf.data.Dataset
     rebuild_train: Callable[[], Blocks]
     augmentation: ImageAugmentation | None = None
+    splits: Mapping[str, CheckedSplit] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedSplit:
+    """A split that is proven while it is read.
+
+    Attributes:
+        name: Of the split.
+        split: Where its examples come from.
+        spec: Columns that are read.
+        encoded: Its blocks.
+        objective: Knows which labels are right.
+    """
+
+    name: str
+    split: Split
+    spec: ParseSpec
+    encoded: Blocks
+    objective: Objective
+
+    def blocks(self) -> Iterator[tuple[Tensors, npt.NDArray[Any]]]:
+        """Yield (encoded features, targets) of a whole pass, and check labels and the number of examples.
+
+        Raises:
+            DataError: A record is corrupt, a label is no class, or examples are missing.
+        """
+        rows = 0
+        with self.split.reading(self.spec):
+            for inputs, targets in self.encoded.plain:
+                values = targets.numpy()
+                rows += len(values)
+                self.objective.require_labels(values, f"split {self.name}, ")
+                yield inputs, values
+        self.split.require_rows(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +140,30 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
         RequestError: A feature that the table or the architecture has no place for.
         DataError: No examples, not as many as the manifest says, a corrupt one, or a label that is no class.
     """
+    examples = open_examples(job, source, recipe, strategy)
+    for split in examples.splits.values():
+        for _ in split.blocks():  # which fills its cache
+            pass
+    job.clock.lap("read")
+    return examples
+
+
+def open_examples(
+    job: TrainingJob, source: Source, recipe: Recipe, strategy: Strategy, *, kept: bool = True
+) -> Examples:
+    """Open both splits; who reads them checks them (`Examples.splits`).
+
+    Args:
+        source: Opens the splits train and validation.
+        recipe: Of the model that reads them.
+        strategy: Says where lookup tables must be.
+        kept: Whether their blocks stay in memory after the first pass, where they fit; those whose order is not that
+            of files always do.
+
+    Raises:
+        RequestError: A feature that the table or the architecture has no place for.
+        DataError: No examples.
+    """
     job.clock.lap("startup")
     request, manifest = job.request, job.manifest
     columns = FeatureColumns(request.features, manifest.columns, manifest.images)
@@ -111,14 +173,21 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
     encoding = Encoding.of(manifest, columns, preprocessing, recipe.objective)
     splits = {"train": source.open_split("train"), "validation": source.open_split("validation", may_be_empty=True)}
     seeds = {"train": request.seed, "validation": None}
-    encoded = {name: encoding.blocks(split, seeds[name]) for name, split in splits.items()}
-    for name, split in splits.items():
-        _count_examples(encoded[name], split, encoding.spec, recipe.objective, name)
-    job.clock.lap("read")
+
+    def encoded(name: str) -> Blocks:
+        reading = None if kept or not splits[name].stable else Reading(cache_bytes=0)
+        return encoding.blocks(splits[name], seeds[name], reading)
+
+    spec, objective = encoding.spec, recipe.objective
+    checked = {
+        name: CheckedSplit(name=name, split=split, spec=spec, encoded=encoded(name), objective=objective)
+        for name, split in splits.items()
+    }
     return Examples(
         preprocessing=preprocessing,
-        train=encoded["train"],
-        validation=encoded["validation"].plain,
+        splits=checked,
+        train=checked["train"].encoded,
+        validation=checked["validation"].encoded.plain,
         train_rows=splits["train"].rows,
         validation_rows=splits["validation"].rows,
         raw_validation=_raw(splits["validation"], encoding.spec, columns),
@@ -134,18 +203,3 @@ def read_examples(job: TrainingJob, source: Source, recipe: Recipe, strategy: St
 @traced_plainly
 def _raw(split: Split, spec: ParseSpec, columns: FeatureColumns) -> tf.data.Dataset:
     return split.batches(spec).map(columns.raw)
-
-
-def _count_examples(encoded: Blocks, split: Split, spec: ParseSpec, objective: Objective, name: str) -> None:
-    """Read a split once (which fills its cache), check the labels and the number of examples.
-
-    Raises:
-        DataError: A record is corrupt, a label is no class, or examples are missing.
-    """
-    rows = 0
-    with split.reading(spec):
-        for _, targets in encoded.plain:
-            values = targets.numpy()
-            rows += len(values)
-            objective.require_labels(values, f"split {name}, ")
-    split.require_rows(rows)

@@ -29,6 +29,7 @@ from trainer.training.recipe import Recipe
 from trainer.training.result import store_model, write_report
 from trainer.training.steps import require_loop
 from trainer.training.training_job import TrainingJob
+from trainer.training.trees import train_trees
 from trainer.training.trial import Trial
 
 
@@ -52,6 +53,8 @@ def train(job: TrainingJob, source: Source) -> Report | None:
         training, objective_of(request.label, request.auxiliary_labels, job.statistics, request.weight)
     )
     _make_repeatable(request.seed)
+    if recipe.architecture.grows:
+        return train_trees(job, source, recipe)
     finished = find_finished(request, job.storage)
     if finished and not job.replica.is_chief:
         wait_for_report(job.storage, request)

@@ -67,7 +67,7 @@ def make_model(
     Returns:
         The model, and its learning rate where that may change.
     """
-    plan = plan_rate(recipe.training, recipe.hyperparameters.learning_rate, steps, strategy)
+    plan = plan_rate(recipe.training, recipe.of_steps.learning_rate, steps, strategy)
     with strategy.scope.scope():
         model = recipe.build_model(shape)
         return model, compile_model(recipe, model, plan)
@@ -93,7 +93,7 @@ def compile_model(recipe: Recipe, model: tf_keras.Model, plan: RatePlan) -> Rate
 
 
 def _optimizer(recipe: Recipe, model: tf_keras.Model, rate: float | Rate, steps: int) -> tf_keras.optimizers.Optimizer:
-    clip_norm, chosen = recipe.training.clip_norm, recipe.hyperparameters
+    clip_norm, chosen = recipe.training.clip_norm, recipe.of_steps
     slow = pretrained_variables(model)
     options = {"global_clipnorm": clip_norm, "weight_decay": chosen.weight_decay or None}
     if not slow or not isinstance(chosen, PretrainedHyperparameters):

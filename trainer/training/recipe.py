@@ -12,7 +12,7 @@ import tf_keras
 from trainer.contract.documents import Training
 from trainer.features.preprocessing import InputShape
 from trainer.input.source import Tensors
-from trainer.models.hyperparameters import Hyperparameters
+from trainer.models.hyperparameters import Hyperparameters, HyperparameterSet
 from trainer.models.registry import Architecture, find_architecture, read_hyperparameters
 from trainer.objective.outputs import Objective
 
@@ -46,7 +46,7 @@ class Recipe:
 
     training: Training
     architecture: Architecture
-    hyperparameters: Hyperparameters
+    hyperparameters: HyperparameterSet
     objective: Objective
 
     @classmethod
@@ -59,6 +59,17 @@ class Recipe:
         architecture = find_architecture(training.model)
         hyperparameters = read_hyperparameters(architecture, training.hyperparameters)
         return cls(training=training, architecture=architecture, hyperparameters=hyperparameters, objective=objective)
+
+    @property
+    def of_steps(self) -> Hyperparameters:
+        """The hyperparameters of an architecture that is trained by steps.
+
+        Raises:
+            TypeError: It is not.
+        """
+        if not isinstance(self.hyperparameters, Hyperparameters):
+            raise TypeError(f"{type(self.hyperparameters).__name__} is no {Hyperparameters.__name__}")
+        return self.hyperparameters
 
     def require_inputs(self, shape: InputShape) -> None:
         """Check that the architecture can read what the features give, and has what it needs for them.

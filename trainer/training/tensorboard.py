@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import tensorflow as tf
@@ -44,11 +45,20 @@ class TensorBoard(CallListener):
         if self._options.profile and _PROFILED_CALLS[0] <= self._calls < _PROFILED_CALLS[1]:
             tf.profiler.experimental.stop()
             self._calls = _PROFILED_CALLS[1]
+        self.write_numbers(epoch, logs)
         with self._writer.as_default(step=epoch + 1):
-            for name, value in logs.items():
-                tf.summary.scalar(f"epoch_{name}", value)
             for variable in self.model.trainable_variables if self._options.histograms else ():
                 tf.summary.histogram(variable.name.replace(":", "_"), variable)
+        self.upload()
+
+    def write_numbers(self, epoch: int, numbers: Mapping[str, float]) -> None:
+        """Write an epoch's numbers, by name; epochs are counted from 0."""
+        with self._writer.as_default(step=epoch + 1):
+            for name, value in numbers.items():
+                tf.summary.scalar(f"epoch_{name}", value)
+
+    def upload(self) -> None:
+        """Copy what was written until now."""
         self._writer.flush()
         self._storage.upload_folder(Path(self._folder.name), self._uri)
 

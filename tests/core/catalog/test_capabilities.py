@@ -48,7 +48,10 @@ def test_the_small_model_can_be_trained():
             r"training.hyperparameters.dropout: 1.5. Expected a number in \[0, 1\)",
         ),
         ({"model": "dense", "hyperparameters": {"hidden_units": [0]}}, r"hidden_units: \[0\]. Expected one or more"),
-        ({"model": "lstm"}, r"needs sequences, and no feature is one.*Set training.model to deep_cross or dense or"),
+        (
+            {"model": "lstm"},
+            r"needs sequences, and no feature is one.*Set training.model to boosted_trees or deep_cross or",
+        ),
     ],
     ids=str,
 )

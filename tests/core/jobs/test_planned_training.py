@@ -6,7 +6,7 @@ import pytest
 
 from retraining.core.jobs import requests
 from retraining.core.jobs.planned_training import planned_training, training_rows
-from retraining.core.jobs.recipe import make_recipe
+from retraining.core.jobs.recipe import make_recipe, make_tree_recipe
 from tests.support.small_model import make_plan, make_spec, make_statistics
 
 NOTHING = {"model": "wide_deep"}
@@ -98,3 +98,11 @@ def test_steps_are_counted_over_machines_in_lockstep():
     spread = {**alone, "workers": {**machine, "count": 7}}
     one, eight = (asked({**NOTHING, "cluster": cluster}, 60_000) for cluster in (alone, spread))
     assert eight.epochs > one.epochs
+
+
+def test_trees_get_a_recipe_of_their_own():
+    training = planned_training(make_spec(training={"model": "boosted_trees", "hyperparameters": {"max_leaves": 7}}))
+    recipe = make_tree_recipe(training.batch_size)
+    assert training.hyperparameters == {**recipe.hyperparameters, "max_leaves": 7}
+    assert (training.epochs, training.early_stopping_patience) == (recipe.epochs, recipe.patience)
+    assert training.callbacks.reduce_lr is None

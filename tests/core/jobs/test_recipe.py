@@ -14,6 +14,7 @@ from retraining.core.jobs.recipe import (
     MIN_STEPS,
     SMALLEST_BATCH,
     make_recipe,
+    make_tree_recipe,
 )
 
 ROWS = (1, 20, 60, 344, 401, 1298, 1797, 6211, 10_000, 43_743, 60_000, 1_000_000, 30_000_000)
@@ -65,3 +66,13 @@ def test_what_is_written_is_kept_and_the_rest_follows_from_it():
 def test_replicas_in_lockstep_take_more_epochs_for_as_many_steps():
     rows = 60_000
     assert make_recipe(rows, batches_per_step=8).epochs > make_recipe(rows).epochs
+
+
+def test_trees_have_as_many_as_help_and_see_all_rows_at_once():
+    recipe = make_tree_recipe(5000)
+    training = recipe.as_training()
+    assert recipe.batch_size == 5000
+    assert 0 < recipe.patience < recipe.epochs
+    assert training["callbacks"] == {"reduce_lr": None}
+    assert make_tree_recipe(5000, epochs=30).epochs == make_tree_recipe(5000, epochs=30).patience == 30
+    assert make_tree_recipe(0).batch_size == 1

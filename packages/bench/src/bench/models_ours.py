@@ -1,8 +1,8 @@
 """The trainer's default on the sets of `make bench-models`: the product's own code, from shards to the stored model.
 
 In: a Parquet file that `models_data` wrote, and a seed. Out: what the stored model answers for the test split, and the
-seconds of the training. The request is what a run of `make new-model`'s YAML asks: `wide_deep`, and the recipe for the
-rest. The trainer runs in this process, on shards that its own exporter wrote.
+seconds of the training. The request is what a run of `make new-model`'s YAML asks: `wide_deep` or another architecture,
+and the recipe for the rest. The trainer runs in this process, on shards that its own exporter wrote.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import tensorflow as tf
 
 from bench.input_files import write_manifest, write_set
 from bench.models_sets import Set
-from retraining.core.jobs.recipe import make_recipe
+from retraining.core.jobs.recipe import TREES, make_recipe, make_tree_recipe
 from trainer.cluster.replica import Replica
 from trainer.contract.documents import Report, TrainRequest
 from trainer.contract.reading import parse_document
@@ -95,17 +95,20 @@ class Examples:
         names = [name for name in self.train.column_names if name != LABEL]
         return {name: _kind(self.train[name].type) for name in names if self.train[name].null_count < len(self.train)}
 
-    def train_default(self, seed: int, **training: object) -> Trained:
+    def train_default(self, seed: int, model: str = "wide_deep", **training: object) -> Trained:
         """Train, and ask the stored model.
 
         Args:
             seed: Of the request.
+            model: The architecture.
             training: Over what the recipe says.
         """
-        out_path = self.folder_path / f"training-{seed}"
+        out_path = self.folder_path / f"training-{model}-{seed}"
         storage, start = Storage(), time.monotonic()
         request = parse_document(
-            TrainRequest, json.dumps(self._request(out_path, seed, training)).encode(), "train_request"
+            TrainRequest,
+            json.dumps(self._request(out_path, seed, {"model": model, **training})).encode(),
+            "train_request",
         )
         job = TrainingJob.from_request(request, storage, Replica(), Clock(start))
         with open_source(job.manifest, job.manifest.splits, storage) as source, _quiet():
@@ -119,6 +122,8 @@ class Examples:
         return Trained(answers=answers, report=report, seconds=seconds)
 
     def _request(self, out_path: Path, seed: int, training: Mapping[str, Any]) -> dict[str, Any]:
+        rows = len(self.train)
+        recipe = make_tree_recipe(rows) if training["model"] in TREES else make_recipe(rows)
         classes = int(pc.max(self.train[LABEL]).as_py()) + 1
         label: dict[str, Any] = {"name": LABEL, "kind": self.set_.kind}
         if self.set_.kind == "multiclass":
@@ -135,7 +140,7 @@ class Examples:
             "features": [{"name": name, "kind": kind} for name, kind in self.features.items()],
             "label": label,
             "key": "row",
-            "training": {"model": "wide_deep", **make_recipe(len(self.train)).as_training(), **training},
+            "training": {**recipe.as_training(), **training},
             "seed": seed,
             "trial_metric": None,
             "priors": [],

@@ -80,7 +80,7 @@ def _build(request: TrainRequest, manifest: Manifest, preprocessing: Preprocessi
     strategy = choose_strategy(Replica())
     plan = plan_steps(request.training, manifest.splits["train"], strategy, strategy.share)
     model = recipe.build_model(preprocessing.shape)
-    compile_model(recipe, model, plan_rate(request.training, recipe.hyperparameters.learning_rate, plan, strategy))
+    compile_model(recipe, model, plan_rate(request.training, recipe.of_steps.learning_rate, plan, strategy))
     model.steps_per_execution = _STEPS_PER_CALL
     return model
 

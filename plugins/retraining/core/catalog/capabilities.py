@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from retraining.core.catalog.trees import tree_findings
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.json_text import read_json
 from retraining.core.errors import ContractError, SettingsError, suggest
@@ -87,9 +88,11 @@ class Hyperparameter(Value):
 class Architecture(Value):
     """An architecture: what it reads beside numbers and categories, and by name the hyperparameters it has.
 
-    `needs` are hyperparameters without a useful default: where such features are, they must be given.
+    `needs` are hyperparameters without a useful default: where such features are, they must be given. One that `grows`
+    has trees, and no weights that are learnt by steps.
     """
 
+    grows: bool = False
     reads: tuple[Kind, ...]
     needs: dict[str, Kind]
     hyperparameters: dict[str, Hyperparameter]
@@ -170,6 +173,8 @@ def _findings(spec: ModelSpec, known: Mapping[str, Architecture]) -> Iterator[Fi
             yield "training.model", f"unknown architecture {name!r}", f"one of: {', '.join(sorted(known))}", hint
         return
     yield from _unreadable(spec, architecture, known)
+    if architecture.grows:
+        yield from tree_findings(spec)
     yield from _wrong_values(spec, architecture)
     for parameter in spec.tuning.parameters if spec.tuning else ():
         yield from _wrong_search(parameter, architecture)

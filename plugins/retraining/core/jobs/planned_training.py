@@ -10,11 +10,12 @@ from collections.abc import Mapping
 
 from retraining.core.documents.checks import Statistics
 from retraining.core.documents.training import Training
-from retraining.core.jobs.recipe import TABULAR, Recipe, make_recipe
+from retraining.core.jobs.recipe import TABULAR, TREES, Recipe, make_recipe, make_tree_recipe
 from retraining.core.spec.cluster import Cluster, resolve_tier
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.training import HyperparameterValue
 from retraining.core.spec.training import Training as TrainingSpec
+from retraining.core.untyped import JsonObject
 
 _TPU_CORES = 8
 
@@ -32,14 +33,9 @@ def planned_training(
         statistics: Of the run's examples; None: as few rows are assumed as the checks let pass.
     """
     written = spec.training
-    recipe = make_recipe(
-        training_rows(spec, statistics),
-        batch_size=written.batch_size,
-        epochs=written.epochs,
-        batches_per_step=written.accumulate_steps * _lockstep_replicas(resolve_tier(written.cluster)),
-    )
+    recipe = _recipe(written, training_rows(spec, statistics))
     given = written.hyperparameters if hyperparameters is None else hyperparameters
-    known = dict(recipe.hyperparameters) if _knows_layers(written) else {}
+    known = dict(recipe.hyperparameters) if _knows_hyperparameters(written) else {}
     if written.export_lite:
         known.pop("members", None)  # a phone has one network
     patience = recipe.patience if written.early_stopping_patience is None else written.early_stopping_patience
@@ -56,24 +52,35 @@ def planned_training(
     )
 
 
+def _recipe(written: TrainingSpec, rows: int) -> Recipe:
+    if written.model in TREES:
+        return make_tree_recipe(rows, epochs=written.epochs)
+    return make_recipe(
+        rows,
+        batch_size=written.batch_size,
+        epochs=written.epochs,
+        batches_per_step=written.accumulate_steps * _lockstep_replicas(resolve_tier(written.cluster)),
+    )
+
+
 def training_rows(spec: ModelSpec, statistics: Statistics | None = None) -> int:
     """Return how many rows a run has to learn from."""
     return statistics.splits["train"].rows if statistics else spec.data.checks.min_rows
 
 
-def _knows_layers(training: TrainingSpec) -> bool:
+def _knows_hyperparameters(training: TrainingSpec) -> bool:
     """Return whether the recipe's hyperparameters are the architecture's: one of our own, of no other framework."""
-    return training.model in TABULAR and training.runtime.models != "own"
+    return training.model in (*TABULAR, *TREES) and training.runtime.models != "own"
 
 
-def _falling_rate(training: TrainingSpec, recipe: Recipe) -> dict[str, float] | None:
+def _falling_rate(training: TrainingSpec, recipe: Recipe) -> JsonObject | None:
     """Return when the learning rate falls; who has written how long to wait has the rate stay, as it did before."""
     written = training.callbacks.reduce_lr
     if written is not None:
         return written.model_dump() if written.patience else None
     if training.early_stopping_patience is not None:
         return None
-    return {"patience": recipe.rate_patience, "factor": recipe.rate_factor}
+    return recipe.falling_rate
 
 
 def _lockstep_replicas(cluster: Cluster) -> int:

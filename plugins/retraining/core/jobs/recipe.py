@@ -37,6 +37,9 @@ _LEAST_PATIENCE, _MOST_PATIENCE, _PATIENT_STEPS = 3, 8, 8000
 _RATE_FACTOR = 0.3
 _BINNED_ROWS = 1000
 """From so many on a twentieth of the rows is enough to learn an answer in each interval of a number."""
+TREES = ("boosted_trees",)
+"""Architectures whose trees are grown: an epoch is a tree for each logit, on all rows."""
+_MOST_TREES, _TREES_PATIENCE = 2000, 100
 _MEMBERS = ((10_000, 8), (100_000, 4), (1_000_000, 2))
 """Up to how many rows there are how many networks; beyond them one: more rows leave less to chance, and cost more."""
 
@@ -49,15 +52,15 @@ class Recipe:
         epochs: At most.
         batch_size: Rows per step and replica.
         patience: Epochs without a better validation loss after which it ends.
-        rate_patience: Epochs without one after which the learning rate falls.
+        rate_patience: Epochs without one after which the learning rate falls; None: it never does.
         rate_factor: What it is multiplied by then.
-        hyperparameters: Of an architecture in `TABULAR`.
+        hyperparameters: Of an architecture in `TABULAR` or `TREES`.
     """
 
     epochs: int
     batch_size: int
     patience: int
-    rate_patience: int
+    rate_patience: int | None
     rate_factor: float
     hyperparameters: Mapping[str, float | tuple[int, ...]]
 
@@ -67,9 +70,16 @@ class Recipe:
             "epochs": self.epochs,
             "batch_size": self.batch_size,
             "early_stopping_patience": self.patience,
-            "callbacks": {"reduce_lr": {"patience": self.rate_patience, "factor": self.rate_factor}},
+            "callbacks": {"reduce_lr": self.falling_rate},
             "hyperparameters": dict(self.hyperparameters),
         }
+
+    @property
+    def falling_rate(self) -> JsonObject | None:
+        """When the learning rate falls, and how far."""
+        if self.rate_patience is None:
+            return None
+        return {"patience": self.rate_patience, "factor": self.rate_factor}
 
 
 def make_recipe(
@@ -96,6 +106,24 @@ def make_recipe(
         rate_patience=max(1, patience // 3),
         rate_factor=_RATE_FACTOR,
         hyperparameters=_hyperparameters(rows),
+    )
+
+
+def make_tree_recipe(rows: int, *, epochs: int | None = None) -> Recipe:
+    """Return the recipe of boosted trees for so many rows: as many trees as help, however many there could be.
+
+    Args:
+        rows: Of the training split, all of which each tree sees.
+        epochs: Trees for each logit that the spec has written, at most; None: by the recipe.
+    """
+    longest = epochs or _MOST_TREES
+    return Recipe(
+        epochs=longest,
+        batch_size=max(1, rows),
+        patience=min(longest, _TREES_PATIENCE),
+        rate_patience=None,
+        rate_factor=1.0,
+        hyperparameters={"learning_rate": 0.05, "max_leaves": 31, "min_examples": 20},
     )
 
 

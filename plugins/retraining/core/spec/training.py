@@ -103,15 +103,16 @@ class Training(Section):
     """What is trained and how."""
 
     model: Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9_]*$")]
-    """[Architecture](models.md): `dense`, `wide_deep`, `deep_cross`. With images `cnn`, `transfer`, `module`; with
-    texts `module`; with sequences `lstm`, `gru`, `conv1d`, `transformer`."""
+    """[Architecture](models.md): `boosted_trees`, `dense`, `wide_deep`, `deep_cross`. With images `cnn`, `transfer`,
+    `module`; with texts `module`; with sequences `lstm`, `gru`, `conv1d`, `transformer`."""
     epochs: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """Epochs, at most; `null`: by the [recipe](models.md#the-recipe), which trains until nothing gets better."""
+    """Epochs, at most; of `boosted_trees` trees for each logit. `null`: by the [recipe](models.md#the-recipe), which
+    trains until nothing gets better."""
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Examples per step and replica; `null`: by the recipe."""
     hyperparameters: dict[ColumnName, HyperparameterValue] = Field(default_factory=dict)
-    """By name; an unknown one ends the training job with the list of known ones. Of `dense`, `wide_deep` and
-    `deep_cross` the recipe has those that are not named here."""
+    """By name; an unknown one ends the training job with the list of known ones. Of `boosted_trees`,
+    `dense`, `wide_deep` and `deep_cross` the recipe has those that are not named here."""
     early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Epochs without a better validation loss before training ends; `0`: never; `null`: by the recipe."""
     input: InputSource = "tfrecord"

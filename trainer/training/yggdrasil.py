@@ -1,0 +1,297 @@
+"""Yggdrasil Decision Forests grows the trees: the only module that imports it, and inside its functions.
+
+Comes in: a training split as columns, and how the trees shall be. Goes out: each further iteration as arrays
+(`trainer.models.trees.Forest`), and a folder from which it goes on. Guillame-Bert et al., Yggdrasil Decision Forests: A
+Fast and Extensible Decision Forests Library, 2023, https://arxiv.org/abs/2212.02934
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from trainer.contract.documents import Label
+from trainer.errors import RequestError
+from trainer.models.trees import BoostedTreesHyperparameters, Forest, pack_sets
+
+LABEL, WEIGHT = "label", "weight"
+MOST_IDS = 50_000 - 1
+"""Of a category: as many as Yggdrasil takes where they are numbers already, but for the one that it keeps."""
+_LOSSES = {"mse": "SQUARED_ERROR", "mae": "MEAN_AVERAGE_ERROR", "poisson": "POISSON"}
+_NEVER_S = 10**9
+
+Yggdrasil: TypeAlias = Any
+"""The library, or one of its models, columns, nodes and conditions: it is not imported here, and has no types."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Examples by columns.
+
+    Attributes:
+        matrix: Numbers, then the ids of categories. float32 [n, numbers + categories]
+        ids: How many different ids each category may have.
+        targets: As the objective has them. float64 [n]
+        weights: float64 [n]; None: all count the same.
+    """
+
+    matrix: npt.NDArray[np.float32]
+    ids: tuple[int, ...]
+    targets: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64] | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many examples."""
+        return len(self.targets)
+
+    @property
+    def numbers(self) -> int:
+        """How many columns are numbers."""
+        return int(self.matrix.shape[1]) - len(self.ids)
+
+
+def require_yggdrasil() -> None:
+    """Check that the library is there.
+
+    Raises:
+        RequestError: It is not.
+    """
+    try:
+        importlib.import_module("ydf")
+    except ImportError as error:
+        raise RequestError(
+            "training.model",
+            f"this image has no Yggdrasil Decision Forests ({error})",
+            "the package ydf, as in this project's image",
+            "Remove training.runtime.framework, or put ydf into the image",
+        ) from error
+
+
+def losses_of(label: Label) -> str:
+    """Return Yggdrasil's name of a label's loss.
+
+    Raises:
+        RequestError: Trees cannot be grown by it.
+    """
+    if label.kind == "binary":
+        return "BINOMIAL_LOG_LIKELIHOOD"
+    if label.kind == "multiclass":
+        return "MULTINOMIAL_LOG_LIKELIHOOD"
+    if label.loss not in _LOSSES:
+        raise RequestError(
+            "label.loss",
+            f"{label.loss}, and training.model grows trees",
+            f"one of: {', '.join(_LOSSES)}",
+            "Change label.loss, or choose another architecture",
+        )
+    return _LOSSES[label.loss]
+
+
+class Grower:
+    """Grows trees, some iterations at a time.
+
+    Args:
+        columns: The training split.
+        label: What is learnt.
+        hyperparameters: How the trees shall be.
+        seed: Of what is drawn.
+        folder_path: Where Yggdrasil keeps what it needs to go on; what it left there is gone on from.
+
+    Attributes:
+        model: Yggdrasil's own, with all trees until now; None: nothing has grown yet.
+    """
+
+    model: Yggdrasil = None
+
+    def __init__(
+        self,
+        columns: Columns,
+        label: Label,
+        hyperparameters: BoostedTreesHyperparameters,
+        seed: int,
+        folder_path: Path,
+    ) -> None:
+        import ydf
+
+        ydf.verbose(0)
+        self._label, self._seed, self._ids = label, seed, columns.ids
+        self._outputs = label.classes if label.kind == "multiclass" else 1
+        self._numbers = columns.numbers
+        seen = columns.matrix[:, columns.numbers :].max(axis=0, initial=0)
+        self._most = [int(most) + 2 for most in seen]  # theirs are ours and 1
+        weighted = columns.weights is not None
+        self._data = self.named(columns)
+        is_number = label.kind == "regression"
+        classes = [str(name) for name in range(max(self._outputs, 2))]  # those too that no example has
+        self._learner = ydf.GradientBoostedTreesLearner(
+            label=LABEL,
+            label_classes=None if is_number else classes,
+            task=ydf.Task.REGRESSION if is_number else ydf.Task.CLASSIFICATION,
+            features=self._features(ydf),
+            weights=WEIGHT if weighted else None,
+            loss=losses_of(label),
+            validation_ratio=0.0,
+            early_stopping="NONE",
+            working_dir=str(folder_path),
+            resume_training=True,
+            resume_training_snapshot_interval_seconds=_NEVER_S,
+            num_threads=len(os.sched_getaffinity(0)),
+            keep_non_leaf_label_distribution=False,
+            **_tree_options(hyperparameters),
+        )
+
+    def grow(self, have: int, until: int) -> Forest:
+        """Grow iterations after those that there are.
+
+        Args:
+            have: Iterations until now; what the folder holds must be of as many.
+            until: Iterations then.
+
+        Returns:
+            The new ones.
+        """
+        self._learner.hyperparameters["num_trees"] = until
+        self._learner.hyperparameters["random_seed"] = (self._seed * 1_000_003 + have) % (1 << 31)
+        self.model = model = self._learner.train(self._data)
+        trees = [model.get_tree(number) for number in range(have * self._outputs, until * self._outputs)]
+        start = np.asarray(model.initial_predictions(), np.float32)
+        return self._reader(model).read(trees, start)
+
+    def named(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Return columns as Yggdrasil takes them: its id 0 is for what no training example has, so ours begin at 1."""
+        numbers = columns.numbers
+        named: dict[str, npt.NDArray[Any]] = {f"n{place}": columns.matrix[:, place].copy() for place in range(numbers)}
+        for place, most in enumerate(self._most):
+            ids = columns.matrix[:, numbers + place].astype(np.int32) + np.int32(1)
+            named[f"c{place}"] = np.where(ids < most, ids, np.int32(0))
+        is_number = self._label.kind == "regression"
+        named[LABEL] = columns.targets.astype(np.float32 if is_number else np.int64)
+        if columns.weights is not None:
+            named[WEIGHT] = columns.weights.astype(np.float32)
+        return named
+
+    def _features(self, ydf: Yggdrasil) -> list[Yggdrasil]:
+        numbers = [ydf.Column(f"n{place}", ydf.Semantic.NUMERICAL) for place in range(self._numbers)]
+        return numbers + [
+            ydf.Column(f"c{place}", ydf.Semantic.CATEGORICAL, is_already_integerized=True)
+            for place in range(len(self._ids))
+        ]
+
+    def _reader(self, model: Yggdrasil) -> _Reader:
+        places, most = {}, {}
+        for index, column in enumerate(model.data_spec().columns):
+            kind, number = column.name[:1], column.name[1:]
+            if number.isdigit():
+                places[index] = int(number) + (self._numbers if kind == "c" else 0)
+                most[index] = self._most[int(number)] if kind == "c" else 0
+        return _Reader(places=places, most=most, ids=self._ids, numbers=self._numbers, outputs=self._outputs)
+
+
+def _tree_options(hyperparameters: BoostedTreesHyperparameters) -> dict[str, Any]:
+    return {
+        "shrinkage": hyperparameters.learning_rate,
+        "growing_strategy": "BEST_FIRST_GLOBAL",
+        "max_num_nodes": hyperparameters.max_leaves,
+        "max_depth": hyperparameters.max_depth + 1 if hyperparameters.max_depth else -1,  # it counts nodes
+        "min_examples": hyperparameters.min_examples,
+        "subsample": hyperparameters.subsample,
+        "num_candidate_attributes_ratio": hyperparameters.column_share,
+        "l2_regularization": hyperparameters.leaf_l2,
+        "use_hessian_gain": True,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    """From Yggdrasil's trees to arrays.
+
+    Attributes:
+        places: Of a column of its data, among ours.
+        most: Of a column of categories, the least id that it never saw.
+        ids: Of each category.
+        numbers: How many of our columns are numbers; categories follow.
+        outputs: Trees of an iteration.
+    """
+
+    places: dict[int, int]
+    most: dict[int, int]
+    ids: tuple[int, ...]
+    numbers: int
+    outputs: int
+
+    def read(self, trees: Sequence[Yggdrasil], start: npt.NDArray[np.float32]) -> Forest:
+        """Return trees as a forest that begins with `start`. [outputs] → a forest."""
+        nodes = _Nodes()
+        sets: list[npt.NDArray[np.bool_]] = []
+        roots = [nodes.add_tree(tree.root, self, sets) for tree in trees]
+        words, starts = pack_sets(sets)
+        mask = np.array(nodes.mask, np.int32)
+        if len(sets):
+            mask = np.where(mask < 0, mask, np.array(starts, np.int32)[np.maximum(mask, 0)]).astype(np.int32)
+        return Forest(
+            column=np.array(nodes.column, np.int32),
+            threshold=np.array(nodes.threshold, np.float32),
+            mask=mask,
+            children=np.array(nodes.children, np.int32).ravel(),
+            value=np.array(nodes.value, np.float32),
+            words=words,
+            roots=np.array(roots, np.int32).reshape(-1, self.outputs),
+            bias=start,
+            depth=nodes.depth,
+        )
+
+    def ids_in(self, condition: Yggdrasil) -> npt.NDArray[np.bool_]:
+        """Return which of our ids a set holds. → [ids]."""
+        size, most = self.ids[self.places[condition.attribute] - self.numbers], self.most[condition.attribute]
+        theirs = np.arange(1, size + 1)
+        theirs[theirs >= most] = 0
+        return np.isin(theirs, np.asarray(condition.mask))
+
+
+class _Nodes:
+    """Nodes in the order in which they are added."""
+
+    def __init__(self) -> None:
+        self.column: list[int] = []
+        self.threshold: list[float] = []
+        self.mask: list[int] = []
+        self.value: list[float] = []
+        self.children: list[list[int]] = []
+        self.depth = 0
+
+    def add_tree(self, root: Yggdrasil, reader: _Reader, sets: list[npt.NDArray[np.bool_]]) -> int:
+        """Add a tree's nodes, and the sets that they ask for; gives the place of its root."""
+        at = len(self.column)
+        waiting = [(root, -1, 0, 0)]
+        while waiting:
+            node, parent, side, depth = waiting.pop()
+            place = len(self.column)
+            self.depth = max(self.depth, depth)
+            self.children.append([place, place])
+            if parent >= 0:
+                self.children[parent][side] = place
+            if node.is_leaf:
+                self._append(0, 0.0, -1, node.value.value)
+                continue
+            condition = node.condition
+            if hasattr(condition, "threshold"):
+                self._append(reader.places[condition.attribute], condition.threshold, -1, 0.0)
+            else:
+                self._append(reader.places[condition.attribute], 0.0, len(sets), 0.0)
+                sets.append(reader.ids_in(condition))
+            waiting += [(node.neg_child, place, 0, depth + 1), (node.pos_child, place, 1, depth + 1)]
+        return at
+
+    def _append(self, column: int, threshold: float, mask: int, value: float) -> None:
+        self.column.append(column)
+        self.threshold.append(threshold)
+        self.mask.append(mask)
+        self.value.append(value)
