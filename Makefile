@@ -348,6 +348,10 @@ bench-train: $(VENV)/$(TRAINER_ENV)/.ready $(VENV)/localcloud/.ready ## Measure 
 bench-models: $(VENV)/trainer/.ready $(VENV)/bench-models/.ready ## Measure the default model beside scikit-learn's and LightGBM's on public tables: build/bench/models.json (40 min; SEEDS=5; SETS=digits penguins)
 	@PYTHONPATH=$(DEV):plugins:. exec $(TRAINER_PY) -m bench.models $(abspath $(VENV))/bench-models/bin/python --seeds $(SEEDS) $(if $(SETS),--sets $(SETS))
 
+.PHONY: bench-warm-start
+bench-warm-start: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Count the steps that ten nights of flights save from the weights of the night before: build/bench/warm_start.json (15 min)
+	@PYTHONPATH=$(DEV):plugins:. exec $(TRAINER_PY) -m bench.warm_start
+
 .PHONY: bench-environments
 bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Measure the way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (6 min; ROUNDS=5)
 	@PYTHONPATH=$(DEV):. $(TRAINER_PY) -m bench.environments --rounds $(ROUNDS) $(abspath $(VENV))/trainer/bin/python $(abspath $(VENV))/tfio/bin/python

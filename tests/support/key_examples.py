@@ -262,6 +262,7 @@ EXAMPLES: Mapping[str, Any] = {
     "training.input": "csv",
     "training.reader": of("tensorflow_io", OWN, {"training.input": "bigquery"}),
     "training.seed": 7,
+    "training.initial": of("champion", read_by="operators/jobs/requests.py"),
     "training.strategy": "one_device",
     "training.loop": "custom",
     "training.precision": "mixed_bfloat16",

@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from bench import warm_start
 from bench.models import render, summarise
 from bench.models_ours import Examples
 from bench.models_scores import measure
@@ -84,3 +85,21 @@ def penguins(tmp_path):
     part = np.where(place % 5 == 0, "test", np.where(place % 10 == 1, "validation", "train"))
     pq.write_table(table.append_column("part", pa.array(part.tolist())), tmp_path / "penguins.parquet")
     return Examples.write(tmp_path / "penguins.parquet", SETS["penguins"], tmp_path / "penguins")
+
+
+def test_a_warm_start_is_held_against_the_same_night_trained_anew():
+    """Of a night that only one way has, nothing is counted."""
+    lines = [
+        {"night": night, "way": way, "steps": steps, "best_steps": best, "seconds": 2.0, "loss": loss, "score": 0.6}
+        for night, way, steps, best, loss in (
+            ("2013-11-11", "anew", 900, 700, 0.5),
+            ("2013-11-12", "anew", 1000, 800, 0.40),
+            ("2013-11-12", "warm", 400, 80, 0.41),
+        )
+    ]
+    table = warm_start.render(lines)
+    assert "| 2013-11-12 | 1,000 | 400 | 800 | 80 | 0.4000 | 0.4100 | 0.6000 | 0.6000 |" in table
+    assert "steps: 1,000 anew, 400 warm: 60% less" in table
+    assert "best_steps: 800 anew, 80 warm: 90% less" in table
+    assert "loss, warm less anew: mean +0.0100" in table
+    assert "2013-11-11" not in table

@@ -88,7 +88,25 @@ def prove(run: Any) -> None:
     manifest = run.manifest()
     files = [dataclasses.asdict(manifest.splits["train"].files[0])]
     request = run.evaluate_request("/m", "/c", prove_unseen=files)
-    require_no_leakage(request, request.champion, manifest.splits["test"], run.storage)
+    require_no_leakage(request, manifest.splits["test"], run.storage, compared=True)
+
+
+def test_whose_weights_were_begun_with_is_proven_without_a_champion(run) -> None:
+    """What its first weights have seen the challenger has seen."""
+    run.export()
+    manifest = run.manifest()
+    for split, leaks in (("train", False), ("test", True)):
+        files = [dataclasses.asdict(file) for file in manifest.splits[split].files]
+        initial = {"version_id": "6", "run_key": "20240109t030000z-0a1b2c3d4e5f", "prove_unseen": files}
+        request = run.evaluate_request("/m", None, initial=initial)
+
+        def prove_it(request: Any = request) -> None:
+            require_no_leakage(request, manifest.splits["test"], run.storage, compared=False)
+
+        if leaks:
+            assert "version 6" in refusal(prove_it)
+        else:
+            prove_it()
 
 
 def test_a_champions_file_that_is_gone_is_restored(run) -> None:

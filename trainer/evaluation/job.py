@@ -91,8 +91,7 @@ def evaluate(
     _require_columns(request, columns, _text_columns(request))
     split = source.open_split(request.split)
     judged = _judged_models(request, columns, storage)
-    if request.champion and CHAMPION in judged.names and request.prove_unseen:
-        require_no_leakage(request, request.champion, manifest.splits[request.split], storage)
+    require_no_leakage(request, manifest.splits[request.split], storage, compared=CHAMPION in judged.names)
     comparison = _Comparison(request, manifest, columns, judged, storage)
     scored = comparison.score_tested(split)
     cuts = cut(scored.slices, request.slices, request.crossed_slices, request.min_slice_examples, scored.weights)

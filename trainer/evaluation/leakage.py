@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
 
-from trainer.contract.documents import Champion, EvaluateRequest, ManifestFile, ManifestSplit
+from trainer.contract.documents import Champion, EvaluateRequest, Initial, ManifestFile, ManifestSplit
 from trainer.errors import DataError
 from trainer.input.files import fetch
 from trainer.input.records import ROWS
@@ -33,38 +33,59 @@ _GZIP_SUFFIX = ".gz"
 _LAST_RESORT = "or take the alias champion from that version: the floor alone judges the next one"
 
 
-def require_no_leakage(request: EvaluateRequest, champion: Champion, test: ManifestSplit, storage: Storage) -> None:
-    """Check that no test example is among the champion's training examples.
+def require_no_leakage(request: EvaluateRequest, test: ManifestSplit, storage: Storage, *, compared: bool) -> None:
+    """Check that no test example is among the training examples of the champion, or of whose weights were begun with.
 
     Args:
-        request: With the champion's files in `prove_unseen`.
+        request: With the champion's files in `prove_unseen`, and those of `initial`.
+        test: The split that is judged by.
         storage: Where all are.
+        compared: Whether there is a champion to be judged.
 
     Raises:
         DataError: Some are; names count, keys and file. Or a file cannot be read.
     """
-    tested = pa.concat_arrays([pa.array([], pa.binary()), *read_keys(test.files, request.key, storage)])
+    if request.champion and compared and request.prove_unseen:
+        _require_unseen(request.champion, request.prove_unseen, request.key, test, storage)
+    if request.initial and request.initial.prove_unseen:
+        _require_unseen(request.initial, request.initial.prove_unseen, request.key, test, storage)
+
+
+def _require_unseen(
+    version: Champion | Initial, files_of: Sequence[ManifestFile], key: str, test: ManifestSplit, storage: Storage
+) -> None:
+    """Check the files of one version.
+
+    Raises:
+        DataError: It was trained on some of the test examples, or a file cannot be read.
+    """
+    tested = pa.concat_arrays([pa.array([], pa.binary()), *read_keys(test.files, key, storage)])
     leaked: list[bytes] = []
     files: list[str] = []
-    for file in request.prove_unseen:
+    for file in files_of:
         try:
-            read = list(read_keys([file], request.key, storage))
+            read = list(read_keys([file], key, storage))
         except DataError as error:
-            raise _unreadable(champion, error) from error
+            raise _unreadable(version, error) from error
         seen = [key for keys in read for key in pc.filter(keys, pc.is_in(keys, value_set=tested)).to_pylist()]
         leaked += seen
         files += [file.uri] if seen else []
     if leaked:
-        raise _seen(champion, leaked, files)
-    rows = sum(file.rows for file in request.prove_unseen)
-    LOGGER.info("evaluate: none of %s test examples is among %s that the champion was trained on", len(tested), rows)
+        raise _seen(version, leaked, files)
+    rows = sum(file.rows for file in files_of)
+    LOGGER.info(
+        "evaluate: none of %s test examples is among %s that version %s was trained on",
+        len(tested),
+        rows,
+        version.version_id,
+    )
 
 
-def _seen(champion: Champion, keys: Sequence[bytes], files: Sequence[str]) -> DataError:
+def _seen(version: Champion | Initial, keys: Sequence[bytes], files: Sequence[str]) -> DataError:
     shown = ", ".join(repr(key.decode(errors="replace")) for key in keys[:_SHOWN_KEYS])
     more = ", …" if len(keys) > _SHOWN_KEYS else ""
     return DataError(
-        f"champion version {champion.version_id} (run {champion.run_key})",
+        f"champion version {version.version_id} (run {version.run_key})",
         f"was trained on {len(keys)} of this run's test examples: keys {shown}{more} stand in {files[0]}",
         "a champion that has seen none of them",
         "An example keeps its key and its day: look in the query for an event time that changes after the label is "
@@ -72,9 +93,9 @@ def _seen(champion: Champion, keys: Sequence[bytes], files: Sequence[str]) -> Da
     )
 
 
-def _unreadable(champion: Champion, error: DataError) -> DataError:
+def _unreadable(version: Champion | Initial, error: DataError) -> DataError:
     return DataError(
-        f"champion version {champion.version_id} (run {champion.run_key})",
+        f"champion version {version.version_id} (run {version.run_key})",
         f"what it was trained on cannot be read: {error.where}: {error.found}",
         error.expected,
         f"Restore the file, {_LAST_RESORT}",

@@ -214,6 +214,21 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
             quantiles=tuple(number.quantiles for number in self._numbers),
         )
 
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """The numeric matrix's columns, before those that say that one is missing."""
+        return tuple(self._numbers)
+
+    @property
+    def categories(self) -> dict[str, Codes | Buckets]:
+        """What gives ids, by the name of each column of the categorical matrix but the crosses."""
+        return {category.name: by for category, by in self._categories}
+
+    @property
+    def crosses(self) -> dict[str, Cross]:
+        """The crosses, by the name of their column of the categorical matrix."""
+        return {cross_name(cross.columns): cross for cross in self._crosses}
+
     def __call__(self, raw: Mapping[str, Any]) -> Encoded:
         """Encode raw columns. [B] or [B, T] each → [B, n_numbers], [B, n_categories], pixels, steps, texts."""
         batch = tf.shape(next(iter(raw.values())))[0]
@@ -329,10 +344,13 @@ class Codes:
         if values.dtype != tf.string:
             return values
         found = self.table.lookup(values)
+        return tf.where(found == OTHER_ID, self.unknown(values), found) if self.hashed else found
+
+    def unknown(self, values: tf.Tensor) -> tf.Tensor:
+        """Return the ids of texts that are not in the vocabulary. → int32."""
         if not self.hashed:
-            return found
-        bucket = tf.cast(tf.strings.to_hash_bucket_fast(values, self.hashed), tf.int32)
-        return tf.where(found == OTHER_ID, FIRST_ID + self.known + bucket, found)
+            return tf.fill(tf.shape(values), OTHER_ID)
+        return FIRST_ID + self.known + tf.cast(tf.strings.to_hash_bucket_fast(values, self.hashed), tf.int32)
 
 
 def _is_number(feature: Feature) -> TypeGuard[NumericFeature]:

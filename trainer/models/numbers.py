@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -39,6 +40,17 @@ class PiecewiseLinear(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has
         self._columns = [column for column, _, _ in bounds]
         self._low = np.array([low for _, low, _ in bounds], np.float32)
         self._scale = np.array([1.0 / (high - low) for _, low, high in bounds], np.float32)
+
+    @property
+    def columns(self) -> list[int]:
+        """Column of the numbers that each interval is of."""
+        return self._columns
+
+    def edges(self, column: int) -> np.ndarray[Any, Any]:
+        """Return where a column's intervals begin, and where the last one ends. → [intervals + 1], or none."""
+        places = [place for place, each in enumerate(self._columns) if each == column]
+        lows = self._low[places]
+        return np.append(lows, lows[-1:] + 1.0 / self._scale[places][-1:]) if places else lows
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Encode. [B, n] → [B, intervals]."""

@@ -40,6 +40,8 @@ class Architecture:
         grows: Whether its trees are grown (`trainer.training.trees`), and no weights learnt by steps.
         reads: What it reads beside numbers and categories, and needs one of at least.
         needs: Hyperparameters without a useful default: where such features are, they must be given.
+        warm_start: Whether `trainer.training.carried` knows what its weights mean, so that a training can begin with a
+            champion's.
     """
 
     build: Callable[[InputShape, int, Any], tf_keras.Model]
@@ -47,6 +49,7 @@ class Architecture:
     grows: bool = False
     reads: tuple[Kind, ...] = ()
     needs: Mapping[str, Kind] = field(default_factory=dict)
+    warm_start: bool = False
 
     def require_inputs(self, name: str, shape: InputShape) -> None:
         """Check that it can read the features.
@@ -97,7 +100,7 @@ ARCHITECTURES = {
     "cnn": Architecture(build=cnn.build, hyperparameters=cnn.CnnHyperparameters, reads=("images",)),
     "conv1d": Architecture(build=conv1d.build, hyperparameters=conv1d.Conv1dHyperparameters, reads=("sequences",)),
     "deep_cross": Architecture(build=deep_cross.build, hyperparameters=deep_cross.DeepCrossHyperparameters),
-    "dense": Architecture(build=dense.build, hyperparameters=dense.DenseHyperparameters),
+    "dense": Architecture(build=dense.build, hyperparameters=dense.DenseHyperparameters, warm_start=True),
     "gru": Architecture(
         build=recurrent.build_gru, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)
     ),
@@ -119,7 +122,9 @@ ARCHITECTURES = {
     "transformer": Architecture(
         build=transformer.build, hyperparameters=transformer.TransformerHyperparameters, reads=("sequences",)
     ),
-    "wide_deep": Architecture(build=wide_deep.build, hyperparameters=wide_deep.WideDeepHyperparameters),
+    "wide_deep": Architecture(
+        build=wide_deep.build, hyperparameters=wide_deep.WideDeepHyperparameters, warm_start=True
+    ),
 }
 
 

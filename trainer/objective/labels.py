@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import tensorflow as tf
@@ -57,6 +57,16 @@ class Labels(Protocol):
 
     def epoch_scores(self, logits: tf.Tensor) -> tf.Tensor:
         """Return what `epoch_metrics` takes. [B, outputs] → [B] or [B, outputs]."""
+
+    def unit_change(self, before: Self) -> tuple[Floats, Floats]:
+        """Return what logits of an earlier training are multiplied by, and what is added, to answer the same here.
+
+        Args:
+            before: The same kind of label, with that training's statistics.
+
+        Returns:
+            [outputs] each.
+        """
 
     def wrong(self, values: Values) -> Mask:
         """Return which labels are missing or wrong. [n] → [n]."""
@@ -166,6 +176,10 @@ class Binary:
 
     epoch_scores = scores
 
+    def unit_change(self, before: Binary) -> tuple[Floats, Floats]:
+        """Return that logits are counted from another share."""
+        return np.ones(1), np.array([before._base - self._base])
+
     def wrong(self, values: Values) -> Mask:
         """Return which are neither."""
         return ~np.isin(values, (0, 1))
@@ -212,6 +226,10 @@ class Multiclass:
         return logits + tf.constant(self.base, logits.dtype)
 
     epoch_scores = scores
+
+    def unit_change(self, before: Multiclass) -> tuple[Floats, Floats]:
+        """Return that logits are counted from other shares."""
+        return np.ones(self.outputs), np.array(before._base) - np.array(self._base)
 
     def wrong(self, values: Values) -> Mask:
         """Return which are no class."""

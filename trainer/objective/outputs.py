@@ -169,6 +169,14 @@ class Objective:
         parts: list[tf.Tensor] = tf.split(logits, self._widths, axis=-1)
         return parts
 
+    def unit_change(self, before: Objective) -> tuple[Floats, Floats]:
+        """Return what logits of an earlier training of the same labels are multiplied by, and what is added.
+
+        [outputs] each.
+        """
+        pairs = [kind.unit_change(other) for kind, other in zip(self._kinds, before._kinds, strict=True)]
+        return np.concatenate([factors for factors, _ in pairs]), np.concatenate([terms for _, terms in pairs])
+
     def auxiliary_scores(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the auxiliary labels' answers, by name. [B, outputs] → [B], or [B, classes or quantiles], each."""
         parts = self.parts(logits)[1:]

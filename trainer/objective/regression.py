@@ -161,6 +161,24 @@ class Regression:
             losses = tf.square(errors)
         return tf.reduce_mean(losses, axis=1)
 
+    def unit_change(self, before: Regression) -> tuple[Floats, Floats]:
+        """Return that the label has another mean and deviation.
+
+        Of quantiles above the lowest it holds near an output of 0 alone.
+        """
+        then, now = before._scale, self._scale
+        if self._label.loss == "poisson":
+            return np.ones(1), np.array([math.log(then.unit / now.unit)])
+        factor = then.unit / now.unit
+        factors, terms = np.ones(self.outputs), np.zeros(self.outputs)
+        factors[0], terms[0] = factor, (then.centre - now.centre) / now.unit
+        if self._label.quantiles:
+            normal = [NormalDist().inv_cdf(level) for level in self._label.quantiles]
+            gaps = [high - low for low, high in itertools.pairwise(normal)]
+            terms[0] += (factor - 1) * normal[0]
+            terms[1:] = [_inverse_softplus(factor * gap) - _inverse_softplus(gap) for gap in gaps]
+        return factors, terms
+
     def wrong(self, values: Values) -> Mask:
         """Return which labels are missing or outside what the request says. [n] → [n]."""
         wrong: Mask = self._outside(tf.constant(np.asarray(values, np.float64))).numpy()

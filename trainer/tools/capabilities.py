@@ -39,6 +39,7 @@ def _architecture(known: Architecture) -> dict[str, Any]:
         "reads": list(known.reads),
         "needs": dict(known.needs),
         "hyperparameters": _hyperparameters(known.hyperparameters),
+        "warm_start": known.warm_start,
     }
 
 

@@ -31,6 +31,7 @@ from trainer.training.steps import require_loop
 from trainer.training.training_job import TrainingJob
 from trainer.training.trees import train_trees
 from trainer.training.trial import Trial
+from trainer.training.warm_start import begin_with_champion
 
 
 def train(job: TrainingJob, source: Source) -> Report | None:
@@ -63,6 +64,7 @@ def train(job: TrainingJob, source: Source) -> Report | None:
     examples = read_examples(job, source, recipe, strategy)
     steps = plan_steps(training, job.manifest.splits["train"], strategy, job.share)
     model, rate = make_model(recipe, examples.preprocessing.shape, steps, strategy)
+    initial = begin_with_champion(job, recipe, model, examples.preprocessing)
     job.clock.part("model")
     fit = Fit(job=job, model=model, rate=rate, examples=examples, steps=steps, strategy=strategy)
     if trial := Trial.of(request, job.storage):
@@ -71,7 +73,7 @@ def train(job: TrainingJob, source: Source) -> Report | None:
     state, resumed = fit.train_epochs(finished)
     trained_s = job.clock.lap("train")
     stored = store_model(fit, recipe)
-    return write_report(fit, recipe, stored, state, resumed, trained_s) if stored else None
+    return write_report(fit, recipe, stored, state, resumed, trained_s, initial) if stored else None
 
 
 def _join_cluster(job: TrainingJob, finished: TrainingState | None) -> Strategy:

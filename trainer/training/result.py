@@ -17,7 +17,7 @@ import tf_keras
 
 import trainer
 from trainer.cluster.preemption import wait_for_report
-from trainer.contract.documents import Framework, Golden, Report, Signature
+from trainer.contract.documents import Framework, Golden, InitialWeights, Report, Signature
 from trainer.contract.reading import serialise
 from trainer.features.preprocessing import Preprocessing
 from trainer.saved_model.model import StoredModel, digest_folder, key_spec, save_model
@@ -64,13 +64,20 @@ def store_model(fit: Fit, recipe: Recipe) -> Stored | None:
 
 
 def write_report(
-    fit: Fit, recipe: Recipe, stored: Stored, state: TrainingState, resumed: TrainingState | None, seconds: float
+    fit: Fit,
+    recipe: Recipe,
+    stored: Stored,
+    state: TrainingState,
+    resumed: TrainingState | None,
+    seconds: float,
+    initial: InitialWeights | None = None,
 ) -> Report:
     """Write the report: from then on the training counts as done.
 
     Args:
         resumed: That this process began with, if it did not begin at the start.
         seconds: Spent here on the way to the weights.
+        initial: What the weights began as.
     """
     job, request = fit.job, fit.job.request
     job.clock.lap("save")
@@ -84,6 +91,7 @@ def write_report(
         validation_rows=job.manifest.splits["validation"].rows,
         seconds=job.clock.seconds(),
         usage=measure_usage(),
+        initial=initial,
         model_uri=request.model_uri,
         **vars(stored),
     )

@@ -41,8 +41,17 @@ COMMON_KEYS = {"schema_version", "kind", "model", "run_key", "manifest_uri", "la
 TRAIN_KEYS = COMMON_KEYS | {"statistics_uri", "features", "training", "seed"}
 TRAIN_KEYS |= {"model_uri", "report_uri", "checkpoint_uri", "tensorboard_uri"}
 OPTIONAL_KEYS = {"trial_metric", "priors", "auxiliary_labels", "weight", "key_input", "digest_required"}
-OPTIONAL_KEYS |= {"crosses"}
+OPTIONAL_KEYS |= {"crosses", "initial", "initial_skipped"}
 TRAIN_KEYS |= OPTIONAL_KEYS
+_ROWS_ALONE = "none: this image learns from rows alone"
+_NOT_DONE = {
+    "auxiliary_labels": ("further labels", "none: this image learns one label"),
+    "key_input": ("the key as an input", "none: these models read features alone"),
+    "trial_metric": ("a trial of a study", "none: this image takes no trials"),
+    "initial": ("a champion's weights", _ROWS_ALONE),
+    "initial_skipped": ("a champion's weights are asked for", _ROWS_ALONE),
+    "crosses": ("features crossed", "none: trees find what goes together"),
+}
 DESCRIPTION: dict[str, Any] = {
     "kind": "trainer",
     "schema_version": 1,
@@ -52,6 +61,7 @@ DESCRIPTION: dict[str, Any] = {
     "features": ["numeric", "categorical"],
     "inputs": ["tfrecord"],
     "feature_options": [],
+    "warm_start": False,
     "auxiliary_labels": False,
     "weights": True,
     "trials": False,
@@ -198,17 +208,12 @@ def require_trainable(framework: Framework, request: Mapping[str, Any]) -> None:
         RequestError: It is asked for.
     """
     label, training = request["label"], request["training"]
-    if request.get("auxiliary_labels"):
-        raise RequestError("train_request, auxiliary_labels", "further labels", "none: this image learns one label")
-    if request.get("key_input"):
-        raise RequestError("train_request, key_input", "the key as an input", "none: these models read features alone")
-    if request.get("trial_metric"):
-        raise RequestError("train_request, trial_metric", "a trial of a study", "none: this image takes no trials")
+    for key, (found, expected) in _NOT_DONE.items():
+        if request.get(key):
+            raise RequestError(f"train_request, {key}", found, expected)
     for option in ("transform", "max_vocabulary", "hash_buckets"):
         if asked := [feature["name"] for feature in request["features"] if feature.get(option)]:
             raise RequestError(f"feature {asked[0]!r}", option, "none: this image reads features as they stand")
-    if request.get("crosses"):
-        raise RequestError("train_request, crosses", "features crossed", "none: trees find what goes together")
     if unknown := sorted(set(training["hyperparameters"]).difference(framework.hyperparameters)):
         known = ", ".join(sorted(framework.hyperparameters))
         raise RequestError(f"hyperparameter {unknown[0]!r}", "is not known", known)

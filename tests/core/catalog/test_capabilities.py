@@ -52,12 +52,22 @@ def test_the_small_model_can_be_trained():
             {"model": "lstm"},
             r"needs sequences, and no feature is one.*Set training.model to boosted_trees or deep_cross or",
         ),
+        (
+            {"model": "deep_cross", "initial": "champion"},
+            "'deep_cross' cannot begin with the champion's weights. Expected one that can: dense, wide_deep",
+        ),
     ],
     ids=str,
 )
 def test_what_the_trainer_would_refuse_is_said(training, words):
     with pytest.raises(SpecError, match=words):
         require(training=training)
+
+
+def test_features_whose_weights_are_not_carried_over_are_named():
+    time = {"name": "at", "kind": "time", "parts": ["hour"]}
+    with pytest.raises(SpecError, match=r"training.initial: feature 'at', whose weights a training cannot begin with"):
+        require(features=[time], training={"model": "dense", "initial": "champion"})
 
 
 def test_all_findings_come_at_once():

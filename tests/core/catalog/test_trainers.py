@@ -77,6 +77,10 @@ CHANGES = {
         r"late.yaml, crosses: crosses. Expected none",
     ),
     "input": ({"training": {"input": "bigquery"}}, r"training: input bigquery. Expected one of: tfrecord"),
+    "warm start": (
+        {"training": {"initial": "champion", "runtime": {"image": IMAGE}}},
+        r"training.initial: .*weights drawn by the seed alone",
+    ),
     "hyperparameter": (
         {"training": {"hyperparameters": {"max_leaf_node": 3}}},
         r"hyperparameter max_leaf_node. Expected one of: .*Did you mean 'max_leaf_nodes'",

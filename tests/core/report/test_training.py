@@ -16,6 +16,7 @@ from retraining.core.report.training import training_settings, training_warnings
 from tests.support.contracts import EXAMPLES
 
 REPORT = json.loads((EXAMPLES / "report__first_attempt.json").read_text())
+RUN_KEY = "20131119t030000z-0123456789ab"
 LEARNT = {"best_epoch": 3, "epochs_run": 6, "steps": 516}
 
 
@@ -64,6 +65,26 @@ def test_the_page_says_whence_each_number_came():
     assert found["activation"] == "default"
     page = render({"plan": plan, "report": trained, "train_request": request})
     assert "the recipe, by" in page
+
+
+def test_the_page_says_what_the_weights_began_as():
+    """Whose they were, and which were drawn; or why the champion's were not taken. Also in a shell."""
+    plan = json.loads((EXAMPLES / "plan__scheduled.json").read_text())
+    request = json.loads((EXAMPLES / "train_request__wide_deep.json").read_text())
+    begun = {"version_id": "7", "run_key": RUN_KEY, "taken": {"embed_carrier/embeddings": "by value: 9 of 9 rows"}}
+    warm = {"plan": plan, "train_request": request, "report": report(initial={**begun, "anew": {}})}
+    assert "began as those of version 7" in render(warm)
+    assert "Nothing was drawn by the seed" in render(warm)
+    partly = report(initial={**begun, "anew": {"hidden_0/kernel": "its width is another"}})
+    assert "Drawn by the seed: hidden_0/kernel (its width is another)" in render(warm | {"report": partly})
+    cold = {
+        "plan": plan,
+        "train_request": request | {"initial_skipped": "no version is champion yet"},
+        "report": report(),
+    }
+    assert "not as the champion&#39;s: no version is champion yet" in render(cold)
+    assert any("no version is champion yet" in line for line in explain_run(read_reported_run(cold)))
+    assert "weights began" not in render({"plan": plan, "report": report()})
 
 
 def test_it_stands_on_the_page_and_in_the_shell():

@@ -1,4 +1,4 @@
-"""Whom the challenger meets, and which of the champion's files the judge must search."""
+"""Whom the challenger meets, whose weights it begins with, and which of their files the judge must search."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents import EvaluateRequest, Snapshot
+from retraining.core.documents import EvaluateRequest, Plan, Snapshot, TrainRequest
 from retraining.core.naming import serving, vertex
 from retraining.core.naming.storage import model_file_uri
 from retraining.operators.data.snapshot import SnapshotOperator
-from retraining.operators.jobs.requests import request_evaluation
+from retraining.operators.jobs.requests import request_evaluation, request_training
 from retraining.operators.record.run_record import Record
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
@@ -166,3 +166,69 @@ def test_a_best_of_late_that_is_gone_is_said(cloud, record, remembered, caplog) 
     remembered(low=-0.01)
     del cloud.artifacts.objects[f"{folder}/{BEST_KEY}/plan.json"]
     assert "plan of version 7" in request_evaluation(cloud, record).request.best_skipped
+
+
+@pytest.fixture
+def asking(cloud, record) -> Record:
+    """The run's record, whose plan asks for the champion's weights, and all of the champion's run."""
+    asks = json.loads(cloud.artifacts.objects[record.uri(Plan)])
+    folder = f"{record.folder_uri.rsplit('/', 1)[0]}/{KEY}"
+    its_plan = json.loads(json.dumps(asks))
+    asks["spec"]["training"]["initial"] = "champion"
+    cloud.artifacts.objects[record.uri(Plan)] = json.dumps(asks).encode()
+    for name, content in {
+        "plan.json": json.dumps(its_plan).encode(),
+        "report.json": (EXAMPLES / "report__first_attempt.json").read_bytes(),
+        "train_request.json": b"{}",
+        "statistics.json": b"{}",
+    }.items():
+        cloud.artifacts.objects[f"{folder}/{name}"] = content
+    store_manifest(cloud, record)
+    return Record(cloud.artifacts, record.folder_uri)
+
+
+def test_the_champion_is_asked_for_once(cloud, asking) -> None:
+    """Its weights stand in the stored request: whoever is champion later changes nothing."""
+    request = request_training(cloud, asking).request
+    assert isinstance(request, TrainRequest)
+    assert request.initial_skipped is None
+    assert (request.initial.version_id, request.initial.run_key) == ("1", KEY)
+    assert request.initial.request_uri.endswith(f"{KEY}/train_request.json")
+    asking.write_once(request)
+    cloud.registry.add("20131114t030000z-0123456789ab", vertex.CHAMPION)
+    assert request_training(cloud, Record(cloud.artifacts, asking.folder_uri)).request == request
+
+
+def test_a_model_without_a_champion_begins_anew(cloud, asking) -> None:
+    cloud.registry.versions.clear()
+    request = request_training(cloud, asking).request
+    assert (request.initial, request.initial_skipped) == (None, "no version is champion yet")
+
+
+def test_a_champion_whose_model_is_gone_is_not_begun_with(cloud, asking) -> None:
+    (version,) = cloud.registry.versions.values()
+    del cloud.artifacts.objects[model_file_uri(version.model_uri)]
+    request = request_training(cloud, asking).request
+    assert request.initial is None
+    assert "the stored model is gone" in request.initial_skipped
+
+
+def test_the_judge_searches_the_files_of_whom_it_does_not_meet(cloud, asking) -> None:
+    """The alias moved after the training began: the challenger still knows what its first weights have seen."""
+    asking.write_once(request_training(cloud, asking).request)
+    met = request_evaluation(cloud, Record(cloud.artifacts, asking.folder_uri)).request
+    assert isinstance(met, EvaluateRequest)
+    assert met.initial is None
+    store_manifest(cloud, asking, d17="f" * 32)
+    cloud.registry.versions.clear()
+    other = cloud.registry.add("20131114t030000z-0123456789ab", vertex.CHAMPION)
+    cloud.artifacts.objects[model_file_uri(other.artifact_uri)] = b"a SavedModel"
+    request = request_evaluation(cloud, Record(cloud.artifacts, asking.folder_uri)).request
+    assert request.champion.run_key != KEY
+    assert request.initial.run_key == KEY
+    assert [file.uri for file in request.initial.prove_unseen] == ["gs://bucket/2013-11-17"]
+
+
+def test_the_keys_are_only_there_where_they_are_asked_for(cloud, record) -> None:
+    """A request of a model that begins anew is as it was."""
+    assert "initial" not in request_training(cloud, record).request.to_json()

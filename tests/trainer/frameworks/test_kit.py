@@ -94,6 +94,7 @@ def test_the_server_refuses_by_name(stored, body, saying) -> None:
         pytest.param({"key_input": True}, "features alone", id="key as an input"),
         pytest.param({"label": {"name": "y", "kind": "regression", "loss": "huber"}}, "Expected mse", id="loss"),
         pytest.param({"label": {"name": "y", "kind": "binary", "classes": ["no", "yes"]}}, "'y'.*texts", id="names"),
+        pytest.param({"initial": {"version_id": "3"}}, "champion's weights", id="warm start"),
         pytest.param({"crosses": [{"columns": ["a", "b"]}]}, "features crossed", id="cross"),
         pytest.param({"features": [{"name": "a", "transform": "log1p"}]}, "'a'.*transform", id="transform"),
         pytest.param({"features": [{"name": "a", "hash_buckets": 9}]}, "'a'.*hash_buckets", id="hashes"),

@@ -76,6 +76,16 @@ class Champion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Initial:
+    """The version whose weights the challenger began with, where the judge does not meet it."""
+
+    version_id: Text
+    run_key: RunKey
+    prove_unseen: tuple[ManifestFile, ...]
+    """Its training shards in which the judge looks for keys of this run's test examples."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LiteRequest:
     """TF Lite models to be made of the challenger, and the folder that they go to."""
 
@@ -140,6 +150,8 @@ class EvaluateRequest:
     """Why not even those shards prove that the champion has not seen the test examples; null: they do."""
     trained_on_known: bool = True
     """Whether the record of what the champion was trained on is there."""
+    initial: Initial | None = None
+    """Whose examples the challenger has seen by its first weights; null: none, or the champion's."""
     lite: LiteRequest | None = None
     """TF Lite models to be made of the challenger; null: none."""
     packages: tuple[Package, ...] = ()

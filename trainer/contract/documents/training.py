@@ -359,6 +359,21 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InitialModel:
+    """A version whose weights a training begins with: its stored model, and what says what these mean."""
+
+    version_id: Text
+    run_key: RunKey
+    model_uri: Address
+    model_digest: Sha256
+    """By its report, proven before anything of it is read."""
+    request_uri: Address
+    """Train request of its run."""
+    report_uri: Address
+    """Report of its training."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainRequest:
     """What the trainer is asked: features, label, architecture, hyperparameters, seed, and where its outputs go."""
 
@@ -382,6 +397,10 @@ class TrainRequest:
     """Column that says how much an example counts; null: all count the same."""
     training: Training
     seed: Seed
+    initial: InitialModel | None = None
+    """Whose weights the training begins with; null: they are drawn by the seed."""
+    initial_skipped: Text | None = None
+    """Why it does not begin with the champion's weights although the spec asks for them."""
     trial_metric: Text | None = None
     """What a trial of a study reports after each epoch; null: not a trial.
 
@@ -405,6 +424,18 @@ class Framework:
     trainer: str
     packages: Mapping[Text, Text] = field(default_factory=dict)
     """Of another framework, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitialWeights:
+    """What a training began with: a version's weights where they mean the same here, else drawn by the seed."""
+
+    version_id: Text
+    run_key: RunKey
+    taken: Mapping[Text, Text]
+    """How a variable was taken over, by its name."""
+    anew: Mapping[Text, Text]
+    """Why a variable, or a part of one, was drawn by the seed, by its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -477,6 +508,8 @@ class Report:
     """Steps that an earlier, interrupted attempt had saved."""
     replicas: Positive = 1
     """Devices that took each step together."""
+    initial: InitialWeights | None = None
+    """null: all weights were drawn by the seed."""
     metrics: Mapping[str, Number]
     """Of the best epoch."""
     train_rows: Count

@@ -95,21 +95,25 @@ class Examples:
         names = [name for name in self.train.column_names if name != LABEL]
         return {name: _kind(self.train[name].type) for name in names if self.train[name].null_count < len(self.train)}
 
-    def train_default(self, seed: int, model: str = "wide_deep", **training: object) -> Trained:
+    def train_default(
+        self, seed: int, model: str = "wide_deep", out: str = "", initial: Path | None = None, **training: object
+    ) -> Trained:
         """Train, and ask the stored model.
 
         Args:
             seed: Of the request.
             model: The architecture.
+            out: Folder of the training; by default one by architecture and seed.
+            initial: Folder of an earlier training whose weights this one begins with.
             training: Over what the recipe says.
         """
-        out_path = self.folder_path / f"training-{model}-{seed}"
+        out_path = self.folder_path / (out or f"training-{model}-{seed}")
         storage, start = Storage(), time.monotonic()
-        request = parse_document(
-            TrainRequest,
-            json.dumps(self._request(out_path, seed, {"model": model, **training})).encode(),
-            "train_request",
-        )
+        asked = self._request(out_path, seed, {"model": model, **training})
+        asked |= _begin_with(initial) if initial else {}
+        out_path.mkdir()
+        (out_path / "train_request.json").write_text(json.dumps(asked))
+        request = parse_document(TrainRequest, json.dumps(asked).encode(), "train_request")
         job = TrainingJob.from_request(request, storage, Replica(), Clock(start))
         with open_source(job.manifest, job.manifest.splits, storage) as source, _quiet():
             report = train(job, source)
@@ -149,6 +153,20 @@ class Examples:
             "checkpoint_uri": str(out_path / "checkpoints"),
             "tensorboard_uri": str(out_path / "logs"),
         }
+
+
+def _begin_with(path: Path) -> dict[str, Any]:
+    """Return what names an earlier training as the one to begin with."""
+    model_digest = json.loads((path / "report.json").read_text())["model_digest"]
+    uris = {"model_uri": "model", "request_uri": "train_request.json", "report_uri": "report.json"}
+    return {
+        "initial": {
+            "version_id": "1",
+            "run_key": RUN_KEY,
+            "model_digest": model_digest,
+            **{key: str(path / name) for key, name in uris.items()},
+        }
+    }
 
 
 _PARTS = ("train", "validation", "test")

@@ -96,6 +96,8 @@ class Architecture(Value):
     reads: tuple[Kind, ...]
     needs: dict[str, Kind]
     hyperparameters: dict[str, Hyperparameter]
+    warm_start: bool = False
+    """Whether a training can begin with the champion's weights."""
 
     def can_read(self, kinds: set[Kind]) -> bool:
         """Return whether it reads features of these kinds, and needs no other."""
@@ -171,13 +173,31 @@ def _findings(spec: ModelSpec, known: Mapping[str, Architecture]) -> Iterator[Fi
         if spec.training.runtime.image is None and not spec.training.packages:
             hint = suggest(name, sorted(known))
             yield "training.model", f"unknown architecture {name!r}", f"one of: {', '.join(sorted(known))}", hint
+        if spec.training.runtime.image is None:
+            yield from _cold(spec, None, known)
         return
+    yield from _cold(spec, architecture, known)
     yield from _unreadable(spec, architecture, known)
     if architecture.grows:
         yield from tree_findings(spec)
     yield from _wrong_values(spec, architecture)
     for parameter in spec.tuning.parameters if spec.tuning else ():
         yield from _wrong_search(parameter, architecture)
+
+
+def _cold(spec: ModelSpec, architecture: Architecture | None, known: Mapping[str, Architecture]) -> Iterator[Finding]:
+    """Yield that an architecture cannot begin with the champion's weights, where it is asked to."""
+    if spec.training.initial != "champion":
+        return
+    others = [item.name for item in spec.features if item.kind not in ("numeric", "categorical")]
+    if architecture and architecture.warm_start:
+        if others:
+            found = f"feature {others[0]!r}, whose weights a training cannot begin with"
+            yield "training.initial", found, "numbers and categories alone", "Remove training.initial, or the feature"
+        return
+    able = [name for name, item in sorted(known.items()) if item.warm_start]
+    found = f"architecture {spec.training.model!r} cannot begin with the champion's weights"
+    yield "training.initial", found, f"one that can: {', '.join(able)}", "Remove training.initial, or change the model"
 
 
 def _unreadable(spec: ModelSpec, architecture: Architecture, known: Mapping[str, Architecture]) -> Iterator[Finding]:

@@ -42,6 +42,8 @@ class Trainer(Document):
     feature_options: tuple[FeatureOption, ...] = ()
     """Which keys of features, `crosses`, and texts as `classes` of labels (`class_names`) it does as they say; another
     release's image says nothing of them."""
+    warm_start: bool = False
+    """Whether a training can begin with the champion's weights."""
     request_digest: bool = False
     """Whether its results have the digest of their request; one built by an earlier release's contract refuses."""
 
@@ -102,6 +104,12 @@ def _not_done(spec: ModelSpec, trainer: Trainer, image: str) -> Iterator[Finding
     asked = (
         ("auxiliary_labels", bool(spec.auxiliary_labels), trainer.auxiliary_labels, "one label"),
         ("data.weight", spec.data.weight is not None, trainer.weights, "no weights of examples"),
+        (
+            "training.initial",
+            spec.training.initial == "champion",
+            trainer.warm_start,
+            "weights drawn by the seed alone",
+        ),
         ("tuning", spec.tuning is not None, trainer.trials, "no trials of a study"),
         ("training.cluster", bool(several or cluster.evaluator), trainer.several_machines, "one machine"),
     )

@@ -56,6 +56,7 @@ from retraining.core.documents.evaluation import (
     Evaluation,
     Evidence,
     Gate,
+    Initial,
     NumberBaseline,
     Scores,
     Shard,
@@ -120,7 +121,16 @@ from retraining.core.documents.scoring import (
     ScoringVersion,
 )
 from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork, LeftOut, PartWork, Snapshot, SpanWork
-from retraining.core.documents.training import Framework, Golden, Report, Signature, Training, TrainRequest
+from retraining.core.documents.training import (
+    Framework,
+    Golden,
+    InitialModel,
+    InitialWeights,
+    Report,
+    Signature,
+    Training,
+    TrainRequest,
+)
 from retraining.core.documents.tuning import Recalled, Trial, Tuning, TuningRequest
 from retraining.core.metrics import Metrics, NumberMetrics
 
@@ -221,6 +231,9 @@ __all__ = [
     "Golden",
     "GoldenWork",
     "ImageStatistics",
+    "Initial",
+    "InitialModel",
+    "InitialWeights",
     "KeptRun",
     "KeyStatistics",
     "LabelStatistics",

@@ -77,6 +77,15 @@ class Champion(Value):
     """As the challenger's."""
 
 
+class Initial(Value):
+    """The version whose weights the challenger began with, where the judge does not meet it."""
+
+    version_id: Text
+    run_key: RunKey
+    prove_unseen: tuple[ManifestFile, ...]
+    """Its training shards in which the judge looks for keys of this run's test examples."""
+
+
 class Bootstrap(Value):
     """How the interval of the difference is drawn: paired resamples of the test rows."""
 
@@ -139,6 +148,8 @@ class EvaluateRequest(RequestDocument):
     """Why not even those shards prove that the champion has not seen the test examples; null: they do."""
     trained_on_known: bool = True
     """Whether the record of what the champion was trained on is there."""
+    initial: Annotated[Initial | None, Field(exclude_if=lambda value: value is None)] = None
+    """Whose examples the challenger has seen by its first weights; null: none, or the champion's."""
     lite: LiteRequest | None = None
     """TF Lite models to be made of the challenger; null: none."""
     packages: tuple[Package, ...] = ()

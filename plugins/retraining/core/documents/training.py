@@ -100,6 +100,20 @@ class WeightedLabel(Value):
     weight: Weight
 
 
+class InitialModel(Value):
+    """A version whose weights a training begins with: its stored model, and what says what these mean."""
+
+    version_id: Text
+    run_key: RunKey
+    model_uri: Address
+    model_digest: Sha256
+    """By its report, proven before anything of it is read."""
+    request_uri: Address
+    """Train request of its run."""
+    report_uri: Address
+    """Report of its training."""
+
+
 class TrainRequest(RequestDocument):
     """What the trainer is asked: features, label, architecture, hyperparameters, seed, and where its outputs go."""
 
@@ -123,6 +137,10 @@ class TrainRequest(RequestDocument):
     """Column that says how much an example counts; null: all count the same."""
     training: Training
     seed: Seed
+    initial: Annotated[InitialModel | None, Field(exclude_if=lambda value: value is None)] = None
+    """Whose weights the training begins with; null: they are drawn by the seed."""
+    initial_skipped: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
+    """Why it does not begin with the champion's weights although the spec asks for them."""
     trial_metric: Text | None = None
     """What a trial of a study reports after each epoch; null: not a trial.
 
@@ -192,6 +210,17 @@ class Golden(Value):
     """
 
 
+class InitialWeights(Value):
+    """What a training began with: a version's weights where they mean the same here, else drawn by the seed."""
+
+    version_id: Text
+    run_key: RunKey
+    taken: dict[Text, Text]
+    """How a variable was taken over, by its name."""
+    anew: dict[Text, Text]
+    """Why a variable, or a part of one, was drawn by the seed, by its name."""
+
+
 class Report(ResultDocument):
     """What training did: history, best epoch, the model's address, digest and signature, up to five smoke requests."""
 
@@ -216,6 +245,8 @@ class Report(ResultDocument):
     """Steps that an earlier, interrupted attempt had saved."""
     replicas: Positive = 1
     """Devices that took each step together."""
+    initial: Annotated[InitialWeights | None, Field(exclude_if=lambda value: value is None)] = None
+    """null: all weights were drawn by the seed."""
     metrics: dict[str, Number]
     """Of the best epoch."""
     train_rows: Count

@@ -12,14 +12,15 @@ from retraining.core.data.leakage import PROVEN, Proof
 from retraining.core.data.shard_format import format_of, images_of, layout_of
 from retraining.core.documents.answers import ThresholdRule
 from retraining.core.documents.checks import Statistics
-from retraining.core.documents.document import RequestDocument, format_time
-from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, LiteRequest
+from retraining.core.documents.document import RequestDocument
+from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, Initial, LiteRequest
 from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.documents.training import Report, TrainRequest, WeightedLabel
 from retraining.core.documents.tuning import Tuning
 from retraining.core.errors import PlanError
+from retraining.core.jobs.champions import RANDOM, Beginning, reason_to_skip
 from retraining.core.jobs.planned_training import planned_training
 from retraining.core.naming import serving, storage, vertex
 from retraining.core.spec.data import Data
@@ -125,6 +126,7 @@ def training_job(
     service_account: str | None = None,
     *,
     statistics: Statistics | None = None,
+    beginning: Beginning = RANDOM,
 ) -> JobRequest:
     """Return the job that trains the challenger with the run's hyperparameters; without `tuning` the spec's own.
 
@@ -133,10 +135,12 @@ def training_job(
         tuning: What a search settled on.
         service_account: Whom the job runs as.
         statistics: Of the run's examples: the recipe goes by them.
+        beginning: What its weights begin as.
     """
     hyperparameters = tuning.hyperparameters if tuning else None
     base_uri = storage.training_uri(storage.results_uri(plan))
     request = train_request(plan, base_uri, hyperparameters=hyperparameters, statistics=statistics)
+    request = request.model_copy(update={"initial": beginning.initial, "initial_skipped": beginning.skipped})
     job_request = _job_request(plan, "train", request, request.report_uri, "report", service_account)
     own = plan.spec.training.runtime.scoring_image is not None
     return replace(job_request, artifact_uri=storage.model_file_uri(request.model_uri, own=own))
@@ -216,7 +220,7 @@ def evaluation_job(
             goes by what they do not prove.
         report: Of the challenger's training; None: it is gone.
     """
-    skipped = _reason_to_skip(plan, champion, champion_trained_before, champion_data)
+    skipped = reason_to_skip(plan, champion, champion_trained_before, champion_data)
     if champion is not None and champion_is_own:
         champion = champion.model_copy(
             update={"scores_uri": storage.scores_document_uri(storage.results_uri(plan), vertex.CHAMPION)}
@@ -239,12 +243,22 @@ def beside_best(plan: Plan, job_request: JobRequest, best: Best) -> JobRequest:
     if request.champion is not None and best.model is not None:
         model, its_plan = best.model, best.plan
         seen = (its_plan.window.test_start, its_plan.spec.data) if its_plan else (None, None)
-        skipped = best.skipped or _reason_to_skip(plan, model, *seen, called="the best champion of late,")
+        skipped = best.skipped or reason_to_skip(plan, model, *seen, called="the best champion of late,")
         if best.image is not None:
             scores_uri = storage.scores_document_uri(storage.results_uri(plan), vertex.BEST)
             model = model.model_copy(update={"scores_uri": scores_uri})
         update |= {"best_skipped": skipped} if skipped else {"best": model}
     return replace(job_request, request=request.model_copy(update=update))
+
+
+def proven_beside(job_request: JobRequest, initial: Initial | None) -> JobRequest:
+    """Let the judge also prove whose weights the challenger began with, where that is not the champion it meets."""
+    request = job_request.request
+    if initial is None or not isinstance(request, EvaluateRequest):
+        return job_request
+    if request.champion is not None and request.champion.run_key == initial.run_key:
+        return job_request
+    return replace(job_request, request=request.model_copy(update={"initial": initial}))
 
 
 def _evaluate_request(
@@ -317,38 +331,6 @@ def _threshold_rule(threshold: Threshold | None) -> ThresholdRule | None:
             rule, least = read_rule(threshold)
             return ThresholdRule(rule=rule, at=least)
     return ThresholdRule(rule="number", at=threshold)
-
-
-def _reason_to_skip(
-    plan: Plan,
-    champion: Champion | None,
-    trained_before: date | None,
-    its_data: Data | None,
-    *,
-    called: str = "champion",
-) -> str | None:
-    """Return why this champion must not be scored: it may have been trained on the test split; None: it may be."""
-    if champion is None:
-        return None
-    if champion.as_of >= plan.as_of:
-        return (
-            f"{called} version {champion.version_id} was trained as of {format_time(champion.as_of)}, not before this "
-            f"run's {format_time(plan.as_of)}: it could have seen the {plan.spec.data.tested_name}"
-        )
-    now = plan.spec.data
-    if its_data is not None and (its_data.split != now.split or its_data.test_percent < now.test_percent):
-        changed = "split" if its_data.split != now.split else "test_percent"
-        return (
-            f"{called} version {champion.version_id} was trained with data.{changed}: {getattr(its_data, changed)}, "
-            f"and this run has {getattr(now, changed)}: it has seen examples of this run's test split. Take the alias "
-            "champion away from it: the floor alone judges then"
-        )
-    if trained_before is not None and trained_before > plan.window.test_start:
-        return (
-            f"{called} version {champion.version_id} was trained on days before {trained_before}, and this "
-            f"run's test days begin on {plan.window.test_start}: it has seen some of them"
-        )
-    return None
 
 
 def custom_job(

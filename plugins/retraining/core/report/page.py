@@ -42,7 +42,7 @@ from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expecte
 from retraining.core.report.started import explain_trigger, further_causes
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
 from retraining.core.report.timings import costs, total_seconds, total_usd
-from retraining.core.report.training import Setting, training_settings, training_warnings
+from retraining.core.report.training import Setting, describe_beginning, training_settings, training_warnings
 from retraining.core.spec.features import class_names, class_text
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
@@ -341,6 +341,11 @@ class Page:
     def training_warnings(self) -> list[str]:
         """What speaks against the training, by its report."""
         return list(training_warnings(self.run.report)) if self.run.report else []
+
+    @property
+    def beginning(self) -> str | None:
+        """What the training's weights began as, where it is not the seed alone."""
+        return describe_beginning(self.run.train_request, self.run.report)
 
     @property
     def training_settings(self) -> list[Setting]:

@@ -18,7 +18,7 @@ from retraining.core.report.page import outcome
 from retraining.core.report.quality import quality_warnings
 from retraining.core.report.run import Run
 from retraining.core.report.started import explain_trigger, further_causes
-from retraining.core.report.training import training_warnings
+from retraining.core.report.training import describe_beginning, training_warnings
 
 LISTED_KINDS = ("plan", "checks", "evaluation", "decision", "registration")
 """What a list and a comparison are made of; why a run ended as it did is told from all."""
@@ -85,7 +85,9 @@ def explain_no_plan(failure: Failure) -> Iterator[str]:
 
 
 def _warnings(run: Run) -> Iterator[str]:
-    """Yield what speaks against the training and the comparison."""
+    """Yield what the weights began as, and what speaks against the training and the comparison."""
+    if beginning := describe_beginning(run.train_request, run.report):
+        yield f"training  {beginning}"
     for warning in training_warnings(run.report) if run.report else ():
         yield f"training  warn: {warning}"
     for warning in quality_warnings(run.evaluation) if run.evaluation else ():

@@ -31,6 +31,18 @@ def training_warnings(report: Report) -> Iterator[str]:
         )
 
 
+def describe_beginning(request: TrainRequest | None, report: Report | None) -> str | None:
+    """Return what the weights began as, where the spec asks for the champion's; None: it does not."""
+    begun = report.initial if report else None
+    if begun is None:
+        reason = request.initial_skipped if request else None
+        return f"The weights began as the seed drew them, and not as the champion's: {reason}" if reason else None
+    who = f"version {begun.version_id} (run {begun.run_key})"
+    anew = "; ".join(f"{variable} ({reason})" for variable, reason in sorted(begun.anew.items()))
+    drawn = f"Drawn by the seed: {anew}" if anew else "Nothing was drawn by the seed"
+    return f"The weights began as those of {who}, {len(begun.taken)} variables in this run's units. {drawn}"
+
+
 Source = Literal["file", "form", "search", "recipe", "default"]
 
 

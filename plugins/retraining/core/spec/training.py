@@ -57,6 +57,7 @@ Sharding = Literal["auto", "examples", "files"]
 WarmupFraction = Annotated[float, Field(ge=0, le=0.5)]
 ClipNorm = Annotated[float, Field(gt=0, le=10**6)]
 LiteForm = Literal["float16", "int8"]
+Initial = Literal["random", "champion"]
 AccumulateSteps = Annotated[int, Field(ge=1, le=10_000)]
 
 
@@ -122,6 +123,8 @@ class Training(Section):
     """Of `input: bigquery`; [`tensorflow_io`](data.md#tensorflow-io) needs a `runtime.image` that has it."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     """Of weights, shuffling, dropout and the bootstrap."""
+    initial: Annotated[Initial, Field(exclude_if=lambda value: value == "random")] = "random"
+    """What the weights begin as: drawn by the seed, or those of the [champion](models.md#a-warm-start)."""
     strategy: Strategy = "auto"
     """How training is distributed: `auto` by the cluster, `mirrored` over several GPUs of one machine. `multi_worker`:
     several machines in lockstep; `parameter_server`: asynchronous."""
@@ -177,6 +180,7 @@ class Training(Section):
             or self._reader_problem()
             or packages_problem(self.packages)
             or self._own_models_problem()
+            or self._initial_problem(bool(servers and servers.count))
         )
         if problem:
             raise ValueError(problem)
@@ -189,6 +193,21 @@ class Training(Section):
         if self.runtime.models == "own" and self.packages:
             return (
                 "packages are installed by this project's trainer, and runtime.models is own: put them into the image"
+            )
+        return None
+
+    def _initial_problem(self, has_servers: bool) -> str | None:
+        """Say why a training cannot begin with the champion's weights; None: it can, or is not asked to."""
+        if self.initial != "champion":
+            return None
+        if self.runtime.models == "own":
+            return "initial champion reads SavedModels, and runtime.models is own: remove one of them"
+        if has_servers or self.strategy == "parameter_server":
+            return "initial champion sets whole variables, and parameter servers hold parts: remove one of them"
+        if self.input == "bigquery":
+            return (
+                "initial champion needs files that prove what the champion was trained on, and input bigquery leaves "
+                "none: use input tfrecord, or remove initial"
             )
         return None
 

@@ -11,14 +11,16 @@ from retraining.core.documents import (
     Checks,
     EvaluateRequest,
     Evaluation,
+    Initial,
     Manifest,
     Plan,
     Report,
     Snapshot,
     Statistics,
+    TrainRequest,
     Tuning,
 )
-from retraining.core.jobs import requests
+from retraining.core.jobs import champions, requests
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage, vertex
 from retraining.core.promotion import gates
@@ -44,12 +46,59 @@ def request_export(cloud: CloudPort, record: Record) -> JobRequest:
 
 def request_training(cloud: CloudPort, record: Record) -> JobRequest:
     """Request the training of the challenger, with the hyperparameters that `tune` settled on, by the run's recipe."""
+    plan = record.read_document(Plan)
     return requests.training_job(
-        record.read_document(Plan),
+        plan,
         record.find_document(Tuning),
         cloud.settings.service_account,
         statistics=record.find_document(Statistics),
+        beginning=_beginning(cloud, record, plan) if plan.spec.training.initial == "champion" else champions.RANDOM,
     )
+
+
+def _beginning(cloud: CloudPort, record: Record, plan: Plan) -> champions.Beginning:
+    """Say whether the training begins with the champion's weights. Asked once: later pokes go by the stored request."""
+    if asked := record.find_document(TrainRequest):
+        return champions.Beginning(initial=asked.initial, skipped=asked.initial_skipped)
+    version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
+    if version is None:
+        return champions.Beginning(skipped="no version is champion yet")
+    its_record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
+    report, request_uri = its_record.find_document(Report), its_record.uri(TrainRequest)
+    needed = [request_uri, its_record.uri(Statistics), storage.model_file_uri(version.model_uri, own=False)]
+    champion = gates.champion_of(version.version_name, version.version_id, version.model_uri, version.run_key, report)
+    beginning = champions.begin_with(
+        plan,
+        champion,
+        champions.ChampionRun(
+            plan=its_record.find_document(Plan),
+            report=report,
+            request_uri=request_uri,
+            report_uri=its_record.uri(Report),
+            exist=len(cloud.artifacts.existing(needed)) == len(needed),
+            is_own=version.labels.get(vertex.MODELS_LABEL) == vertex.OWN,
+            proof=_proof(record, its_record),
+        ),
+    )
+    if beginning.skipped:
+        LOGGER.warning("the training begins anew: %s", beginning.skipped)
+    return beginning
+
+
+def _proof(record: Record, its_record: Record) -> leakage.Proof:
+    """Return what is known of the training examples of another run beside this one's test examples."""
+    return leakage.proof(its_record.find_document(Manifest), its_record.uri(Manifest), record.read_document(Snapshot))
+
+
+def _initial(cloud: CloudPort, record: Record, plan: Plan) -> Initial | None:
+    """Return whose weights the challenger began with, and which of its shards could hold this run's test examples."""
+    request = record.find_document(TrainRequest)
+    if request is None or request.initial is None:
+        return None
+    begun = request.initial
+    its_record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, begun.run_key))
+    files = _proof(record, its_record).files
+    return Initial(version_id=begun.version_id, run_key=begun.run_key, prove_unseen=files)
 
 
 def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
@@ -68,9 +117,7 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
                 champion_record.find_document(Report),
             )
             its_plan = champion_record.find_document(Plan)
-            proof = leakage.proof(
-                champion_record.find_document(Manifest), champion_record.uri(Manifest), record.read_document(Snapshot)
-            )
+            proof = _proof(record, champion_record)
             best = _find_best(cloud, plan, champion_record)
             if proof.missing:
                 LOGGER.warning("nothing proves that the champion has not seen this test data: %s", proof.missing)
@@ -85,6 +132,7 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
         report=record.find_document(Report),
     )
     job_request = requests.beside_best(plan, job_request, best)
+    job_request = requests.proven_beside(job_request, _initial(cloud, record, plan))
     require_models(cloud, record, record.find_document(EvaluateRequest) or cast("EvaluateRequest", job_request.request))
     return job_request
 
