@@ -17,7 +17,7 @@ from bench import warm_start
 from bench.models import render, summarise
 from bench.models_ours import Examples
 from bench.models_scores import measure
-from bench.models_sets import HELD_OUT, SETS, Set
+from bench.models_sets import HELD_OUT, SETS, Set, plain_name
 
 RARE = Set(package="none", item="rare", label="label", kind="binary")
 
@@ -57,8 +57,9 @@ def test_a_ratio_is_that_of_the_means_to_the_best_of_the_others():
     row = summarise("wine", lines)
     assert (row["best"], round(row["ratio"], 6), round(row["worst_ratio"], 6)) == ("trees", 1.5, 2.0)
     table = render([row], totals=True)
-    assert "| wine | 128 | 0.3 | 0.900 | trees | 0.2 | 1.50 | 2.00 | 2 |" in table
-    assert "median ratio of 1 sets, all: 1.500" in table
+    assert "| wine | classes | 128 | 0.3 | 0.900 | trees | 0.2 | 1.50 | 2.00 | 2 | 2.0 |" in table
+    assert "median ratio of 1 sets, all: 1.500, highest 1.50" in table
+    assert "median ratio of 1 sets, classes: 1.500" in table
 
 
 def test_answers_are_scored_as_the_field_does():
@@ -69,6 +70,26 @@ def test_answers_are_scored_as_the_field_does():
     error, fit = measure(SETS["boston"], np.array([1.0, 3.0]), np.array([1.0, 2.0]))
     assert error == pytest.approx(np.sqrt(0.5))
     assert fit == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("column", "plain"),
+    [
+        ("od280/od315_of_diluted_wines", "od280_od315_of_diluted_wines"),
+        ("mean radius", "mean_radius"),
+        ("1st", "_1st"),
+        ("Sale.Price", "Sale_Price"),
+    ],
+)
+def test_a_column_gets_a_name_that_the_trainer_takes(column, plain):
+    """The wine's had a slash, and the whole benchmark ended there."""
+    assert plain_name(column) == plain
+
+
+def test_every_family_that_is_asked_for_has_sets():
+    families = [set_.family for set_ in SETS.values()]
+    assert set(families) == {"binary", "rare", "classes", "numbers", "counts", "series"}
+    assert min(families.count(family) for family in families) >= 3
 
 
 def test_sets_that_are_kept_apart_are_sets():

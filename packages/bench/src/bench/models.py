@@ -33,38 +33,42 @@ from bench.tables import MEMORY_PATH
 
 OURS = "wide_deep"
 _OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "models.json"
+_VERSIONS = """
+import importlib.metadata, json
+print(json.dumps({name: importlib.metadata.version(name) for name in ("scikit-learn", "lightgbm")}))
+"""
 
 Line = Mapping[str, Any]
 """A training: name, model, seed, seconds, loss, score."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train everything, print the table, write the JSON."""
+    """Train everything, print the table, write the JSON after each set."""
     parser = argparse.ArgumentParser(prog="bench.models", description=__doc__)
     parser.add_argument("python", help="of the contenders' environment")
     parser.add_argument("--seeds", type=int, default=5, help="trainings of each model (default: %(default)s)")
     parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS), help="default: all")
     options = parser.parse_args(arguments)
+    versions = json.loads(_run(options.python, "-c", _VERSIONS))
+    lines: list[Line] = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="bench-models-", dir=MEMORY_PATH) as folder:
-        folder_path = Path(folder)
-        _run(options.python, "bench.models_data", folder, *options.sets)
-        lines = list(_compete(options.python, folder_path, options.seeds, options.sets))
+        _run(options.python, "-m", "bench.models_data", folder, *options.sets)
         for name in options.sets:
-            lines += train_ours(folder_path, name, options.seeds)
-            print(render([summarise(name, lines)]), flush=True)
-    rows = [summarise(name, lines) for name in options.sets]
+            lines += _compete(options.python, Path(folder), options.seeds, name)
+            lines += train_ours(Path(folder), name, options.seeds)
+            rows.append(summarise(name, lines))
+            print(render(rows[-1:]), flush=True)
+            _write({"seeds": options.seeds, "versions": versions, "sets": rows, "trainings": lines})
     print(render(rows, totals=True))
-    result = {
-        "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
-        "seeds": options.seeds,
-        "sets": rows,
-        "trainings": lines,
-    }
-    _OUT_PATH.parent.mkdir(parents=True, exist_ok=True)
-    _OUT_PATH.write_text(json.dumps(result, indent=2) + "\n")
     print(f"bench-models: wrote {_OUT_PATH.relative_to(REPOSITORY_PATH)}")
     return 0
+
+
+def _write(result: Mapping[str, Any]) -> None:
+    measured = {"measured": datetime.datetime.now(datetime.UTC).date().isoformat(), "machine": machine()}
+    _OUT_PATH.parent.mkdir(parents=True, exist_ok=True)
+    _OUT_PATH.write_text(json.dumps({**measured, **result}, indent=2) + "\n")
 
 
 def train_ours(folder_path: Path, name: str, seeds: int) -> Iterator[Line]:
@@ -93,7 +97,7 @@ def train_ours(folder_path: Path, name: str, seeds: int) -> Iterator[Line]:
 def summarise(name: str, lines: Sequence[Line]) -> dict[str, Any]:
     """Return a set's row: means over the seeds by model, and the default's ratio to the best of the others."""
     models: dict[str, dict[str, float]] = {}
-    for model in dict.fromkeys(line["model"] for line in lines):
+    for model in dict.fromkeys(line["model"] for line in lines if line["name"] == name):
         mine = [line for line in lines if line["name"] == name and line["model"] == model]
         models[model] = {
             number: statistics.fmean(line[number] for line in mine) for number in ("loss", "score", "seconds")
@@ -103,6 +107,7 @@ def summarise(name: str, lines: Sequence[Line]) -> dict[str, Any]:
     best = min(others, key=lambda model: others[model])
     return {
         "name": name,
+        "family": SETS[name].family,
         "rows": ours[0]["rows"],
         "models": models,
         "best": best,
@@ -114,17 +119,20 @@ def summarise(name: str, lines: Sequence[Line]) -> dict[str, Any]:
 
 def render(rows: Sequence[Mapping[str, Any]], *, totals: bool = False) -> str:
     """Give rows of the table of docs/models.md; with totals, its head and the medians below it."""
-    lines = ["| set | rows | loss | score | best of the others | its loss | ratio | worst seed | seconds |"] * totals
-    lines += ["|---|---|---|---|---|---|---|---|---|"] * totals
+    head = "| set | family | rows | loss | score | best of the others | its loss | ratio | worst seed | seconds | its |"
+    lines = [head, "|---" * 11 + "|"] * totals
     for row in rows:
         ours, best = row["models"][OURS], row["models"][row["best"]]
         name = f"*{row['name']}*" if row["held_out"] else row["name"]
         lines.append(
-            f"| {name} | {row['rows']:,} | {ours['loss']:.4g} | {ours['score']:.3f} | {row['best']} "
-            f"| {best['loss']:.4g} | {row['ratio']:.2f} | {row['worst_ratio']:.2f} | {ours['seconds']:.0f} |"
+            f"| {name} | {row['family']} | {row['rows']:,} | {ours['loss']:.4g} | {ours['score']:.3f} | {row['best']} "
+            f"| {best['loss']:.4g} | {row['ratio']:.2f} | {row['worst_ratio']:.2f} | {ours['seconds']:.0f} "
+            f"| {best['seconds']:.1f} |"
         )
     if totals:
         lines += [_median("all", rows), _median("held out", [row for row in rows if row["held_out"]])]
+        families = dict.fromkeys(row["family"] for row in rows)
+        lines += [_median(family, [row for row in rows if row["family"] == family]) for family in families]
     return "\n".join(line for line in lines if line)
 
 
@@ -132,20 +140,18 @@ def _median(what: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     ratios = [row["ratio"] for row in rows]
-    return f"median ratio of {len(rows)} sets, {what}: {statistics.median(ratios):.3f}"
+    return f"median ratio of {len(rows)} sets, {what}: {statistics.median(ratios):.3f}, highest {max(ratios):.2f}"
 
 
-def _compete(python: str, folder_path: Path, seeds: int, names: Sequence[str]) -> Iterator[Line]:
-    done = _run(python, "bench.models_contender", str(folder_path), str(seeds), *names)
+def _compete(python: str, folder_path: Path, seeds: int, name: str) -> Iterator[Line]:
+    done = _run(python, "-m", "bench.models_contender", str(folder_path), str(seeds), name)
     for line in done.splitlines():
         yield json.loads(line)
 
 
-def _run(python: str, module: str, *arguments: str) -> str:
+def _run(python: str, *arguments: str) -> str:
     environ = {**os.environ, "PYTHONPATH": PACKAGES_PATH}
-    done = subprocess.run(
-        [python, "-m", module, *arguments], stdout=subprocess.PIPE, text=True, check=True, env=environ
-    )
+    done = subprocess.run([python, *arguments], stdout=subprocess.PIPE, text=True, check=True, env=environ)
     return done.stdout
 
 

