@@ -39,7 +39,7 @@ from trainer.contract.documents import (
 from trainer.contract.reading import read_document, read_request
 from trainer.contract.results import JobRequest, is_done, require_own_result, result_uri
 from trainer.errors import PeerLost, RequestError, TrainerError
-from trainer.evaluation.splits import splits_of
+from trainer.evaluation.splits import chosen_splits
 from trainer.input import open_source
 from trainer.packages import import_packages, install_packages
 from trainer.storage import Storage, join_uri
@@ -181,8 +181,7 @@ def _evaluate(options: argparse.Namespace, _hyperparameters: Mapping[str, str]) 
         return
     install_packages(request.packages, storage)
     manifest = read_document(Manifest, request.manifest_uri, storage)
-    splits = {name: split for name, split in manifest.splits.items() if name in splits_of(request)}
-    with open_source(manifest, splits, storage) as source:
+    with open_source(manifest, chosen_splits(request, manifest), storage) as source:
         import_tensorflow()
         import_packages(request.packages)
         from trainer.evaluation.job import evaluate

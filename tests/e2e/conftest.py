@@ -87,6 +87,7 @@ def _shrink(spec: dict[str, Any], deployment: Mapping[str, str]) -> None:
         "confidence": 0.95,
         "max_slice_loss": 1.0,
         "min_examples": 100,
+        "below_reference": True,  # it is trained on few days
     }
     spec["deployment"] |= deployment
     spec["schedule"] = "0 3 * * *"

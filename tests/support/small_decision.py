@@ -44,6 +44,7 @@ def evaluation(
     evidence=None,
     difference_evidence=None,
     slice_evidence=None,
+    reference=(),
 ):
     """Return the document; with a `deviation` the slices have differences, by value with what they rest on."""
     difference = d.Difference(metric=metric, mean=gain[0], low=gain[1], high=gain[2], confidence=0.95, samples=500)
@@ -73,6 +74,7 @@ def evaluation(
         difference=difference if theirs and not is_short(difference_evidence) else None,
         difference_evidence=difference_evidence,
         slice_differences=tuple(by_slice),
+        reference=reference,
         serving=serving,
     )
 

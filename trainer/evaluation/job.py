@@ -42,6 +42,7 @@ from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.evaluation.days import find_days
 from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
+from trainer.evaluation.reference.lines import Trained, compare_lines, train_lines
 from trainer.evaluation.score_job import file_uri, scores_document
 from trainer.evaluation.scores import Examples, align_scores, read_given_scores, shards_of, write_scores
 from trainer.evaluation.scoring import (
@@ -93,11 +94,11 @@ def evaluate(
     judged = _judged_models(request, columns, storage)
     require_no_leakage(request, manifest.splits[request.split], storage, compared=CHAMPION in judged.names)
     comparison = _Comparison(request, manifest, columns, judged, storage)
-    scored = comparison.score_tested(split)
+    lines = train_lines(request, manifest, source, columns)
+    scored = comparison.score_tested(split, lines)
     cuts = cut(scored.slices, request.slices, request.crossed_slices, request.min_slice_examples, scored.weights)
     measured = {name: _judge(request, scored, name, cuts) for name in scored.scores if name != BEST}
     full = measured[CHALLENGER].metrics
-    lite = make_lite_models(request, manifest, split, full, storage)
     golden = _score_frozen_set(request, manifest, source, comparison) if request.golden else None
     chosen_on = comparison.score_validation(source.open_split(VALIDATION)) if needs_validation(request) else None
     comparison.write_documents(request_digest)
@@ -115,8 +116,9 @@ def evaluate(
         **(_differences(request, scored, full, cuts) if CHAMPION in measured else {"difference": None}),
         **_beside_best(request, scored, judged.best_skipped),
         threshold=measure_threshold(request, scored, chosen_on, _resampling(request, scored)),
+        reference=compare_lines(request, scored, lines, _resampling(request, scored)),
         golden=golden,
-        lite=lite,
+        lite=make_lite_models(request, manifest, split, full, storage),
         serving=check_serving(request, judged.models, scored, columns, storage),
         worst=worst_examples(request, scored, CHALLENGER, CHAMPION, split, columns),
     )
@@ -228,11 +230,11 @@ class _Comparison:
         self._judged, self._storage = judged, storage
         self._files: dict[str, dict[str, ScoresFile]] = {name: {} for name in judged.models}
 
-    def score_tested(self, split: Split) -> Scored:
+    def score_tested(self, split: Split, lines: Sequence[Trained] = ()) -> Scored:
         """Score the split that is judged, with all by which its rows are cut, grouped or held against."""
         request = self._request
-        baselines = tuple(request.baselines.values())
-        scored = self.score_split(request.split, split, _text_columns(request), baselines, request.auxiliary_labels)
+        texts, baselines = _text_columns(request), tuple(request.baselines.values())
+        scored = self.score_split(request.split, split, texts, baselines, request.auxiliary_labels, lines)
         if not request.by_day or CHAMPION not in self._judged.names:
             return scored
         days = find_days(self._manifest.splits[request.split], request.key, scored.keys, self._storage)
@@ -245,14 +247,18 @@ class _Comparison:
         slices: Sequence[str] = (),
         numbers: Sequence[str] = (),
         auxiliary: Sequence[Label] = (),
+        lines: Sequence[Trained] = (),
     ) -> Scored:
-        """Read a split; ask the models that are here, and take the given answers of the others.
+        """Read a split; ask the models that are here and the reference lines, and take the given answers of the others.
 
         Raises:
             DataError: A corrupt example, or answers that are none or of other examples.
         """
         label, key, read = self._request.label, self._request.key, self._with_weight(numbers)
-        scored = score(split, self._columns, label, key, self._judged.models, slices, read, auxiliary)
+        trained = {item.name: item.line for item in lines if item.line}
+        scored = score(split, self._columns, label, key, {**trained, **self._judged.models}, slices, read, auxiliary)
+        references = {name: scored.scores[name] for name in trained}
+        scored = self._of_models(scored)
         examples = self._examples(name, scored)
         scores = {**scored.scores, **{side: self._given(side, name, examples) for side in self._judged.given}}
         if self._request.scores_uri:
@@ -260,7 +266,18 @@ class _Comparison:
                 uri = file_uri(self._document_uri(side), name)
                 self._files[side][name] = write_scores(uri, examples, answers, self._storage)
         scores = {side: scores[side] for side in self._judged.names}
-        return replace(scored, scores=scores, weights=self._weights(name, scored))
+        return replace(scored, scores=scores, weights=self._weights(name, scored), references=references)
+
+    def _of_models(self, scored: Scored) -> Scored:
+        """Return what the models that are asked here read and answered, without the lines'."""
+        read = {name for model in self._judged.models.values() for name in model.inputs}
+        scores = {name: scored.scores[name] for name in self._judged.models}
+        return replace(
+            scored,
+            scores=scores,
+            auxiliary={name: scored.auxiliary[name] for name in self._judged.models},
+            requests={name: values for name, values in scored.requests.items() if name in read},
+        )
 
     def score_validation(self, split: Split) -> tuple[Floats, Floats, Floats | None]:
         """Read the validation split; give its labels, what the challenger alone answers, and its weights. [n] each."""

@@ -15,9 +15,9 @@ import math
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,24 @@ _PIXELS_AT_ONCE = 4 << 20  # a model's own memory is a few hundred times that
 _ROWS_AT_ONCE = 1024
 
 
+class Model(Protocol):
+    """What is asked: a stored model, or a reference line."""
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """Features that it reads, by name, with their dtypes."""
+
+    @property
+    def output(self) -> str:
+        """Under which name the label's answers are."""
+
+    def answer(self, raw: Mapping[str, Any]) -> Mapping[str, Floats]:
+        """Return every answer for raw features, by name."""
+
+    def answers_label(self, label: Label, /) -> bool:
+        """Return whether it answers an auxiliary label."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scored:
     """All examples of a split.
@@ -60,6 +78,7 @@ class Scored:
         requests: The first rows as the models were asked. At most [REQUESTS] or [REQUESTS, longest] each
         weights: How much each example counts; None: all the same. [n]
         days: Of the examples; None: they are not asked for.
+        references: What reference lines answer, by line. As `scores`
     """
 
     keys: npt.NDArray[np.object_]
@@ -71,6 +90,7 @@ class Scored:
     requests: Mapping[str, np.ndarray[Any, Any]]
     weights: Floats | None = None
     days: Days | None = None
+    references: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:
@@ -187,6 +207,15 @@ class Columns:
         """Return a column's values as text. [B] → [B]."""
         return as_text(values, self._types[name])
 
+    def number(self, values: tf.Tensor) -> Floats:
+        """Return a column's values as numbers, NaN for missing. [B] → [B]."""
+        numbers: Floats = as_number(values).numpy().astype(np.float64)
+        return numbers
+
+    def is_plain(self, name: str) -> bool:
+        """Return whether a column has one number or text per example."""
+        return name in self._types and name not in self._lists and name not in self._images
+
     def shown(self, name: str, values: tf.Tensor, row: int) -> str:
         """Say what one example has: of an image its size, of a list its length, "" for a missing value."""
         if name in self._images:
@@ -226,7 +255,7 @@ def score(
     columns: Columns,
     label: Label,
     key: str,
-    models: Mapping[str, StoredModel],
+    models: Mapping[str, Model],
     slices: Sequence[str] = (),
     numbers: Sequence[str] = (),
     auxiliary: Sequence[Label] = (),
@@ -257,7 +286,7 @@ def score(
             for name in slices:
                 taken["slice", name].append(columns.text(name, parsed[name]).numpy())
             for name in numbers:
-                taken["number", name].append(as_number(parsed[name]).numpy().astype(np.float64))
+                taken["number", name].append(columns.number(parsed[name]))
     whole = {place: np.concatenate(batches) for place, batches in taken.items()}
     scored = Scored(
         keys=whole["key", key],
@@ -274,7 +303,7 @@ def score(
 
 
 def _ask(
-    models: Mapping[str, StoredModel],
+    models: Mapping[str, Model],
     raw: Mapping[str, tf.Tensor],
     taken: dict[tuple[str, str], list[Any]],
     first: list[Mapping[str, tf.Tensor]],
@@ -299,7 +328,7 @@ def _first_rows(parts: Sequence[tf.Tensor]) -> np.ndarray[Any, Any]:
 
 
 def _auxiliary(
-    labels: Sequence[Label], models: Mapping[str, StoredModel], whole: Mapping[tuple[str, str], Floats]
+    labels: Sequence[Label], models: Mapping[str, Model], whole: Mapping[tuple[str, str], Floats]
 ) -> dict[str, dict[str, Floats]]:
     return {
         name: {label.name: whole[name, label.name] for label in labels if model.answers_label(label)}

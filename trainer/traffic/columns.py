@@ -12,11 +12,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from trainer.objective.trees import Codes
+
 MAX_CODES = 32
 _PRIOR = 10.0
 """Rows that a category is believed to have had at the overall rate: a rare one says little."""
 
-Codes = npt.NDArray[np.uint8]
 Values = npt.NDArray[np.float64] | npt.NDArray[np.object_]
 Kind = Literal["numeric", "categorical"]
 

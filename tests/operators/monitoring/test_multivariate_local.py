@@ -43,7 +43,7 @@ features:
   - {{name: weight, kind: numeric}}
 label: {{name: late, kind: binary}}
 training: {{model: dense}}
-evaluation: {{metric: auc, min_value: 0.5}}
+evaluation: {{metric: auc, min_value: 0.5, reference: false}}
 """
 SOURCE = """
 CREATE OR REPLACE TABLE traffic_source.parcels AS

@@ -52,7 +52,7 @@ features:
   - {{name: weight, kind: numeric}}
 label: {{name: late, kind: binary}}
 training: {{model: dense, epochs: 8, batch_size: 64, seed: 7, hyperparameters: {{learning_rate: 0.01}}}}
-evaluation: {{metric: auc, min_value: 0.7, promote: {{min_examples: 100}}}}
+evaluation: {{metric: auc, min_value: 0.7, promote: {{min_examples: 100, below_reference: true}}}}
 monitoring: {{policy: {{windows: {{exceeded: 1, of: 1}}}}}}
 deployment: {{staging: true}}
 scoring:

@@ -109,6 +109,18 @@ class Bootstrap:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReferenceRequest:
+    """Within what reference lines are trained: a linear model and small boosted trees of the training shards."""
+
+    rows: Positive
+    """At most so many training rows."""
+    seconds: Positive
+    """For all lines together: one that takes longer is not judged."""
+    seed: Seed
+    """Of which files are read where there are more rows, and of what trees are held against."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluateRequest:
     """What the judge is asked: the same shards for the challenger and the champion, or why it meets no champion."""
 
@@ -176,6 +188,8 @@ class EvaluateRequest:
     evaluation_uri: Address
     show_rows: bool = False
     """Also give the features' values of the examples that the challenger errs on most."""
+    reference: ReferenceRequest | None = None
+    """Hold the challenger against reference lines; null: against none, or of an earlier release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,6 +379,29 @@ class SliceDifference:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReferenceLine:
+    """A model that the judge trained in a minute: a good challenger beats it.
+
+    The intervals of all lines together have the confidence of the request's: those of two are each as much wider
+    (Bonferroni).
+    """
+
+    name: Literal["linear", "trees"]
+    rows: Count
+    """Training rows that it was fitted on; 0: none."""
+    features: Count
+    """Features that it reads: numbers and categories, the first ones of the model's file."""
+    metrics: Metrics | NumberMetrics | None = None
+    """On the test rows; null: there is no line."""
+    difference: Difference | None = None
+    """Challenger minus line in the metric that decides; null: no line, or too little evidence."""
+    evidence: Evidence | None = None
+    """What the difference rests on; null: there is no line."""
+    not_judged: Text | None = None
+    """Why there is no line; null: there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GoldenScores:
     """Quality on the frozen set, the same examples every night."""
 
@@ -461,6 +498,8 @@ class Evaluation:
     """Of every slice that is large enough; empty also in an evaluation of an earlier release."""
     threshold: ThresholdScores | None = None
     """null: the request has no rule."""
+    reference: Annotated[tuple[ReferenceLine, ...], Limits(max_length=2)] = ()
+    """Models that were trained here; empty: none was asked for, or of an earlier release."""
     golden: GoldenScores | None = None
     """null: there is no frozen set."""
     lite: tuple[LiteArtifact, ...] = ()

@@ -107,6 +107,17 @@ class LiteRequest(Value):
     folder_uri: Address
 
 
+class ReferenceRequest(Value):
+    """Within what reference lines are trained: a linear model and small boosted trees of the training shards."""
+
+    rows: Positive
+    """At most so many training rows."""
+    seconds: Positive
+    """For all lines together: one that takes longer is not judged."""
+    seed: Seed
+    """Of which files are read where there are more rows, and of what trees are held against."""
+
+
 class EvaluateRequest(RequestDocument):
     """What the judge is asked: the same shards for the challenger and the champion, or why it meets no champion."""
 
@@ -174,6 +185,8 @@ class EvaluateRequest(RequestDocument):
     evaluation_uri: Address
     show_rows: bool = False
     """Also give the features' values of the examples that the challenger errs on most."""
+    reference: Annotated[ReferenceRequest | None, Field(exclude_if=lambda value: value is None)] = None
+    """Hold the challenger against reference lines; null: against none, or of an earlier release."""
 
     @property
     def needs_validation(self) -> bool:
@@ -292,6 +305,28 @@ class SliceDifference(Value):
     """What the difference rests on; null: of an earlier release."""
 
 
+class ReferenceLine(Value):
+    """A model that the judge trained in a minute: a good challenger beats it.
+
+    The intervals of all lines together have the confidence of the request's: those of two are each as much wider
+    (Bonferroni).
+    """
+
+    name: Literal["linear", "trees"]
+    rows: Count
+    """Training rows that it was fitted on; 0: none."""
+    features: Count
+    """Features that it reads: numbers and categories, the first ones of the model's file."""
+    metrics: Quality | None = None
+    """On the test rows; null: there is no line."""
+    difference: Difference | None = None
+    """Challenger minus line in the metric that decides; null: no line, or too little evidence."""
+    evidence: Evidence | None = None
+    """What the difference rests on; null: there is no line."""
+    not_judged: Text | None = None
+    """Why there is no line; null: there is one."""
+
+
 class GoldenScores(Value):
     """Quality on the frozen set, the same examples every night."""
 
@@ -384,6 +419,8 @@ class Evaluation(ResultDocument):
     """Of every slice that is large enough; empty also in an evaluation of an earlier release."""
     threshold: ThresholdScores | None = None
     """null: the request has no rule."""
+    reference: Annotated[tuple[ReferenceLine, ...], Field(max_length=2, exclude_if=lambda value: not value)] = ()
+    """Models that were trained here; empty: none was asked for, or of an earlier release."""
     golden: GoldenScores | None = None
     """null: there is no frozen set."""
     lite: tuple[LiteArtifact, ...] = ()
@@ -395,7 +432,17 @@ class Evaluation(ResultDocument):
 
 
 GateName = Literal[
-    "floor", "gain", "best", "slices", "examples", "newer_champion", "unseen", "signature", "serving", "mode"
+    "floor",
+    "gain",
+    "best",
+    "slices",
+    "examples",
+    "newer_champion",
+    "unseen",
+    "signature",
+    "serving",
+    "reference",
+    "mode",
 ]
 Verdict = Literal["promote", "reject", "record"]
 

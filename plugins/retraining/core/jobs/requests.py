@@ -12,8 +12,16 @@ from retraining.core.data.leakage import PROVEN, Proof
 from retraining.core.data.shard_format import format_of, images_of, layout_of
 from retraining.core.documents.answers import ThresholdRule
 from retraining.core.documents.checks import Statistics
-from retraining.core.documents.document import RequestDocument
-from retraining.core.documents.evaluation import Bootstrap, Challenger, Champion, EvaluateRequest, Initial, LiteRequest
+from retraining.core.documents.document import RequestDocument, format_time
+from retraining.core.documents.evaluation import (
+    Bootstrap,
+    Challenger,
+    Champion,
+    EvaluateRequest,
+    Initial,
+    LiteRequest,
+    ReferenceRequest,
+)
 from retraining.core.documents.export import ExportRequest
 from retraining.core.documents.plan import JobTask, Machines, Plan, Pool
 from retraining.core.documents.snapshot import Snapshot
@@ -30,6 +38,8 @@ from retraining.core.spec.training import HyperparameterValue
 from retraining.core.untyped import ProtoJson
 
 BOOTSTRAP_SAMPLES = 500
+REFERENCE_ROWS = 50_000
+REFERENCE_SECONDS = 60
 COMMAND = ("python", "-m", "trainer.task")
 
 
@@ -300,7 +310,15 @@ def _evaluate_request(
         lite=LiteRequest(forms=forms, folder_uri=storage.lite_uri(results_uri)) if forms else None,
         packages=packages if any(package.imports for package in packages) else (),
         show_rows=plan.spec.report.show_rows,
+        reference=_reference(plan),
     )
+
+
+def _reference(plan: Plan) -> ReferenceRequest | None:
+    """Return within what reference lines are trained; None: the spec wants none."""
+    if not plan.spec.evaluation.reference:
+        return None
+    return ReferenceRequest(rows=REFERENCE_ROWS, seconds=REFERENCE_SECONDS, seed=plan.spec.training.seed)
 
 
 def _challenger(plan: Plan, report: Report | None) -> Challenger:

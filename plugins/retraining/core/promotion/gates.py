@@ -27,6 +27,7 @@ from retraining.core.naming.run_keys import RunKey
 from retraining.core.naming.storage import document_uri
 from retraining.core.promotion.best import best_gate
 from retraining.core.promotion.evidence import describe_shortage, is_short, way_out
+from retraining.core.promotion.reference import reference_gate
 from retraining.core.promotion.serving import serving_gate
 from retraining.core.promotion.signatures import changes_digest, signature_changes
 from retraining.core.promotion.slices import slice_losses, surely_worse, value_of
@@ -69,6 +70,7 @@ def decide(
         _gain(plan, evaluate_request, evaluation),
         *((best_gate(plan, evaluate_request, evaluation),) if evaluate_request.judge_best else ()),
         _slices(plan, evaluate_request, evaluation),
+        *((reference_gate(plan, evaluation),) if evaluation.reference else ()),
         *((serving_gate(plan, evaluation.serving),) if evaluation.serving else ()),
     )
     verdict: Verdict = "promote" if all(gate.passed for gate in gates) else "reject"

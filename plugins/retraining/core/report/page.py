@@ -27,12 +27,14 @@ from retraining.core.report.quality import (
     DayRow,
     Interval,
     MetricRow,
+    ReferenceRow,
     SliceRow,
     day_rows,
     interval,
     metric_rows,
     not_judged,
     quality_warnings,
+    reference_rows,
     slice_rows,
     training_charts,
 )
@@ -281,6 +283,11 @@ class Page:
         """Rows of the table of answers without a model."""
         metric = self.plan.spec.evaluation.metric
         return baseline_rows(metric, self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def references(self) -> list[ReferenceRow]:
+        """Rows of the table of reference lines."""
+        return reference_rows(self.run, self.run.evaluation) if self.run.evaluation else []
 
     @property
     def residuals(self) -> Residuals | None:

@@ -18,6 +18,7 @@ from retraining.core.metrics import (
     metrics_of,
 )
 from retraining.core.promotion.evidence import describe_shortage, is_short
+from retraining.core.promotion.reference import LINES, why_not_judged
 from retraining.core.promotion.slices import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
@@ -93,6 +94,38 @@ class SliceRow:
     gains: tuple[float, float] | None
     x_challenger: float | None
     x_champion: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceRow:
+    """One reference line, and the challenger's gain over it with its interval. `not_judged`: why not, else empty."""
+
+    name: str
+    message: str
+    value: float | None
+    gain: float | None
+    gains: tuple[float, float] | None
+    not_judged: str
+
+
+def reference_rows(run: Run, evaluation: Evaluation) -> list[ReferenceRow]:
+    """Return the rows of the table of reference lines; none where there was none to be trained."""
+    metric = run.plan.spec.evaluation.metric
+    ours = value_of(evaluation.challenger.metrics, metric)
+    rows = []
+    for line in evaluation.reference:
+        theirs = value_of(line.metrics, metric) if line.metrics else None
+        rows.append(
+            ReferenceRow(
+                name=LINES[line.name],
+                message=f"{line.rows} rows, {line.features} features" if line.rows else "",
+                value=theirs,
+                gain=_gain(metric, ours, theirs),
+                gains=_gains(line.difference),
+                not_judged=why_not_judged(line) or "",
+            )
+        )
+    return rows
 
 
 def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:

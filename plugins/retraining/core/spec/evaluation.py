@@ -74,6 +74,8 @@ class Promote(Section):
     min_slice_examples: Count = 200
     """Test rows of a slice: smaller ones are not judged, nor those with [too few of a
     class](evaluation.md#enough-evidence)."""
+    below_reference: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Promote also a model that surely loses to a [reference line](evaluation.md#reference-lines)."""
 
 
 class Evaluation(Section):
@@ -101,6 +103,9 @@ class Evaluation(Section):
     baselines: Annotated[dict[BaselineName, ColumnName], Field(max_length=20)] = Field(default_factory=dict)
     """Further answers of a regression that need no model, by name: numeric columns of the query. As
     `same_hour_last_week: departures_last_week`."""
+    reference: Annotated[bool, Field(exclude_if=lambda value: value)] = True
+    """Hold each model against [reference lines](evaluation.md#reference-lines): a linear model and small boosted trees,
+    trained by the evaluation job in at most a minute."""
     promote: Promote = Field(default_factory=Promote)
 
     @field_validator("threshold", mode="before")
