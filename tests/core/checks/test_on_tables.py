@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
@@ -10,17 +11,18 @@ import pytest
 from retraining.core import documents as d
 from retraining.core import settings
 from retraining.core.checks import quarantine
-from retraining.core.data import statistics
+from retraining.core.data import label_association, statistics
 from retraining.core.data.columns import own_columns
 from tests.support.small_model import check_small_data, make_plan, make_spec
 
-# Ten days of 24 rows, an hour apart; a quarter of the labels is 1; distance is the row's number.
+# Ten days of 24 rows, an hour apart; a quarter of the labels is 1; distance is the row's number, but for one, so that
+# it is not taken for it.
 ROWS = """
 SELECT
   CONCAT('key-', CAST(i AS STRING)) AS id,
   TIMESTAMP_ADD(TIMESTAMP '2013-11-09 00:30:00+00', INTERVAL i HOUR) AS at,
   IF(MOD(i, 3) = 0, 'AA', 'UA') AS carrier,
-  CAST(i AS FLOAT64) AS distance,
+  IF(i = 101, 101.5, CAST(i AS FLOAT64)) AS distance,
   IF(MOD(i, 4) = 0, 1, 0) AS late,
   DATE(TIMESTAMP_ADD(TIMESTAMP '2013-11-09 00:30:00+00', INTERVAL i HOUR)) AS span,
   IF(MOD(i, 9) = 5, 'validation', 'train') AS part,
@@ -31,6 +33,11 @@ SELECT
   'x' AS feature
 FROM UNNEST(GENERATE_ARRAY(0, 239)) AS i
 """
+
+OTHER_LABELS = {
+    "multiclass": {"metric": "log_loss", "max_value": 9},
+    "regression": {"metric": "rmse", "max_value": 9},
+}
 
 
 class Table:
@@ -44,11 +51,13 @@ class Table:
         rows = f"SELECT * {f'REPLACE ({change})' if change else ''} FROM ({ROWS}) {where}"
         self._client.query_and_wait(f"CREATE OR REPLACE TABLE `{self._name}` AS {rows}")
 
-    def plan(self, **checks: Any) -> d.Plan:
-        """A run over it."""
+    def plan(self, label: Mapping[str, Any] | None = None, **checks: Any) -> d.Plan:
+        """A run over it; `label` is of another kind than binary."""
         data = make_spec().data.model_dump(mode="json")
-        data["checks"] = {"min_rows": 100, "label_rate": [0.1, 0.5], **checks}
-        return make_plan(make_spec(data=data), settings=settings.load(self._environ))
+        rate = {} if label and label["kind"] == "regression" else {"label_rate": [0.1, 0.5]}
+        data["checks"] = {"min_rows": 100, **rate, **checks}
+        other = {"label": {"name": "late", **label}, "evaluation": OTHER_LABELS[label["kind"]]} if label else {}
+        return make_plan(make_spec(data=data, **other), settings=settings.load(self._environ))
 
     def snapshot(self) -> d.Snapshot:
         """Of it, as far as checks read it."""
@@ -71,9 +80,9 @@ class Table:
         rows = self.rows(plan, bad) if bad else rows
         return statistics.build_statistics(plan, self.snapshot(), rows, days, bad)
 
-    def judge(self, **checks: Any) -> d.Checks:
+    def judge(self, label: Mapping[str, Any] | None = None, **checks: Any) -> d.Checks:
         """Statistics and verdict."""
-        plan = self.plan(**checks)
+        plan = self.plan(label, **checks)
         return check_small_data(plan, self.snapshot(), self.statistics(plan))
 
 
@@ -135,6 +144,61 @@ def test_a_number_that_is_known_after_the_label_is_named(table):
     assert "tells the rows of late 1 from those of 0, with an AUC of 1.0000" in finding.message
     table.make("IF(MOD(row_hash, 4) = 0, NULL, row_hash * 1.0) AS distance, 0 AS late", "WHERE TRUE")
     assert "label_leak" not in names(table.judge())
+
+
+def leaks_of(judged: d.Checks) -> list[tuple[str | None, str]]:
+    return [(item.feature, item.message.split(":")[0]) for item in judged.findings if item.check == "label_leak"]
+
+
+def test_a_feature_that_is_the_label_of_a_regression_is_named(table):
+    """By its rank, where the feature is its logarithm; and a category with a number each, or nearly so."""
+    label = {"kind": "regression"}
+    table.make("EXP(row_hash / 9.0) AS late, IF(row_hash = 3, NULL, row_hash + 0.5) AS distance")
+    assert leaks_of(table.judge(label)) == [
+        ("distance", "distance alone explains 0.99978 of the variance of the rank of late")
+    ]
+    table.make("10.0 * MOD(row_hash, 3) + MOD(row_hash, 7) * 0.05 AS late, CONCAT('c', MOD(row_hash, 3)) AS carrier")
+    assert leaks_of(table.judge(label)) == [("carrier", "carrier alone explains 0.9999 of the variance of late")]
+    table.make("10.0 * MOD(row_hash, 3) + MOD(row_hash, 7) * 0.6 AS late, CONCAT('c', MOD(row_hash, 3)) AS carrier")
+    assert leaks_of(table.judge(label)) == []
+
+
+def test_a_feature_that_is_the_class_is_named(table):
+    """A number with an interval for each class, whatever their order; not one that tells one class alone."""
+    label = {"kind": "multiclass", "classes": 3}
+    table.make(
+        "MOD(row_hash, 3) AS late, CASE MOD(row_hash, 3) WHEN 0 THEN 9 WHEN 1 THEN -5 ELSE 2 END"
+        " + MOD(row_hash, 17) / 17 AS distance"
+    )
+    assert leaks_of(table.judge(label)) == [
+        ("distance", "distance alone tells the classes of late apart, with an AUC of 1.0000")
+    ]
+    table.make("MOD(row_hash, 3) AS late, IF(MOD(row_hash, 3) = 0, 9, 2) + MOD(row_hash, 17) / 17 AS distance")
+    assert leaks_of(table.judge(label)) == []
+
+
+def test_categories_that_are_the_class_but_for_a_row_are_named(table, monkeypatch):
+    """By the share of entropy that they take away: of 171 rows one, which is found with 1,000."""
+    label = {"kind": "multiclass", "classes": 3}
+    table.make("MOD(row_hash, 3) AS late, IF(row_hash = 2, 'c0', CONCAT('c', MOD(row_hash, 3))) AS carrier")
+    assert leaks_of(table.judge(label)) == []
+    monkeypatch.setattr(label_association, "LEAKING_INFORMATION", 0.9)
+    assert leaks_of(table.judge(label)) == [("carrier", "carrier alone explains 0.9721 of the entropy of late")]
+
+
+def test_a_feature_like_a_key_is_named(table):
+    """A text of each row, and the rows' own numbers; not numbers as many, which are no count."""
+    table.make("CONCAT('N', row_hash) AS carrier, row_hash * 1.0 AS distance")
+    found = [item for item in table.judge(on_new_category="ignore").findings if item.check == "key_like"]
+    assert [(item.feature, item.severity) for item in found] == [("carrier", "warn"), ("distance", "warn")]
+    table.make("CONCAT('N', MOD(row_hash, 99)) AS carrier, row_hash * 3.0 AS distance")
+    assert "key_like" not in names(table.judge())
+
+
+def test_days_say_how_many_of_their_rows_have_a_feature(table):
+    """The newest first, of features that are missing somewhere."""
+    table.make("IF(span >= '2013-11-17' AND MOD(row_hash, 4) > 0, NULL, distance) AS distance")
+    assert table.statistics(table.plan()).fills == {"distance": (0.25, 0.25, *[1.0] * 8)}
 
 
 def test_many_bad_rows_are_found_by_their_checks_at_once(table):

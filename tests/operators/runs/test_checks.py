@@ -52,7 +52,7 @@ SELECT
   CONCAT('parcel-', CAST(i AS STRING)) AS id,
   TIMESTAMP_ADD(TIMESTAMP '2013-11-09 00:30:00+00', INTERVAL i HOUR) AS seen_at,
   CONCAT('carrier ', CAST(MOD(i, 2) AS STRING)) AS carrier,
-  IF(i = 270, 270000, i) AS distance,
+  IF(i = 270, 270000, MOD(i, 150)) AS distance,
   MOD(DIV(i, 2), 2) AS late
 FROM UNNEST(GENERATE_ARRAY(0, 311)) AS i
 """

@@ -80,6 +80,12 @@ class NumericStatistics:
     """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
     label_auc: Share | None = None
     """Of the feature alone as the score of a binary label, where it is 0.999 or more, or 0.001 or less."""
+    label_association: Share | None = None
+    """Share of the variance of a regression's label, in ranks, that the feature alone explains, where it is 0.998 or
+    more; of several classes the mean AUC of their pairs, where it is 0.999 or more.
+    """
+    row_number: bool = False
+    """Whether the numbers are whole, nearly all different and nearly without gaps, as the rows' own numbers are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +112,10 @@ class CategoricalStatistics:
     """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
     label_auc: Share | None = None
     """Of each category's share of label 1 as the score of a binary label, where it is 0.999 or more."""
+    label_association: Share | None = None
+    """Share of the variance of a regression's label that the categories explain, where it is 0.998 or more; of several
+    classes the share of their entropy that the category takes away, where it is 0.98 or more.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,3 +350,7 @@ class Statistics:
     """Every day that has examples."""
     quarantined: tuple[Day, ...] = ()
     """Days that are left out of everything but `days`."""
+    fills: Mapping[str, tuple[Share, ...]] = field(default_factory=dict)
+    """By feature that is missing somewhere: of each of the newest 60 days, the newest first, the share of rows with
+    it.
+    """

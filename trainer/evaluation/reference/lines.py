@@ -301,4 +301,3 @@ def _compare(request: EvaluateRequest, scored: Scored, item: Trained, resampling
         difference=found,
         evidence=find_evidence(pair, request.metric, resampling),
     )
-

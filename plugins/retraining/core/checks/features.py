@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from retraining.core.checks.findings import finding, severity_of, shown
+from retraining.core.checks.leaks import fill_findings, key_findings, leak_findings
 from retraining.core.checks.quarantine import extremes
 from retraining.core.data.image_objects import MAX_BYTES
 from retraining.core.documents.checks import (
@@ -18,9 +19,6 @@ from retraining.core.documents.checks import (
 )
 from retraining.core.spec.features import Feature
 from retraining.core.spec.model import ModelSpec
-
-_ROWS_PER_CATEGORY = 10
-"""On average; of categories with fewer rows each may have one label by chance."""
 
 _MOST_BEYOND = 0.5
 """Share of the training rows that may have a value without an embedding of its own."""
@@ -45,7 +43,9 @@ def feature_findings(spec: ModelSpec, statistics: Statistics) -> Iterator[Findin
         yield from _objects(spec, name, statistics)
         if train.rows:
             yield from _constant(spec, name, train)
-            yield from _leak(spec, name, train)
+            yield from leak_findings(spec, name, train)
+            yield from key_findings(spec, name, train)
+    yield from fill_findings(spec, statistics)
     yield from _new_categories(spec, statistics)
 
 
@@ -182,29 +182,6 @@ def _only_value(statistics: NumericStatistics | CategoricalStatistics | TimeStat
     if isinstance(statistics, NumericStatistics):
         return f"{statistics.min:g}" if statistics.min == statistics.max else None
     return repr(statistics.top[0].value) if statistics.distinct == 1 else None
-
-
-def _leak(spec: ModelSpec, name: str, train: SplitStatistics) -> Iterator[Finding]:
-    """Yield a feature that gives the label away: a model of it is worth nothing where the label is not known yet."""
-    statistics, label = train.features[name], spec.label.name
-    if isinstance(statistics, NumericStatistics) and statistics.label_correlation is not None:
-        found = f"a correlation of {statistics.label_correlation:.5f} in train"
-        why = f"{name} and the label {label} have a correlation of {statistics.label_correlation:.5f}"
-    elif isinstance(statistics, CategoricalStatistics) and statistics.label_by_category:
-        if train.rows < _ROWS_PER_CATEGORY * statistics.distinct:
-            return  # by chance
-        found = f"{statistics.distinct} categories of one label each in train"
-        why = f"each of the {statistics.distinct} categories of {name} has one {label} in all its rows"
-    elif isinstance(statistics, NumericStatistics | CategoricalStatistics) and statistics.label_auc is not None:
-        if isinstance(statistics, CategoricalStatistics) and train.rows < _ROWS_PER_CATEGORY * statistics.distinct:
-            return  # by chance
-        found = f"an AUC of {statistics.label_auc:.4f} of this feature alone in train"
-        why = f"{name} alone tells the rows of {label} 1 from those of 0, with an AUC of {statistics.label_auc:.4f}"
-    else:
-        return
-    message = f"{why}: is it the label itself, or known only after it? Take it out of the query and of features"
-    expected = "a feature that does not tell the label by itself"
-    yield finding(spec, "label_leak", feature=name, found=found, expected=expected, message=message)
 
 
 def _new_categories(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:

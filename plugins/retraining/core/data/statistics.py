@@ -6,11 +6,22 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from itertools import groupby
 from typing import Any
 
 from retraining.core.data.column_roles import reading, role_of
 from retraining.core.data.image_objects import image_objects
+from retraining.core.data.label_association import (
+    BINS,
+    LABEL_STEPS,
+    association_of,
+    auc_of_categories,
+    auc_of_number,
+    categories_tell_label,
+    class_steps,
+    leaking_correlation,
+    number_tells_label,
+    one_label_each,
+)
 from retraining.core.data.label_statistics import build_day_label, build_label, finite, label_parameters, label_values
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.checks import (
@@ -35,7 +46,7 @@ from retraining.core.documents.checks import (
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import DataError
-from retraining.core.spec.features import Feature
+from retraining.core.spec.features import Feature, Label
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import TemplateValues
 
@@ -44,14 +55,17 @@ MAX_TAIL = 16_384
 """Counts by hash of the values beyond them."""
 _ROOM = 4
 """Counts by hash for each such value, up to that many: so three quarters of them stay empty, and show new values."""
-LEAKING_CORRELATION = 0.999
-"""Of a number with the label: what is so near is the label in other words."""
-LEAKING_AUC = 0.999
-"""Of one feature alone as the score of a binary label, either way round."""
 _FREQUENT = 0.01
 """Share of the rows from which on a number has a bin of its own."""
-LABEL_STEPS = 200
+KEY_SHARE = 0.9
+"""Different values a row, from which on a feature is like a key."""
+KEY_ROWS = 30
+"""Rows below which different values are no wonder."""
+ROW_NUMBER_RANGE = 2
+"""Of whole numbers: their range for a row of training, at most; the gaps are the rows of validation and test."""
 QUANTILE_STEPS = 20
+FILL_DAYS = 60
+"""Newest days whose share of rows with a value is kept, feature by feature."""
 SPLITS = ("train", "validation", "test")
 _AUXILIARY = ("auxiliary_rows", "auxiliary")
 
@@ -63,15 +77,19 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     """Return one query over the run table, one row per fact.
 
     Columns: `section`, `split`, `day`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles`
-    (21 in 5 % steps), `by_label` (201 of the rows of 0, then of 1), `distinct_count`, `value`, `outside`,
-    `also_tested`. Sections: `day` (a row per split and day; `nulls` of the label, `low` and `high` are the first and
-    last event in seconds since 1970), `keys` (`outside`: in train and validation), `label` (a row per class; of a
-    regression `right` and, after the label's transform, `log1p`), `day_label` (`mean` as in `DayLabels.rate`, of a
-    regression the mean), `watched` (a row per day and feature that has a limit, and the key), `auxiliary_rows` and
-    `auxiliary` (`nulls` of an auxiliary label, and rows as of the label), `weight` (`outside`: below 0 or infinite),
-    `numeric` (times too, in days), `bin` (`value` of a histogram with edges in `quantiles`), `category`, `tail`
-    (`value`: the hash), `size` (of images in bytes, of texts and bags in characters), `object` (a row per image and
-    what is wrong), `sequence` (lengths), `element` (its numbers), `element_category`. Split is by span first.
+    (21 in 5 % steps), `by_label` (201 quantiles of the rows of 0, then of those of 1), `distinct_count`, `value`,
+    `outside` (of numbers: not whole), `also_tested`. Sections: `day` (a row per split and day; `nulls` of the label,
+    `low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in train and validation),
+    `label` (a row per class; of a regression `right` and, after the label's transform, `log1p`), `day_label` (`mean` is
+    the share as in `DayLabels.rate`, of a regression the mean), `watched` (a row per day and feature that has a limit,
+    and the key), `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as of the label), `weight`
+    (`outside`: below 0 or infinite), `numeric` (times too, in days), `association` (what a number tells: of a
+    regression `low` and `high` are the variance of the label's rank within the number's bins and in all, of several
+    classes a row per class with the number's quantiles), `bin` (`value` of a histogram with edges in `quantiles`),
+    `tail` (`value`: the hash), `category` (`deviation` is of the label, or the sum of n ln n
+    over its classes), `fill` (`quantiles` are shares of rows with a value, a day each, the newest first), `size` (of
+    images in bytes, of texts and bags in characters), `object` (a row per image and what is wrong with objects; `value` says what), `sequence` (lengths),
+    `element` (a sequence's numbers), `element_category` (its categories). Split is by span first.
 
     Args:
         plan: The run.
@@ -94,7 +112,9 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         sized=[column for kind in ("image", "text", "bag") for column in columns.of_kind(kind)],
         objects=[image.name for image in image_objects(spec)],
         sequences=columns.sequences(),
-        steps={"feature": QUANTILE_STEPS, "by_label": LABEL_STEPS},
+        association=association_of(spec.label),
+        filled=columns.filled() if spec.data.split == "time" else [],
+        steps=_steps(spec.label),
         quarantined=bool(quarantined),
     )
     days = tuple(day.isoformat() for day in quarantined)
@@ -110,6 +130,17 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
             *([Parameter(name="quarantined", type="DATE", value=days)] if days else []),
         ),
     )
+
+
+def _steps(label: Label) -> TemplateValues:
+    """Return how many quantiles, bins and days the template takes."""
+    return {
+        "feature": QUANTILE_STEPS,
+        "by_label": LABEL_STEPS,
+        "bins": BINS,
+        "by_class": class_steps(label),
+        "fill": FILL_DAYS,
+    }
 
 
 class _Columns:
@@ -149,6 +180,10 @@ class _Columns:
                 kind = reading(role_of(feature), self._lists.get(feature.name, ""))
                 columns.append({"name": feature.name, "of": feature.of, "kind": kind})
         return columns
+
+    def filled(self) -> list[TemplateValues]:
+        """Return all features; `is_list` where no element is no value."""
+        return [{"name": feature.name, "is_list": feature.name in self._lists} for feature in self._spec.features]
 
     def watched(self) -> list[TemplateValues]:
         """Return the key, and the features with a limit; `range` is the stem of the parameters with its bounds."""
@@ -250,7 +285,14 @@ def build_statistics(
         splits={split: _split(plan, split, sections) for split in SPLITS},  # type: ignore[misc]  # SPLITS are the literals
         days=build_days(plan, listed) if days is None else days,
         quarantined=tuple(quarantined),
+        fills={feature: shares for (_, feature), rows in sections["fill"].items() if (shares := _fills(rows))},
     )
+
+
+def _fills(rows: list[Row]) -> tuple[float, ...]:
+    """Return a feature's share of rows with a value, day by day; nothing where no day is without one."""
+    shares = tuple(float(value) for value in rows[0]["quantiles"] or ())
+    return shares if any(share < 1 for share in shares) else ()
 
 
 def _split(plan: Plan, split: str, sections: _Sections) -> SplitStatistics:
@@ -279,7 +321,7 @@ def _feature(spec: ModelSpec, feature: Feature, sections: _Sections, split: tupl
     name, row_count = split
     place = name, feature.name
     if feature.kind == "numeric":
-        return _numeric(sections["numeric"].get(place, []), sections["bin"].get(place, []), row_count)
+        return _numeric(spec.label, sections, place, row_count)
     if feature.kind == "time":
         return _time(sections["numeric"].get(place, []), row_count)
     if feature.kind == "image":
@@ -290,8 +332,7 @@ def _feature(spec: ModelSpec, feature: Feature, sections: _Sections, split: tupl
         return BagStatistics(kind="bag", **_lengths(sections["size"].get(place, []), row_count))
     if feature.kind == "sequence":
         return _sequence(sections, place, row_count)
-    rows, tail = (sections[name].get(place, []) for name in ("category", "tail"))
-    return _categorical(rows, tail, binary=spec.label.kind == "binary")
+    return _category(spec.label, sections, place)
 
 
 def _weight(rows: list[Row]) -> WeightStatistics:
@@ -303,8 +344,8 @@ def _stem(index: int) -> str:
     return f"auxiliary_{index}"
 
 
-def _numeric(rows: list[Row], bins: list[Row], row_count: int) -> NumericStatistics:
-    row = rows[0] if rows else None
+def _numeric(label: Label, sections: _Sections, place: tuple[str, str], row_count: int) -> NumericStatistics:
+    row = next(iter(sections["numeric"].get(place, [])), None)
     quantiles = list(row["quantiles"] or []) if row else []
     return NumericStatistics(
         kind="numeric",
@@ -314,9 +355,11 @@ def _numeric(rows: list[Row], bins: list[Row], row_count: int) -> NumericStatist
         mean=_number(row["mean"], str(row["feature"])) if row else None,
         stddev=_number(row["deviation"], str(row["feature"])) if row else None,
         quantiles=tuple(float(value) for value in quantiles if value is not None),
-        histogram=_histogram(bins),
-        label_correlation=_leak(row) if row else None,
-        label_auc=_auc_of_number(row) if row else None,
+        histogram=_histogram(sections["bin"].get(place, [])),
+        label_correlation=leaking_correlation(row) if row else None,
+        label_auc=auc_of_number(row) if row else None,
+        label_association=number_tells_label(label, sections["association"].get(place, [])),
+        row_number=bool(row) and _numbers_rows(row, row_count),
     )
 
 
@@ -369,6 +412,14 @@ def _width(point: float) -> float:
     return abs(point) * 2.0**-22 + 1e-38 if abs(point) < 1e300 else 0.0
 
 
+def _numbers_rows(row: Row, row_count: int) -> bool:
+    """Return whether whole numbers are nearly all different and nearly without gaps, as the rows' own numbers are."""
+    distinct, low, high = (finite(row.get(name)) for name in ("distinct_count", "low", "high"))
+    if distinct is None or low is None or high is None or row.get("outside") or row_count < KEY_ROWS:
+        return False
+    return distinct >= KEY_SHARE * row_count and high - low < ROW_NUMBER_RANGE * row_count
+
+
 def _image(rows: list[Row], objects: list[Row], row_count: int) -> ImageStatistics:
     row = rows[0] if rows else None
     sizes = None if row is None or row["low"] is None else row
@@ -417,7 +468,20 @@ def _sequence(sections: _Sections, place: tuple[str, str], row_count: int) -> Se
     )
 
 
-def _categorical(rows: list[Row], tail: list[Row], *, binary: bool = False) -> CategoricalStatistics:
+def _category(label: Label, sections: _Sections, place: tuple[str, str]) -> CategoricalStatistics:
+    rows, classes = sections["category"].get(place, []), sections["label"].get((place[0], ""), [])
+    counts = [int(row["row_count"]) for row in classes if row["value"] is not None]
+    known = [row for row in rows if row["value"] is not None]
+    return _categorical(rows, sections["tail"].get(place, [])).model_copy(
+        update={
+            "label_by_category": one_label_each(known),
+            "label_auc": auc_of_categories(rows) if label.kind == "binary" else None,
+            "label_association": categories_tell_label(label, rows, counts),
+        }
+    )
+
+
+def _categorical(rows: list[Row], tail: list[Row]) -> CategoricalStatistics:
     known = [row for row in rows if row["value"] is not None]
     counted = sorted(
         (ValueCount(value=str(row["value"]), count=int(row["row_count"])) for row in known),
@@ -429,8 +493,6 @@ def _categorical(rows: list[Row], tail: list[Row], *, binary: bool = False) -> C
         distinct=max((int(row["distinct_count"]) for row in known), default=0),
         top=tuple(counted[:MAX_CATEGORIES]),
         tail=tail_of(tail),
-        label_by_category=_gives_label_away(known),
-        label_auc=_auc_of_categories(rows) if binary else None,
     )
 
 
@@ -449,48 +511,6 @@ def tail_of(rows: Sequence[Row]) -> tuple[int, ...]:
     for row in rows:
         counts[int(row["value"]) & (size - 1)] += int(row["row_count"])
     return tuple(counts)
-
-
-def _leak(row: Row) -> float | None:
-    """Return the correlation with the label of a feature that gives it away; None: it does not."""
-    correlation = finite(row.get("correlation"))
-    return correlation if correlation is not None and abs(correlation) >= LEAKING_CORRELATION else None
-
-
-def _auc_of_number(row: Row) -> float | None:
-    values, middle = [float(value) for value in row.get("by_label") or ()], LABEL_STEPS + 1
-    if len(values) != 2 * middle:
-        return None  # one label only
-    return _leaking_auc([(value, float(place < middle), float(place >= middle)) for place, value in enumerate(values)])
-
-
-def _auc_of_categories(rows: list[Row]) -> float | None:
-    """Return that of the share of label 1 in each category, a missing value being one."""
-    shares = [(float(row["mean"]), int(row["row_count"])) for row in rows if row.get("mean") is not None]
-    return _leaking_auc([(share, count * (1 - share), count * share) for share, count in shares if 0 <= share <= 1])
-
-
-def _leaking_auc(weighted: Iterable[tuple[float, float, float]]) -> float | None:
-    """Return the AUC of scores, each with its weight of 0 and of 1, where they give the label away; else None.
-
-    Equal scores count half. Of 201 quantiles a side it is right to 0.005, and 1 only where the two do not overlap.
-    """
-    below = won = ones = 0.0
-    for _, group in groupby(sorted(weighted), key=lambda item: item[0]):
-        equal = [(zero, one) for _, zero, one in group]
-        zero, one = sum(each[0] for each in equal), sum(each[1] for each in equal)
-        won += one * (below + zero / 2)
-        below, ones = below + zero, ones + one
-    if not below or not ones:
-        return None
-    auc = min(max(won / (below * ones), 0.0), 1.0)
-    return auc if max(auc, 1 - auc) >= LEAKING_AUC else None
-
-
-def _gives_label_away(rows: list[Row]) -> bool:
-    """Whether each category has one label in all its rows, and not all have the same."""
-    ends = [(row["low"], row["high"]) for row in rows if row.get("low") is not None]
-    return all(low == high for low, high in ends) and len({low for low, _ in ends}) > 1
 
 
 def _day_feature(row: Row) -> DayFeature:

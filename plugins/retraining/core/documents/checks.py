@@ -68,6 +68,11 @@ class NumericStatistics(Value):
     """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
     label_auc: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None
     """Of the feature alone as the score of a binary label, where it is 0.999 or more, or 0.001 or less."""
+    label_association: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None
+    """Share of the variance of a regression's label, in ranks, that the feature alone explains, where it is 0.998 or
+    more; of several classes the mean AUC of their pairs, where it is 0.999 or more."""
+    row_number: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether the numbers are whole, nearly all different and nearly without gaps, as the rows' own numbers are."""
 
 
 class ValueCount(Value):
@@ -91,6 +96,9 @@ class CategoricalStatistics(Value):
     """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
     label_auc: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None
     """Of each category's share of label 1 as the score of a binary label, where it is 0.999 or more."""
+    label_association: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None
+    """Share of the variance of a regression's label that the categories explain, where it is 0.998 or more; of several
+    classes the share of their entropy that the category takes away, where it is 0.98 or more."""
 
 
 class UnreadableObjects(Value):
@@ -321,6 +329,11 @@ class Statistics(Document):
     """Every day that has examples."""
     quarantined: tuple[Day, ...] = ()
     """Days that are left out of everything but `days`."""
+    fills: Annotated[dict[str, tuple[Share, ...]], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=dict
+    )
+    """By feature that is missing somewhere: of each of the newest 60 days, the newest first, the share of rows with
+    it."""
 
 
 class Finding(Value):

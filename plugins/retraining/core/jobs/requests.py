@@ -12,7 +12,7 @@ from retraining.core.data.leakage import PROVEN, Proof
 from retraining.core.data.shard_format import format_of, images_of, layout_of
 from retraining.core.documents.answers import ThresholdRule
 from retraining.core.documents.checks import Statistics
-from retraining.core.documents.document import RequestDocument, format_time
+from retraining.core.documents.document import RequestDocument
 from retraining.core.documents.evaluation import (
     Bootstrap,
     Challenger,

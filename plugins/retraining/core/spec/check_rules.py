@@ -66,6 +66,8 @@ RULES: dict[str, Rule] = {
     "transform": _FIXED,
     "cut_vocabulary": Rule(severity="warn"),
     "label_leak": Rule(severity="warn"),
+    "key_like": Rule(severity="warn"),
+    "filled_later": Rule(severity="warn"),
     "empty_image": _FIXED,
     "objects": Rule(severity="block"),
     "new_category": Rule(severity="warn", may_be=(), key="on_new_category"),
