@@ -50,6 +50,7 @@ from trainer.evaluation.scoring import (
     CHALLENGER,
     CHAMPION,
     Columns,
+    Model,
     Scored,
     load_model,
     measure_threshold,
@@ -255,7 +256,7 @@ class _Comparison:
             DataError: A corrupt example, or answers that are none or of other examples.
         """
         label, key, read = self._request.label, self._request.key, self._with_weight(numbers)
-        trained = {item.name: item.line for item in lines if item.line}
+        trained: dict[str, Model] = {item.name: item.line for item in lines if item.line}
         scored = score(split, self._columns, label, key, {**trained, **self._judged.models}, slices, read, auxiliary)
         references = {name: scored.scores[name] for name in trained}
         scored = self._of_models(scored)

@@ -178,7 +178,7 @@ class Binary:
 
     def unit_change(self, before: Binary) -> tuple[Floats, Floats]:
         """Return that logits are counted from another share."""
-        return np.ones(1), np.array([before._base - self._base])
+        return np.ones(1), np.array(before.base) - np.array(self.base)
 
     def wrong(self, values: Values) -> Mask:
         """Return which are neither."""
@@ -229,7 +229,7 @@ class Multiclass:
 
     def unit_change(self, before: Multiclass) -> tuple[Floats, Floats]:
         """Return that logits are counted from other shares."""
-        return np.ones(self.outputs), np.array(before._base) - np.array(self._base)
+        return np.ones(self.outputs), np.array(before.base) - np.array(self.base)
 
     def wrong(self, values: Values) -> Mask:
         """Return which are no class."""

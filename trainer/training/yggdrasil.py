@@ -20,6 +20,7 @@ import numpy.typing as npt
 from trainer.contract.documents import Label
 from trainer.errors import RequestError
 from trainer.models.trees import BoostedTreesHyperparameters, Forest, pack_sets
+from trainer.objective.labels import class_count
 
 LABEL, WEIGHT = "label", "weight"
 MOST_IDS = 50_000 - 1
@@ -123,7 +124,7 @@ class Grower:
 
         ydf.verbose(0)
         self._label, self._seed, self._ids = label, seed, columns.ids
-        self._outputs = label.classes if label.kind == "multiclass" else 1
+        self._outputs = class_count(label) if label.kind == "multiclass" else 1
         self._numbers = columns.numbers
         seen = columns.matrix[:, columns.numbers :].max(axis=0, initial=0)
         self._most = [int(most) + 2 for most in seen]  # theirs are ours and 1

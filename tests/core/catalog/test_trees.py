@@ -83,7 +83,10 @@ def test_what_trees_have_is_taken(changes: dict[str, Any]) -> None:
             },
             r"'boosted_trees' does not read images, and 'photo' is one",
         ),
-        ({"features": [{"name": "note", "kind": "bag"}], **UNCHECKED}, r"'note' of kind bag.*grows trees"),
+        (
+            {"features": [{"name": "note", "kind": "bag", "of": "words"}], **UNCHECKED},
+            r"'note' of kind bag.*grows trees",
+        ),
         (
             {"features": [{"name": "carrier", "kind": "categorical", "hash_buckets": 60000}], **UNCHECKED},
             r"hash_buckets: 60000 of 'carrier'.*at most 48997",

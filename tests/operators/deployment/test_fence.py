@@ -83,7 +83,7 @@ def make(make_run: Any) -> Callable[..., Cell]:
 
     def one(*, ramp: bool) -> Cell:
         if ramp not in made:
-            options = {"canary": {"percent": [10, 100], "bake_minutes": 1}} if ramp else {}
+            options = {"canary": {"percent": [10, 100], "bake_minutes": 1, "max_error_increase": 0.1}} if ramp else {}
             made[ramp] = promoted_run(make_run, **options)
             scene = made[ramp].scene
             for deployed_id in (*scene.endpoint.deployed, scene.mine):

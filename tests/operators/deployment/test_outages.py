@@ -77,7 +77,7 @@ class Disturbed:
 @pytest.fixture(scope="module")
 def night(make_run: Any) -> Callable[[], DyingRun]:
     """Makes a promoted run with a ramp, after a champion (2) and its predecessor (1)."""
-    made = promoted_run(make_run, canary={"percent": [10, 100], "bake_minutes": 1})
+    made = promoted_run(make_run, canary={"percent": [10, 100], "bake_minutes": 1, "max_error_increase": 0.1})
     for deployed_id in (*made.scene.endpoint.deployed, made.scene.mine):
         made.scene.cloud.serving_metrics.by_id[deployed_id] = Served(requests=200, errors=0, latency_ms=10.0)
     return lambda: copy.deepcopy(made)

@@ -296,7 +296,7 @@ def test_without_validation_rows_all_trees_stay(flights, tmp_path: Path) -> None
         ),
         ({"label": {"name": "minutes", "kind": "regression", "loss": "huber"}}, "label.loss: huber.*mse, mae, poisson"),
         ({"features": [{"name": "carrier", "kind": "categorical", "hash_buckets": 60000}]}, "at most 49999"),
-        ({"features": [{"name": "carrier", "kind": "bag"}]}, "'carrier': kind bag, and .* grows trees"),
+        ({"features": [{"name": "carrier", "kind": "bag", "of": "words"}]}, "'carrier': kind bag, and .* grows trees"),
         ({"training": {"hyperparameters": {"max_leaves": 1}}}, "max_leaves is 1. Expected a whole number from 2"),
     ],
 )

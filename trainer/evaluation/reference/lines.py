@@ -182,7 +182,7 @@ def _read(
             there += int(right.sum())
             if there >= asked.rows:
                 break
-    whole = {name: np.concatenate(batches)[: asked.rows] for name, batches in taken.items()}
+    whole: dict[str, Any] = {name: np.concatenate(batches)[: asked.rows] for name, batches in taken.items()}
     return _usable(
         request.label,
         _Rows(

@@ -193,7 +193,8 @@ class Softmax:
         """Return the log losses."""
         highest = scores.max(axis=1)
         total = highest + np.log(np.exp(scores - highest[:, None]).sum(axis=1))
-        return total - scores[np.arange(len(labels)), labels.astype(np.intp)]
+        losses: Floats = total - scores[np.arange(len(labels)), labels.astype(np.intp)]
+        return losses
 
     def slopes(self, scores: Floats, labels: Floats) -> Floats:
         """Return 1 for the label's class, minus the chances."""
@@ -208,8 +209,9 @@ class Softmax:
 
     def answers(self, scores: Floats) -> Floats:
         """Return the chances."""
-        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
+        odds: Floats = np.exp(scores - scores.max(axis=1, keepdims=True))
+        chances: Floats = odds / odds.sum(axis=1, keepdims=True)
+        return chances
 
 
 def _near(scores: Floats) -> Floats:

@@ -64,7 +64,7 @@ def train_nights(folder_path: Path, nights: int, epochs: int | None = None) -> I
     table, day = flights_by_day()
     days = np.array(day.to_numpy(), "datetime64[D]")
     before: Path | None = None
-    training = {"epochs": epochs} if epochs else {}
+    training: dict[str, Any] = {"epochs": epochs} if epochs else {}
     for number in range(nights):
         night = _FIRST_NIGHT + datetime.timedelta(days=number)
         path = folder_path / f"{night}.parquet"

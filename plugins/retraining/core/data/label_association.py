@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, groupby
 from typing import Any
 
-from retraining.core.data.label_statistics import class_count, finite
-from retraining.core.spec.features import Label
+from retraining.core.data.label_statistics import finite
+from retraining.core.spec.features import Label, class_count
 
 Row = Mapping[str, Any]
 
@@ -40,7 +40,7 @@ def association_of(label: Label) -> str | None:
     """
     if label.kind == "regression":
         return "ranks"
-    return "classes" if label.kind == "multiclass" and label.classes <= _MOST_CLASSES else None
+    return "classes" if label.kind == "multiclass" and class_count(label) <= _MOST_CLASSES else None
 
 
 def class_steps(label: Label) -> int:

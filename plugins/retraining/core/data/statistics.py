@@ -88,8 +88,9 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
     classes a row per class with the number's quantiles), `bin` (`value` of a histogram with edges in `quantiles`),
     `tail` (`value`: the hash), `category` (`deviation` is of the label, or the sum of n ln n
     over its classes), `fill` (`quantiles` are shares of rows with a value, a day each, the newest first), `size` (of
-    images in bytes, of texts and bags in characters), `object` (a row per image and what is wrong with objects; `value` says what), `sequence` (lengths),
-    `element` (a sequence's numbers), `element_category` (its categories). Split is by span first.
+    images in bytes, of texts and bags in characters), `object` (a row per image and what is wrong with objects; `value`
+    says what), `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its categories). Split is by
+    span first.
 
     Args:
         plan: The run.
@@ -359,7 +360,7 @@ def _numeric(label: Label, sections: _Sections, place: tuple[str, str], row_coun
         label_correlation=leaking_correlation(row) if row else None,
         label_auc=auc_of_number(row) if row else None,
         label_association=number_tells_label(label, sections["association"].get(place, [])),
-        row_number=bool(row) and _numbers_rows(row, row_count),
+        row_number=row is not None and _numbers_rows(row, row_count),
     )
 
 

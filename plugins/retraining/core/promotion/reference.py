@@ -36,7 +36,8 @@ def reference_gate(plan: Plan, evaluation: Evaluation) -> Gate:
         return Gate(gate="reference", passed=True, found=found, expected=_EXPECTED, message=message)
     ours = value_of(evaluation.challenger.metrics, metric)
     losses = " and ".join(_loss(line, difference) for line, difference in lost)
-    message = f"{metric}{'' if ours is None else f' {ours:.3f}'} surely loses to {losses}, trained on the same shards in a minute"
+    value = "" if ours is None else f" {ours:.3f}"
+    message = f"{metric}{value} surely loses to {losses}, trained on the same shards in a minute"
     if plan.spec.evaluation.promote.below_reference:
         message = f"{message}; evaluation.promote.below_reference accepts it{more}"
         return Gate(gate="reference", passed=True, found=found, expected=_EXPECTED, message=message)
