@@ -62,6 +62,7 @@ CARD = {
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 COLUMNS = {"weight": "FLOAT", "tailnum": "STRING", "before": "FLOAT", "photo": "BYTES", "note": "STRING"}
 COLUMNS |= {"delay": "FLOAT", "mean_1": "FLOAT", "other": "STRING", "started": "TIMESTAMP"}
+COLUMNS |= {"tags": "STRING", "asked_at": "TIMESTAMP"}
 ASKED = [*SCHEMA, *({"name": name, "type": kind, "mode": "NULLABLE"} for name, kind in COLUMNS.items())]
 ASKED += [{"name": name, "type": kind, "mode": "REPEATED"} for name, kind in {"stops": "INTEGER"}.items()]
 SETTINGS = settings.load(ENVIRON | {"RETRAINING_TRAINER_PACKAGE": "gs://my-retraining/trainer+tf{framework}.tar.gz"})
