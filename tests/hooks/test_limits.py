@@ -77,6 +77,7 @@ ARGUMENTS: dict[str, Any] = {
     "machine": {"machine_type": "n1-standard-2", "min_replicas": 1, "max_replicas": 1},
     "model": "m",
     "name": "projects/p/locations/r/customJobs/1",
+    "period": timedelta(minutes=1),
     "objects": [StoredObject(uri=f"{URI}{n}", bytes=1, generation=1, created=NOW, content_type="") for n in range(30)],
     "query": Query(sql="SELECT 1 AS n"),
     "ranges": {f"{URI}{number}": (0, 10) for number in range(30)},

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from trainer.contract.documents import EvaluateRequest, Manifest, ManifestSplit
 
 FROZEN, VALIDATION, TRAIN = "golden", "validation", "train"
@@ -37,6 +35,8 @@ def chosen_splits(request: EvaluateRequest, manifest: Manifest) -> dict[str, Man
 
 def _some_files(split: ManifestSplit, rows: int, seed: int) -> ManifestSplit:
     chosen, there = [], 0
+    import numpy as np  # when shards are chosen, not when the command line is read
+
     for place in np.random.default_rng(seed).permutation(len(split.files)).tolist():
         if there >= rows:
             break

@@ -112,12 +112,13 @@ class Objective:
         return sum(self._widths)
 
     @property
-    def _kinds(self) -> list[Labels]:
+    def kinds(self) -> list[Labels]:
+        """The labels, the one that decides first."""
         return [self.kind, *(item.kind for item in self.auxiliary)]
 
     @property
     def _widths(self) -> list[int]:
-        return [kind.outputs for kind in self._kinds]
+        return [kind.outputs for kind in self.kinds]
 
     @property
     def _is_plain(self) -> bool:
@@ -144,7 +145,7 @@ class Objective:
 
     def losses(self, targets: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
         """Return each example's loss over all labels, times its weight. [B, columns], [B, outputs] → [B]."""
-        width, parts = len(self._kinds) + bool(self.weighting), self.parts(logits)
+        width, parts = len(self.kinds) + bool(self.weighting), self.parts(logits)
         columns = tf.unstack(targets, num=width, axis=1)
         total = _losses(self.kind, columns[0], parts[0])
         for item, target, part in zip(self.auxiliary, columns[1 : len(parts)], parts[1:], strict=True):
@@ -174,7 +175,7 @@ class Objective:
 
         [outputs] each.
         """
-        pairs = [kind.unit_change(other) for kind, other in zip(self._kinds, before._kinds, strict=True)]
+        pairs = [kind.unit_change(other) for kind, other in zip(self.kinds, before.kinds, strict=True)]
         return np.concatenate([factors for factors, _ in pairs]), np.concatenate([terms for _, terms in pairs])
 
     def auxiliary_scores(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -190,7 +191,7 @@ class Objective:
         """Return what `epoch_metrics` takes. → [B] or [B, outputs]."""
         if not self.auxiliary:
             return self.kind.epoch_scores(logits)
-        pairs = zip(self._kinds, self.parts(logits), strict=True)
+        pairs = zip(self.kinds, self.parts(logits), strict=True)
         return tf.concat([tf.reshape(kind.epoch_scores(part), [-1, kind.outputs]) for kind, part in pairs], axis=1)
 
     def epoch_metrics(self, targets: Floats, scores: Floats, asked: str | None = None) -> dict[str, float]:

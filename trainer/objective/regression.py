@@ -95,7 +95,7 @@ class Regression:
     of_epoch: tuple[Metric, ...] = OF_EPOCH["regression"]
 
     def __init__(self, label: RegressionLabel, scale: Scale | None = None) -> None:
-        self._label, self._scale = label, scale or Scale()
+        self._label, self.scale = label, scale or Scale()
         self.outputs: int = len(label.quantiles) or 1
         self.base: tuple[float, ...] = (0.0,) * self.outputs
         self.answers = Answers(output=QUANTILES if label.quantiles else PREDICTION, quantiles=label.quantiles)
@@ -114,7 +114,7 @@ class Regression:
         right = tf.logical_not(self._outside(values))
         if self._log1p:
             values = tf.math.log1p(values)
-        values = (values - self._scale.centre) / self._scale.unit
+        values = (values - self.scale.centre) / self.scale.unit
         return tf.cast(tf.where(right, values, tf.constant(math.nan, tf.float64)), tf.float32)
 
     def scores(self, logits: tf.Tensor) -> tf.Tensor:
@@ -166,7 +166,7 @@ class Regression:
 
         Of quantiles above the lowest it holds near an output of 0 alone.
         """
-        then, now = before._scale, self._scale
+        then, now = before.scale, self.scale
         if self._label.loss == "poisson":
             return np.ones(1), np.array([math.log(then.unit / now.unit)])
         factor = then.unit / now.unit
@@ -221,8 +221,8 @@ class Regression:
         """Undo scale and transform of answers, or of targets; any shape."""
         most = tf.cast(_MOST_EXPONENT, values.dtype)
         if self._label.loss == "poisson" and not is_label:
-            return self._scale.unit * tf.exp(tf.minimum(values, most))
-        values = values * self._scale.unit + self._scale.centre
+            return self.scale.unit * tf.exp(tf.minimum(values, most))
+        values = values * self.scale.unit + self.scale.centre
         return tf.math.expm1(tf.minimum(values, most)) if self._log1p else values
 
 

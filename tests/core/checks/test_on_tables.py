@@ -157,9 +157,9 @@ def test_a_feature_that_is_the_label_of_a_regression_is_named(table):
     assert leaks_of(table.judge(label)) == [
         ("distance", "distance alone explains 0.99978 of the variance of the rank of late")
     ]
-    table.make("10.0 * MOD(row_hash, 3) + MOD(row_hash, 7) * 0.05 AS late, CONCAT('c', MOD(row_hash, 3)) AS carrier")
+    table.make("MOD(row_hash, 3) * 10.0 + MOD(row_hash, 7) * 0.05 AS late, CONCAT('c', MOD(row_hash, 3)) AS carrier")
     assert leaks_of(table.judge(label)) == [("carrier", "carrier alone explains 0.9999 of the variance of late")]
-    table.make("10.0 * MOD(row_hash, 3) + MOD(row_hash, 7) * 0.6 AS late, CONCAT('c', MOD(row_hash, 3)) AS carrier")
+    table.make("MOD(row_hash, 3) * 10.0 + MOD(row_hash, 7) * 0.6 AS late, CONCAT('c', MOD(row_hash, 3)) AS carrier")
     assert leaks_of(table.judge(label)) == []
 
 

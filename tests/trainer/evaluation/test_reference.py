@@ -144,10 +144,9 @@ def judge(exported: Run, model_uri: str, tmp_path: Path) -> Callable[..., Evalua
 
 def test_a_model_that_learnt_nothing_loses_to_a_line(judge) -> None:
     lines = {line.name: line for line in judge().reference}
-    assert list(lines) == ["linear", "trees"]
+    assert {name: line.not_judged for name, line in lines.items()} == {"linear": None, "trees": None}
     for line in lines.values():
-        assert line.not_judged is None
-        assert line.difference.confidence == pytest.approx(0.975)
+        assert line.difference.confidence == pytest.approx(0.95)  # the request has 0.9, and two share it
         assert line.rows > 100
     assert lines["linear"].difference.high < 0
     assert lines["linear"].metrics.auc > 0.6

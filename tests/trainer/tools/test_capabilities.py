@@ -51,7 +51,8 @@ def test_activations_are_those_of_keras() -> None:
 
 
 _SIZE = {"height": 8, "width": 8, "channels": 1}
-_IMAGES = {"image": ("image", _SIZE), "image_address": ("image", {**_SIZE, "objects": "gs://photos/cats/"})}
+_WITH_OPTIONS = {"image": ("image", _SIZE), "image_address": ("image", {**_SIZE, "objects": "gs://photos/cats/"})}
+_WITH_OPTIONS |= {"time": ("time", {"parts": ("hour",)}), "bag": ("bag", {"of": "words"})}
 
 
 def taken(role: str, type_: str) -> bool:
@@ -72,7 +73,7 @@ def taken(role: str, type_: str) -> bool:
         elif role == "tensorflow_io":
             IoColumns({"x": parse_feature(type_)}, manifest)
         else:
-            kind, options = _IMAGES.get(role, (role, {}))
+            kind, options = _WITH_OPTIONS.get(role, (role, {}))
             image = (SimpleNamespace(name="x"),)
             FeatureColumns([make_feature(name="x", kind=kind, **options)], manifest.columns, image)
     except TrainerError:

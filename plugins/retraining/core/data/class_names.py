@@ -72,7 +72,7 @@ def require_texts(spec: ModelSpec, schema: Iterable[Mapping[str, Any]], where: s
     Raises:
         DataError: One is none.
     """
-    types = {column["name"]: (column["type"], column["mode"]) for column in schema}
+    types = {column["name"]: (column["type"], column.get("mode", "NULLABLE")) for column in schema}
     for name in named_labels(spec):
         type_, mode = types.get(name, ("STRING", "NULLABLE"))  # a missing column is refused for all roles
         if type_ != "STRING" or mode == "REPEATED":

@@ -1,4 +1,20 @@
-"""One pass over the run table: per split and feature what checks, normalisation, vocabularies and drift need."""
+"""One pass over the run table: per split and feature what checks, normalisation, vocabularies and drift need.
+
+Columns: `section`, `split`, `day`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles`
+(21 in 5 % steps), `by_label` (201 quantiles of the rows of 0, then of those of 1), `distinct_count`, `value`,
+`outside` (of numbers: not whole), `also_tested`. Sections: `day` (a row per split and day; `nulls` of the label,
+`low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in train and validation),
+`label` (a row per class; of a regression `right` and, after the label's transform, `log1p`), `day_label` (`mean` is
+the share as in `DayLabels.rate`, of a regression the mean), `watched` (a row per day and feature that has a limit,
+and the key), `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as of the label), `weight`
+(`outside`: below 0 or infinite), `numeric` (times too, in days), `association` (what a number tells: of a regression
+`low` and `high` are the variance of the label's rank within the number's bins and in all, of several classes a row
+per class with the number's quantiles), `bin` (`value` of a histogram with edges in `quantiles`), `tail` (`value`: the
+hash), `category` (`deviation` is of the label, or the sum of n ln n over its classes), `fill` (`quantiles` are shares
+of rows with a value, a day each, the newest first), `size` (of images in bytes, of texts and bags in characters),
+`object` (a row per image and what is wrong with objects; `value` says what), `sequence` (lengths), `element` (a
+sequence's numbers), `element_category` (its categories). Split is by span first.
+"""
 
 from __future__ import annotations
 
@@ -76,21 +92,7 @@ _Sections = Mapping[str, Mapping[tuple[str, str], list[Row]]]
 def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[date] = ()) -> Query:
     """Return one query over the run table, one row per fact.
 
-    Columns: `section`, `split`, `day`, `feature`, `row_count`, `nulls`, `low`, `high`, `mean`, `deviation`, `quantiles`
-    (21 in 5 % steps), `by_label` (201 quantiles of the rows of 0, then of those of 1), `distinct_count`, `value`,
-    `outside` (of numbers: not whole), `also_tested`. Sections: `day` (a row per split and day; `nulls` of the label,
-    `low` and `high` are the first and last event in seconds since 1970), `keys` (`outside`: in train and validation),
-    `label` (a row per class; of a regression `right` and, after the label's transform, `log1p`), `day_label` (`mean` is
-    the share as in `DayLabels.rate`, of a regression the mean), `watched` (a row per day and feature that has a limit,
-    and the key), `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, and rows as of the label), `weight`
-    (`outside`: below 0 or infinite), `numeric` (times too, in days), `association` (what a number tells: of a
-    regression `low` and `high` are the variance of the label's rank within the number's bins and in all, of several
-    classes a row per class with the number's quantiles), `bin` (`value` of a histogram with edges in `quantiles`),
-    `tail` (`value`: the hash), `category` (`deviation` is of the label, or the sum of n ln n
-    over its classes), `fill` (`quantiles` are shares of rows with a value, a day each, the newest first), `size` (of
-    images in bytes, of texts and bags in characters), `object` (a row per image and what is wrong with objects; `value`
-    says what), `sequence` (lengths), `element` (a sequence's numbers), `element_category` (its categories). Split is by
-    span first.
+    Its columns and sections stand above.
 
     Args:
         plan: The run.
