@@ -168,7 +168,8 @@ def require_trainable(spec: ModelSpec, known: Capabilities, where: str | None = 
 
 def _findings(spec: ModelSpec, known: Mapping[str, Architecture]) -> Iterator[Finding]:
     name = spec.training.model
-    architecture = known.get(name)
+    # Where an image's models are its own, so are the names of its architectures.
+    architecture = known.get(name) if spec.training.runtime.models == "saved_model" else None
     if architecture is None:
         if spec.training.runtime.image is None and not spec.training.packages:
             hint = suggest(name, sorted(known))
