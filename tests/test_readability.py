@@ -16,7 +16,7 @@ from tests.support.product import PRODUCT, REPOSITORY, in_packages, one_per_line
 
 MAX_FILE_LINES = 600
 RENDERED = "do not edit"  # in the docstring of a file that a program writes
-MAX_EXCEPTIONS = 99  # lines that ruff is told to leave; lower it with them
+MAX_EXCEPTIONS = 96  # lines that ruff is told to leave; lower it with them
 MAX_FUNCTION_LINES = 40  # of statements: the docstring and the signature are not counted
 MAX_LINES_IN_ALL = 50  # with signature and docstring
 MAX_PARAMETERS = 8

@@ -22,7 +22,8 @@ from retraining.core.promotion.latencies import Latencies, Measured
 from retraining.hooks.session import Session, call
 
 if TYPE_CHECKING:
-    from google.cloud.monitoring_v3 import Aggregation, MetricServiceClient
+    from google.api.distribution_pb2 import Distribution
+    from google.cloud.monitoring_v3 import Aggregation, MetricServiceClient, Point, TimeSeries
 
 ONLINE = "aiplatform.googleapis.com/prediction/online"
 
@@ -178,7 +179,7 @@ def _is_error(code: int) -> bool:
     return code >= 500 or code == 429
 
 
-def _by_period(series: Any, start: datetime, period: timedelta, number: int) -> Iterator[tuple[int, Any]]:  # noqa: ANN401 - a message
+def _by_period(series: TimeSeries, start: datetime, period: timedelta, number: int) -> Iterator[tuple[int, Point]]:
     """Yield the points of a series with the index of the period that they end in, or with."""
     for point in series.points:
         index = -((start - point.interval.end_time) // period) - 1
@@ -186,7 +187,7 @@ def _by_period(series: Any, start: datetime, period: timedelta, number: int) -> 
             yield index, point
 
 
-def _latencies(distribution: Any) -> Latencies:  # noqa: ANN401 - a message
+def _latencies(distribution: Distribution) -> Latencies:
     """Return the counts of a distribution with their bounds, in whichever form the service gives these.
 
     https://cloud.google.com/monitoring/api/ref_v3/rest/v3/TypedValue#bucketoptions

@@ -41,7 +41,9 @@ def test_half_the_traffic_takes_twice_as_long_and_a_wider_margin_less() -> None:
     """The number of answers does not depend on how fast they come."""
     full, half = verdict(Canary(), asked(10), DAY), verdict(Canary(), asked(5), DAY)
     wide = verdict(Canary(max_error_increase=0.004), asked(10), DAY)
-    assert full is not None and half is not None and wide is not None  # noqa: PT018 - for the type checker alone
+    assert full is not None
+    assert half is not None
+    assert wide is not None
     assert math.isclose(half.minutes, 2 * full.minutes, rel_tol=0.01)
     assert wide.answers < full.answers / 2
     assert verdict(Canary(percent=(100,)), asked(10), DAY) is None

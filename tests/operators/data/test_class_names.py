@@ -73,6 +73,7 @@ def test_texts_are_classes_from_the_run_table_on(client, make_data_run, include)
     taken = run.snapshot()
     checked = run.check_data()
     assert (checked["passed"], checked["quarantined"]) == (True, [])
+    assert [text.partition(" has another whole number")[0] for text in checked["warnings"]] == ["size"]
     rows = client.query_and_wait(f"SELECT id, third FROM `{taken['table']}`")
     assert {(int(row.id.removeprefix("key-")) % 3, row.third) for row in rows} == {(0, 0), (1, 1), (2, 2)}
 

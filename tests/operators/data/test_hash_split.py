@@ -67,6 +67,7 @@ def test_the_key_decides_the_split_for_life(client, nights) -> None:
     assert (taken["rows"], taken["spans"], taken["exported_spans"]) == (1000, 2, 2)
     checked = first.check_data()
     assert (checked["passed"], checked["quarantined"]) == (True, [])
+    assert [text.partition(" has another whole number")[0] for text in checked["warnings"]] == ["size"]
     then = splits(client, taken["table"])
     counts = {name: list(then.values()).count(name) for name in ("train", "validation", "test")}
     assert counts["test"] == pytest.approx(200, abs=50)
