@@ -49,17 +49,19 @@ def test_the_default_finds_what_is_rare(tmp_path):
 
 
 def test_a_ratio_is_that_of_the_means_to_the_best_of_the_others():
+    losses = {"ours/wide_deep": (0.2, 0.4), "ours/linear": (0.26, 0.1), "linear": (0.25,), "trees": (0.3, 0.1)}
     lines = [
         {"name": "wine", "model": model, "seed": seed, "seconds": 2.0, "loss": loss, "score": 0.9, "rows": 128}
-        for model, losses in {"wide_deep": (0.2, 0.4), "linear": (0.25,), "trees": (0.3, 0.1)}.items()
-        for seed, loss in enumerate(losses, start=1)
+        for model, some in losses.items()
+        for seed, loss in enumerate(some, start=1)
     ]
     row = summarise("wine", lines)
     assert (row["best"], round(row["ratio"], 6), round(row["worst_ratio"], 6)) == ("trees", 1.5, 2.0)
+    assert {model: round(ratio, 6) for model, ratio in row["ratios"].items()} == {"wide_deep": 1.5, "linear": 0.9}
     table = render([row], totals=True)
-    assert "| wine | classes | 128 | 0.3 | 0.900 | trees | 0.2 | 1.50 | 2.00 | 2 | 2.0 |" in table
-    assert "median ratio of 1 sets, all: 1.500, highest 1.50" in table
-    assert "median ratio of 1 sets, classes: 1.500" in table
+    assert "| wine | classes | 128 | 0.3 | 0.900 | trees | 0.2 | 1.50 | 2.00 | linear | 0.90 | 2 | 2.0 |" in table
+    assert "median ratios of 1 sets, all: wide_deep 1.500, highest 1.50; linear 0.900, highest 0.90; the best" in table
+    assert "median ratios of 1 sets, classes: wide_deep 1.500" in table
 
 
 def test_answers_are_scored_as_the_field_does():

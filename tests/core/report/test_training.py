@@ -40,9 +40,20 @@ def report(**changes: Any) -> dict[str, Any]:
     ids=["learnt", "just enough", "few steps", "not over", "both", "no steps of its own"],
 )
 def test_a_short_training_is_found(changes, found):
-    warnings = list(training_warnings(Report.parse(json.dumps(report(**changes)).encode(), "test")))
+    warnings = warnings_of("wide_deep", **changes)
     assert len(warnings) == len(found)
     assert all(warning.startswith(words) for warning, words in zip(warnings, found, strict=True))
+
+
+def warnings_of(model: str, **changes: Any) -> list[str]:
+    return list(training_warnings(Report.parse(json.dumps(report(**changes)).encode(), "test"), model))
+
+
+def test_trees_are_not_counted_as_steps():
+    """140 trees, of which the 40th was the best, were called few steps, and the way out was a larger batch."""
+    assert warnings_of("boosted_trees", best_epoch=40, epochs_run=140, steps=140) == []
+    (warning,) = warnings_of("boosted_trees", best_epoch=60, epochs_run=60, steps=60)
+    assert warning.startswith("the best epoch is the last of 60")
 
 
 def test_the_page_says_whence_each_number_came():

@@ -40,6 +40,8 @@ _BINNED_ROWS = 1000
 TREES = ("boosted_trees",)
 """Architectures whose trees are grown: an epoch is a tree for each logit, on all rows."""
 _MOST_TREES, _TREES_PATIENCE = 2000, 100
+_FEW_LEAVES, _LEAVES, _LEAVES_ROWS = 16, 32, 10_000
+"""Of boosted trees, leaves below so many rows and from there on."""
 _MEMBERS = ((10_000, 8), (100_000, 4), (1_000_000, 2))
 """Up to how many rows there are how many networks; beyond them one: more rows leave less to chance, and cost more."""
 
@@ -112,8 +114,12 @@ def make_recipe(
 def make_tree_recipe(rows: int, *, epochs: int | None = None) -> Recipe:
     """Return the recipe of boosted trees for so many rows: as many trees as help, however many there could be.
 
+    Each tree sees a part of the rows, and each split a part of the columns: Friedman, Stochastic Gradient Boosting,
+    2002, https://doi.org/10.1016/S0167-9473(01)00065-2; Chen, Guestrin, XGBoost, 2016,
+    https://arxiv.org/abs/1603.02754.
+
     Args:
-        rows: Of the training split, all of which each tree sees.
+        rows: Of the training split.
         epochs: Trees for each logit that the spec has written, at most; None: by the recipe.
     """
     longest = epochs or _MOST_TREES
@@ -123,7 +129,13 @@ def make_tree_recipe(rows: int, *, epochs: int | None = None) -> Recipe:
         patience=min(longest, _TREES_PATIENCE),
         rate_patience=None,
         rate_factor=1.0,
-        hyperparameters={"learning_rate": 0.05, "max_leaves": 31, "min_examples": 20},
+        hyperparameters={
+            "learning_rate": 0.05,
+            "max_leaves": _FEW_LEAVES if rows < _LEAVES_ROWS else _LEAVES,
+            "min_examples": 20,
+            "subsample": 0.8,
+            "column_share": 0.5,
+        },
     )
 
 

@@ -347,7 +347,8 @@ class Page:
     @property
     def training_warnings(self) -> list[str]:
         """What speaks against the training, by its report."""
-        return list(training_warnings(self.run.report)) if self.run.report else []
+        report, model = self.run.report, self.plan.spec.training.model
+        return list(training_warnings(report, model)) if report else []
 
     @property
     def beginning(self) -> str | None:

@@ -88,7 +88,7 @@ def _warnings(run: Run) -> Iterator[str]:
     """Yield what the weights began as, and what speaks against the training and the comparison."""
     if beginning := describe_beginning(run.train_request, run.report):
         yield f"training  {beginning}"
-    for warning in training_warnings(run.report) if run.report else ():
+    for warning in training_warnings(run.report, run.plan.spec.training.model) if run.report else ():
         yield f"training  warn: {warning}"
     for warning in quality_warnings(run.evaluation) if run.evaluation else ():
         yield f"quality   warn: {warning}"

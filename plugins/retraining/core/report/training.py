@@ -9,16 +9,22 @@ from typing import Literal
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import Report, TrainRequest
 from retraining.core.documents.tuning import Tuning
+from retraining.core.jobs.recipe import TREES
 
 FEW_STEPS = 200
 """Optimizer steps below which what was learnt is mostly what the seed made of the weights."""
 
 
-def training_warnings(report: Report) -> Iterator[str]:
-    """Yield a sentence per finding, each with the way out; none of a framework that takes no steps of its own."""
+def training_warnings(report: Report, model: str) -> Iterator[str]:
+    """Yield a sentence per finding, each with the way out; none of a framework that takes no steps of its own.
+
+    Args:
+        report: Of the training.
+        model: The architecture: trees take no steps.
+    """
     if report.framework.tensorflow == "none":
         return
-    if report.steps < FEW_STEPS:
+    if report.steps < FEW_STEPS and model not in TREES:
         yield (
             f"{report.steps} optimizer steps are few (expected at least {FEW_STEPS}): with another seed this could be "
             "another model. Remove training.epochs and training.batch_size, so that the recipe chooses them, or raise "

@@ -59,7 +59,7 @@ class DecideOperator(RunTask, CloudOperator):
         }
         decision = record.find_document(Decision) or record.write_once(gates.decide(plan, request, evaluation, digests))
         report = record.find_document(Report)
-        for warning in training_warnings(report) if report else ():
+        for warning in training_warnings(report, plan.spec.training.model) if report else ():
             self.log.warning("training: %s", warning)
         for warning in quality_warnings(evaluation):
             self.log.warning("evaluation: %s", warning)
