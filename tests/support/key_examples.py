@@ -370,6 +370,7 @@ EXAMPLES: Mapping[str, Any] = {
     "evaluation.promote.max_slice_loss": of(0.5, {"evaluation.promote.min_slice_examples": 10}),
     "evaluation.promote.min_examples": 4000,
     "evaluation.promote.min_slice_examples": 50,
+    "deployment.endpoint": False,
     "deployment.machine": "n1-standard-4",
     "deployment.accelerator.type": of("NVIDIA_L4", CONTAINER, {"deployment.accelerator": T4}),
     "deployment.accelerator.count": of(2, CONTAINER, {"deployment.accelerator": T4}),

@@ -64,3 +64,43 @@ def test_the_plan_has_the_price_by_hour_and_month():
     line = plan.explain(found)[-1]
     assert "n1-standard-4 with 1 NVIDIA_TESLA_T4" in line
     assert f"at least 2 of them ({hour * 2 * 730:.2f} USD a month)" in line
+
+
+def test_a_model_without_an_endpoint_may_be_written_in_two_ways():
+    """`deployment: null` is the same model, and pays nothing for serving."""
+    assert make_spec(deployment=None) == make_spec(deployment={"endpoint": False})
+    planned = make_plan(spec=make_spec(deployment=None), prices=load_prices(settings.include_path()))
+    assert planned.endpoint_usd_per_hour is None
+    assert plan.explain(planned)[-1] == "no endpoint: nothing is paid for serving"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"machine": "n1-standard-4"}, "machine is of an endpoint, and endpoint is false: remove it"),
+        (
+            {"staging": True, "key_input": True},
+            "key_input, staging are of an endpoint, and endpoint is false: remove them",
+        ),
+        ({"canary": {"percent": [5, 100], "bake_minutes": 5}}, "canary is of an endpoint"),
+        ({"min_replicas": 2, "max_replicas": 2}, "min_replicas, max_replicas are of an endpoint"),
+    ],
+    ids=["machine", "two", "ramp", "replicas"],
+)
+def test_what_an_endpoint_alone_has_is_refused_without_one(values, words):
+    with pytest.raises(ValueError, match=words):
+        make_spec(deployment={"endpoint": False} | values)
+
+
+def test_a_table_of_request_keys_is_refused_without_an_endpoint():
+    """Each row that is scored has its key."""
+    limits = {"performance": {"request_keys": "a.b"}}
+    assert make_spec(monitoring=limits).monitoring.performance.request_keys == "a.b"
+    with pytest.raises(ValueError, match="request_keys is of an endpoint's requests"):
+        make_spec(monitoring=limits, deployment=None)
+
+
+def test_a_stored_plan_of_a_model_without_an_endpoint_is_read_again():
+    """With all of its keys, as documents have them."""
+    planned = make_plan(spec=make_spec(deployment=None))
+    assert type(planned).parse(planned.to_bytes()).spec.deployment == planned.spec.deployment

@@ -13,6 +13,7 @@ from google.cloud import aiplatform_v1, bigquery, storage
 
 from retraining.core.documents import KINDS, ScoringPlan
 from retraining.core.errors import DataError
+from retraining.core.naming.vertex import deployed_model_id
 from retraining.core.scoring import answers
 from retraining.core.scoring.answers import DestinationClaim
 from retraining.core.settings import include_path
@@ -277,3 +278,60 @@ def test_lines_that_are_no_instances_are_refused_before_a_job(spec, make_run, li
 def test_files_and_folders_that_cannot_be_are_refused_by_name(spec, make_run, params, words) -> None:
     with pytest.raises(AirflowFailException, match=words):
         score(spec, make_run, f"manual__{len(str(params))}", 20, **params)
+
+
+@pytest.fixture
+def unserved(spec):
+    """The same model without an endpoint, for a test."""
+    path = scoring_plan.include_path() / "models" / f"{MODEL}.yaml"
+    served = path.read_text()
+    path.write_text(f"{served}deployment: null\n")
+    yield load_spec(path)
+    path.write_text(served)
+
+
+def logged_rows() -> list[Any]:
+    """What was kept for the monitor, by key."""
+    sql = "SELECT * FROM retraining.retraining_scored_bulk ORDER BY request_id"
+    return list(bigquery.Client().query_and_wait(sql))
+
+
+def test_what_a_model_without_an_endpoint_scores_is_kept_for_its_monitor(unserved, make_run) -> None:
+    """Once, however often the task is repeated: the row as it was sent with its key, the answer, and who gave it."""
+    table = "retraining.bulk_unserved"
+    run = score(unserved, make_run, "manual__unserved", 20, until="write", destination=table)
+    execute(run, tasks(unserved, "write"), max_tries=5)
+    storage.Blob.from_uri(f"{run.xcoms['plan', 'return_value']['run_uri']}/scoring.json", storage.Client()).delete()
+    execute(run, tasks(unserved, "write", "clean_up"), max_tries=6)
+    rows = logged_rows()
+    assert len(rows) == 300
+    assert {row.deployed_model_id for row in rows} == {deployed_model_id(RUN_KEY)}
+    assert {tuple(row.response_payload) for row in rows} == {("0.25",)}
+    sent = {item["id"]: item for item in (json.loads(row.request_payload[0]) for row in rows)}
+    assert (sent["2"]["carrier"], sent["2"]["distance"]) == ("UA", 3.0)
+    assert sent["3"]["distance"] is None
+    assert abs((rows[0].logging_time - datetime.now(UTC)).total_seconds()) < 600
+
+
+def test_a_model_with_an_endpoint_keeps_no_scored_rows(spec, make_run) -> None:
+    """Its requests are watched by the endpoint's own log."""
+    run = score(spec, make_run, "manual__served", 20, destination="retraining.bulk_served")
+    stored = json.loads(read(f"{run.xcoms['plan', 'return_value']['run_uri']}/scoring_plan.json"))
+    assert "log" not in stored
+
+
+def test_a_share_of_the_scored_rows_is_kept(unserved, make_run) -> None:
+    """By `deployment.request_log_sampling`, each row by chance."""
+    path = scoring_plan.include_path() / "models" / f"{MODEL}.yaml"
+    path.write_text(path.read_text().replace("deployment: null", SAMPLED))
+    before = {row.request_id for row in logged_rows()}
+    score(load_spec(path), make_run, "manual__sampled", 19, destination="retraining.bulk_sampled")
+    assert 45 <= len({row.request_id for row in logged_rows()} - before) <= 105  # 75 of 300: four deviations
+
+
+SAMPLED = "deployment: {endpoint: false, request_log_sampling: 0.25}"
+
+
+def read(uri: str) -> bytes:
+    """An object's bytes."""
+    return storage.Blob.from_uri(uri, storage.Client()).download_as_bytes()

@@ -81,7 +81,8 @@ def require_machines(
             suggest(region, hardware.regions) or "Where the table is behind, add it to include/regions/hardware.json"
         )
         raise SpecError("RETRAINING_REGION", f"no region {region!r}", f"one of: {', '.join(hardware.regions)}", way_out)
-    _require_endpoint(spec, hardware, region)
+    if spec.deployment.endpoint:
+        _require_endpoint(spec, hardware, region)
     if spec.scoring is not None:
         require_serving_machine(spec.scoring.machine, hardware, f"{spec.name}.yaml, scoring.machine")
     for task, of_task in (all_machines(spec) if machines is None else machines).items():

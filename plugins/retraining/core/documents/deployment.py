@@ -301,6 +301,8 @@ class Rollout(Document):
     stopped_by: str | None = None
     """Name of the rollback that ended it: then its run deploys nothing any more."""
     staging: Staging | None = None
+    endpoint: Annotated[bool, Field(exclude_if=lambda value: value)] = True
+    """Whether it is about traffic, too; false: of a model without an endpoint, whose aliases alone move."""
     outage: UtcTime | None = None
     """Since when a service does not answer that is needed to go on."""
 
@@ -326,4 +328,6 @@ class Rollback(Document):
     """It lost the traffic, all or what it had of it."""
     smoke_test: SmokeTest | None
     """null: the version's run left no smoke requests, or nothing was asked."""
+    endpoint: Annotated[bool, Field(exclude_if=lambda value: value)] = True
+    """Whether traffic moved, too; false: the model has no endpoint."""
     message: Text

@@ -111,6 +111,8 @@ class ModelSummary(Value):
     watch: ShownWatch | None
     cost: MonthCost | None
     paused_until: UtcTime | None
+    endpoint: Annotated[bool, Field(exclude_if=lambda value: value)] = True
+    """Whether its file wants one."""
     problem: Label | None = None
     failure: Failure | None = None
     """Why the newest run failed; null: it did not, or an earlier release wrote the row."""

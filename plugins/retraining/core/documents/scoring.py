@@ -48,6 +48,14 @@ class Destination(Value):
     day: Day | None = None
 
 
+class ScoringLog(Value):
+    """Where some rows and their answers are kept for the monitor, in the form of an endpoint's request log."""
+
+    table: TableName
+    share: Annotated[float, Field(gt=0, le=1)]
+    """Of the rows, at most; fewer where that were more than 100,000."""
+
+
 class ScoringPlan(Document):
     """What a scoring will do: source, version, destination, machines, cost estimate."""
 
@@ -90,6 +98,8 @@ class ScoringPlan(Document):
     estimate_usd: Estimate | None = None
     service_account: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
     """The model's own, whom the job runs as; null: it has none."""
+    log: Annotated[ScoringLog | None, Field(exclude_if=lambda value: value is None)] = None
+    """null: the model has an endpoint, whose requests are watched; or files are scored."""
 
 
 class ScoringInput(Document):

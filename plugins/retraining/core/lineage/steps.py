@@ -228,7 +228,8 @@ def _roll_back(done: Rollback, _found: Documents) -> Flow:
         return Flow()
     model = vertex.ResourceName.parse(done.version_name)
     endpoint = vertex.endpoint_name(model.project, model.region, done.model)
-    return Flow(inputs=(datasets.version(done.version_name),), outputs=(datasets.endpoint(endpoint),))
+    moved = (datasets.endpoint(endpoint),) if done.endpoint else ()
+    return Flow(inputs=(datasets.version(done.version_name),), outputs=moved)
 
 
 def _measure(watched: Signals, _found: Documents) -> Flow:

@@ -89,6 +89,11 @@ def request_log_table(project: str, dataset: str, model: str) -> str:
     return f"{project}.{dataset}.requests_{model}"
 
 
+def scoring_log_table(project: str, dataset: str, model: str) -> str:
+    """Return the table of what a model without an endpoint scored and answered, as `project.dataset.table`."""
+    return f"{project}.{dataset}.retraining_scored_{model}"
+
+
 def ledger_table(project: str, dataset: str) -> str:
     """Return the table of all models' decisions whether to retrain, as `project.dataset.table`."""
     return f"{project}.{dataset}.retraining_ledger"

@@ -181,7 +181,9 @@ def _machines(asked: AskedRun, spec: ModelSpec, prices: Prices | None, region: s
 
 
 def _endpoint_hourly(deployment: Deployment, prices: Prices | None, region: str) -> float | None:
-    return machine_hourly(prices, deployment.machine, region, deployment.accelerator) if prices else None
+    if prices is None or not deployment.endpoint:
+        return None
+    return machine_hourly(prices, deployment.machine, region, deployment.accelerator)
 
 
 def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlValues]:
@@ -263,6 +265,8 @@ def explain_price(plan: Plan) -> str:
 
 def _endpoint_price(plan: Plan) -> str:
     deployment, rate = plan.spec.deployment, plan.endpoint_usd_per_hour
+    if not deployment.endpoint:
+        return "no endpoint: nothing is paid for serving"
     month = "" if rate is None else f" ({rate * deployment.min_replicas * _MONTH_HOURS:.2f} USD a month)"
     each = "price unknown" if rate is None else f"{rate:.4f} USD an hour each"
     gpus = f" with {deployment.accelerator.count} {deployment.accelerator.type}" if deployment.accelerator else ""

@@ -132,11 +132,12 @@ def nothing_deployed(
     )
 
 
-def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
-    """Return the document of a run whose version serves all requests."""
-    before = rollout.before
-    traffic = with_version(before, rollout.deployed_model_id, 100)
-    message = f"Version {rollout.version_id} serves {_part(traffic[rollout.deployed_model_id])} requests as champion"
+def deployed(plan: Plan, rollout: Rollout, endpoint_name: str | None) -> Deployment:
+    """Return the document of a run whose version serves all requests, or became champion without an endpoint (None)."""
+    before, mine = rollout.before, rollout.deployed_model_id
+    traffic = with_version(before, mine, 100) if endpoint_name else {}
+    what = f"serves {_part(traffic[mine])} requests as champion" if traffic else "is champion without an endpoint"
+    message = f"Version {rollout.version_id} {what}"
     message += f", after version {before.champion_id}" if before.champion_id else ", the first one"
     if rollout.kept:
         message += f", which stays deployed without traffic until {format_time(rollout.kept.until)}"
@@ -146,12 +147,12 @@ def deployed(plan: Plan, rollout: Rollout, endpoint_name: str) -> Deployment:
         deployed=True,
         message=f"{message}.",
         endpoint_name=endpoint_name,
-        deployed_model_id=rollout.deployed_model_id,
+        deployed_model_id=mine if endpoint_name else None,
         traffic=traffic,
         version_name=rollout.version_name,
         previous_version_name=before.champion_name,
         smoke_test=rollout.smoke_test,
-        log_table=request_log_table(plan.project, plan.dataset, plan.model),
+        log_table=request_log_table(plan.project, plan.dataset, plan.model) if endpoint_name else None,
         steps=rollout.steps,
         staging=rollout.staging,
     )

@@ -158,15 +158,16 @@ def stopped(asked: AskedRollback, last: Rollout) -> Rollback:
     before = last.before
     message = f"The deployment of version {last.version_id} is stopped, "
     message += f"version {before.champion_id} serves as before." if before.champion_id else "nobody serves, as before."
-    return _document(asked, before.champion_name, last.version_name, message, stopped=True)
+    return _document(asked, before.champion_name, last.version_name, message, stopped=True, endpoint=last.endpoint)
 
 
 def gone_back(asked: AskedRollback, done: Rollout) -> Rollback:
     """Return the document of a rollback to a version."""
     before = done.before
-    message = f"Version {done.version_id} serves all requests as champion"
+    message = f"Version {done.version_id} {'serves all requests as' if done.endpoint else 'is'} champion"
     message += f", after version {before.champion_id}." if before.champion_id else "."
-    return _document(asked, done.version_name, before.champion_name, message, done.smoke_test)
+    names = done.version_name, before.champion_name
+    return _document(asked, *names, message, done.smoke_test, endpoint=done.endpoint)
 
 
 def version_id(version_name: str | None) -> str | None:
@@ -195,6 +196,7 @@ def _document(
     smoke_test: SmokeTest | None = None,
     *,
     stopped: bool = False,
+    endpoint: bool = True,
 ) -> Rollback:
     return Rollback(
         model=asked.model,
@@ -207,5 +209,6 @@ def _document(
         version_name=version_name,
         from_version_name=from_version_name,
         smoke_test=smoke_test,
+        endpoint=endpoint,
         message=message,
     )

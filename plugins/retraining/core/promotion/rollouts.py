@@ -142,7 +142,9 @@ def is_complete(rollout: Rollout | None, run_key: str, traffic: Mapping[str, int
         run_key: Of the run, whose version has the alias champion.
         traffic: Of the endpoint, by deployed-model id.
     """
-    return rollout is not None and rollout.run_key == run_key and bool(traffic.get(deployed_model_id(run_key)))
+    if rollout is None or rollout.run_key != run_key:
+        return False
+    return not rollout.endpoint or bool(traffic.get(deployed_model_id(run_key)))
 
 
 def begun(
@@ -153,6 +155,8 @@ def begun(
     dag_run: str,
     now: datetime,
     rollback: str | None = None,
+    *,
+    endpoint: bool = True,
 ) -> Rollout:
     """Return the rollout of a run's version as it is written down before anything is changed.
 
@@ -164,6 +168,7 @@ def begun(
         dag_run: Label of the DAG run.
         now: Whole second.
         rollback: Name of the rollback that this is.
+        endpoint: Whether the model has one; else its aliases alone move.
     """
     return Rollout(
         model=plan.model,
@@ -172,7 +177,7 @@ def begun(
         version_id=registration.version_id,
         version_name=registration.version_name,
         deployed_model_id=deployed_model_id(plan.run_key),
-        state="going",
+        state="going" if endpoint else "proven",  # the judge has scored it, and nobody asks it anything else
         reason="",
         before=before,
         writer="",
@@ -182,9 +187,10 @@ def begun(
         operation=None,
         smoke_test=None,
         smoke_requests=earlier.smoke_requests if earlier else (),
-        keep_previous_hours=plan.spec.deployment.keep_previous_hours,
+        keep_previous_hours=plan.spec.deployment.keep_previous_hours if endpoint else 0,
         kept=earlier.kept if earlier else None,
         rollback=rollback,
+        endpoint=endpoint,
     )
 
 

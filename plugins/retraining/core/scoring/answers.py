@@ -10,6 +10,7 @@ writes looks at that table: a higher number, or the same of another holder, and 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -21,9 +22,9 @@ from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.document import format_time
 from retraining.core.documents.json_text import read_json
 from retraining.core.documents.plan import Machines, Pool
-from retraining.core.documents.scoring import Predictions, ScoringInput, ScoringPlan, ScoringResult
+from retraining.core.documents.scoring import Predictions, ScoringInput, ScoringLog, ScoringPlan, ScoringResult
 from retraining.core.errors import ConflictError, ContractError, DataError
-from retraining.core.naming import bigquery
+from retraining.core.naming import bigquery, vertex
 from retraining.core.scoring.source import KEEP_DAYS
 from retraining.core.untyped import JsonObject
 
@@ -192,6 +193,51 @@ def render_write_sql(plan: ScoringPlan, key_type: str, claim: DestinationClaim) 
         by_day=plan.destination.day is not None,
     )
     return Query(sql=sql, parameters=(*_numbered(claim), *_time(plan)))
+
+
+LOGGED_ROWS = 100_000
+"""Of a scoring, about: enough for each distribution that is watched, and little to keep and to read."""
+
+LOG_KEEP_DAYS = 400
+"""Longer than any window that the monitor may look back."""
+
+
+def render_log_table_sql(log: ScoringLog) -> Query:
+    """Return the statement that makes the table of what was scored where there is none."""
+    return Query(sql=render("scoring_log_table.sql.j2", table=log.table, keep_days=LOG_KEEP_DAYS))
+
+
+def render_log_sql(plan: ScoringPlan, log: ScoringLog, rows: int, now: datetime) -> Query:
+    """Return the statement that keeps a sample of the rows and their answers for the monitor.
+
+    Args:
+        plan: The scoring.
+        log: Where.
+        rows: Of the scoring.
+        now: The time they count for: of the answer, as in an endpoint's log, and not that of the scoring.
+    """
+    sql = render(
+        "scoring_log.sql.j2",
+        log=log.table,
+        instances=plan.input_table,
+        answers=answers_table(plan),
+        key=plan.key,
+        features=[feature for feature in plan.features if feature.kind not in ("image", "sequence")],
+    )
+    share = min(log.share, LOGGED_ROWS / rows)
+    return Query(
+        sql=sql,
+        parameters=(
+            Parameter(name="answered_by", type="STRING", value=vertex.deployed_model_id(plan.version.run_key)),
+            Parameter(name="logged", type="TIMESTAMP", value=format_time(now)),
+            Parameter(name="scoring", type="STRING", value=plan.run_key),
+            Parameter(name="kept", type="INT64", value=math.ceil(share * MILLIONTHS)),
+            Parameter(name="as_of", type="TIMESTAMP", value=format_time(plan.as_of)),
+        ),
+    )
+
+
+MILLIONTHS = 1_000_000
 
 
 def render_claims_sql(plan: ScoringPlan) -> Query:

@@ -16,7 +16,7 @@ from retraining.core.bucket_folders import RESERVED_MODELS
 from retraining.core.catalog.cost import Prices, batch_estimate
 from retraining.core.documents.document import MODEL_PATTERN, digest
 from retraining.core.documents.plan import Machines, Plan, Pool, Query, Trigger
-from retraining.core.documents.scoring import Destination, ScoringPlan, ScoringSource, ScoringVersion
+from retraining.core.documents.scoring import Destination, ScoringLog, ScoringPlan, ScoringSource, ScoringVersion
 from retraining.core.documents.training import Report
 from retraining.core.errors import PlanError, SpecError, suggest
 from retraining.core.naming import bigquery, storage
@@ -25,10 +25,10 @@ from retraining.core.naming.run_keys import RunKey
 from retraining.core.planning.windows import AsOf
 from retraining.core.promotion.versions import Version
 from retraining.core.settings import Settings
-from retraining.core.spec.features import OUTPUT_NAMES, Feature, Label, class_count
+from retraining.core.spec.features import OUTPUT_NAMES, Label, class_count
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Scoring
-from retraining.core.untyped import JsonObject
+from retraining.core.untyped import JsonObject, YamlValues
 
 
 def require_places(spec: ModelSpec, asked: Scoring, settings: Settings) -> None:
@@ -159,12 +159,16 @@ class AskedScoring:
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
-    """Who scores: the version, what its run says of it, and the account that the model has of its own."""
+    """Who scores: the version, what its run says of it, and the account that the model has of its own.
+
+    `log_share` is the share of the rows that is kept for the monitor; None: of a model with an endpoint, none.
+    """
 
     version: Version
     trained: Plan
     report: Report
     service_account: str | None = None
+    log_share: float | None = None
 
 
 def with_params(spec: ModelSpec, params: Mapping[str, Any]) -> Scoring:
@@ -231,7 +235,7 @@ def build_scoring_plan(
     Raises:
         PlanError: The destination is the source, or the version's signature is none that rows can be sent to.
     """
-    features, output = _signature(scorer)
+    signature = _signature(scorer)
     source, destination = _source(scoring, sql, settings.project), _destination(scoring, asked, settings.project)
     _require_other_table(destination.table, source)
     key = _key(asked, source, destination, scorer.version, settings.environment)
@@ -247,8 +251,7 @@ def build_scoring_plan(
         source=source,
         version=_asked_version(scoring.version, scorer.version),
         **_keys(scorer, scoring),
-        features=features,
-        output=output,
+        **signature,
         answer_size=_answer_size(scorer.trained.spec.label),
         input_table=bigquery.scoring_table(settings.project, settings.dataset, model, key),
         destination=destination,
@@ -256,6 +259,7 @@ def build_scoring_plan(
         timeout_s=machines.timeout_s,
         estimate_usd=batch_estimate(machines, prices, settings.region) if prices else None,
         service_account=scorer.service_account,
+        log=_log(scorer, scoring, model, settings),
         **{name: getattr(settings, name) for name in ("project", "region", "bucket", "dataset", "environment")},
     )
 
@@ -300,6 +304,13 @@ def _destination(scoring: Scoring, asked: AskedScoring, project: str) -> Destina
     return Destination(table=bigquery.full_table(scoring.destination, project), day=day)
 
 
+def _log(scorer: Scorer, scoring: Scoring, model: str, settings: Settings) -> ScoringLog | None:
+    if scorer.log_share is None or scoring.files:
+        return None
+    table = bigquery.scoring_log_table(settings.project, settings.dataset, model)
+    return ScoringLog(table=table, share=scorer.log_share)
+
+
 def _asked_version(asked: str, version: Version) -> ScoringVersion:
     return ScoringVersion(
         asked=asked, version_id=version.version_id, version_name=version.version_name, run_key=version.run_key
@@ -327,7 +338,7 @@ def _key(
     return str(RunKey.of(asked.as_of.value, decides))
 
 
-def _signature(scorer: Scorer) -> tuple[tuple[Feature, ...], str]:
+def _signature(scorer: Scorer) -> YamlValues:
     """Return the features that the version reads, and its output."""
     by_name = {feature.name: feature for feature in scorer.trained.spec.features}
     inputs, outputs = scorer.report.signature.inputs, scorer.report.signature.outputs
@@ -339,7 +350,7 @@ def _signature(scorer: Scorer) -> tuple[tuple[Feature, ...], str]:
         found = f"a signature with inputs {_listed(inputs)} and outputs {_listed(outputs)}"
         expected = f"inputs among {_listed(by_name)}, and an output {' or '.join(OUTPUT_NAMES)}"
         raise PlanError(scorer.version.version_name, found, expected, "Name another version, or retrain the model")
-    return tuple(by_name[name] for name in by_name if name in inputs), output
+    return {"features": tuple(by_name[name] for name in by_name if name in inputs), "output": output}
 
 
 def _keys(scorer: Scorer, scoring: Scoring) -> JsonObject:

@@ -93,9 +93,27 @@ class Canary(Section):
         return self
 
 
+OF_ENDPOINTS = (
+    "machine",
+    "accelerator",
+    "min_replicas",
+    "max_replicas",
+    "autoscale_cpu_percent",
+    "dedicated_endpoint",
+    "key_input",
+    "keep_previous_hours",
+    "canary",
+    "staging",
+)
+"""Keys that a model without an endpoint may not have: nobody would read them."""
+
+
 class Deployment(Section):
     """Where the champion serves, and in what."""
 
+    endpoint: Annotated[bool, Field(exclude_if=lambda value: value)] = True
+    """`false`, or `deployment: null`: [no endpoint is made](deployment.md#models-without-an-endpoint). The champion
+    scores tables by the model's DAG `score__…` alone, and its monitor watches what that was sent."""
     machine: MachineType = "n1-standard-2"
     """Of the endpoint."""
     accelerator: Accelerator | None = None
@@ -111,7 +129,8 @@ class Deployment(Section):
     """Whether the endpoint has [an address of its own](deployment.md#options-of-the-endpoint); cannot be changed once
     it is made."""
     request_log_sampling: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of the requests that are [logged](deployment.md#options-of-the-endpoint) with their answers."""
+    """Share of the requests that are [logged](deployment.md#options-of-the-endpoint) with their answers; without an
+    endpoint that of the rows of each scoring, of which at most 100,000 are."""
     key_input: bool = False
     """Whether the model takes [the example's `data.key`](deployment.md#the-key-of-a-request) as one more input and
     gives it back. It stands beside the answer, so that later labels find it."""
@@ -141,6 +160,17 @@ class Deployment(Section):
         if isinstance(self.approval, bool):
             return "always" if self.approval else "never"
         return self.approval
+
+    @model_validator(mode="after")
+    def _is_of_an_endpoint(self) -> Self:
+        fields = type(self).model_fields
+        vain = [name for name in OF_ENDPOINTS if getattr(self, name) != fields[name].get_default()]
+        if vain and not self.endpoint:
+            raise ValueError(
+                f"{', '.join(vain)} {'is' if len(vain) == 1 else 'are'} of an endpoint, and endpoint is false: remove "
+                f"{'it' if len(vain) == 1 else 'them'}, or let the model have one"
+            )
+        return self
 
     @model_validator(mode="after")
     def _fits_its_replicas(self) -> Self:

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core.errors import PlanError, suggest
 from retraining.core.metrics import IN_UNIT, METRICS
@@ -42,6 +42,11 @@ from retraining.core.spec.yaml_file import SpecText
 from retraining.core.untyped import YamlValues
 
 ServiceAccount = Annotated[str, StringConstraints(max_length=254, pattern=f"^{EMAIL_PATTERN}$")]
+
+
+def _without_endpoint(value: object) -> object:
+    """Return `deployment: null` as what it means."""
+    return {"endpoint": False} if value is None else value
 
 
 class ModelSpec(Section):
@@ -86,7 +91,7 @@ class ModelSpec(Section):
     tuning: Tuning | None = None
     """Search for hyperparameters; `null`: none, and no task `tune`."""
     evaluation: Evaluation
-    deployment: Deployment = Field(default_factory=Deployment)
+    deployment: Annotated[Deployment, BeforeValidator(_without_endpoint)] = Field(default_factory=Deployment)
     monitoring: Monitoring = Field(default_factory=Monitoring)
     scoring: Scoring | None = None
     report: RunPage = Field(default_factory=RunPage)
@@ -163,6 +168,15 @@ class ModelSpec(Section):
             raise ValueError(
                 "training.runtime.models is own, and TensorFlow's container cannot serve these: name one that can in "
                 "deployment.container"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _keys_come_with_rows(self) -> Self:
+        if not self.deployment.endpoint and self.monitoring.performance.request_keys is not None:
+            raise ValueError(
+                "monitoring.performance.request_keys is of an endpoint's requests, and deployment.endpoint is false: "
+                "remove it, each row that is scored has its key"
             )
         return self
 

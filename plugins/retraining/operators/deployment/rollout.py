@@ -43,6 +43,7 @@ from retraining.operators.deployment.rollout_end import (
 from retraining.operators.deployment.rollout_ramp import Ramp
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState, move_traffic
 from retraining.operators.deployment.version_upload import drop_duplicates
+from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
@@ -127,6 +128,8 @@ class RolloutSteps:
     def _go_on(self, champion: Version | None, dag_run: str) -> Deployment | None:
         if not self._is_open(champion, dag_run):
             return None
+        if not self._state.current.endpoint:
+            return self._take_office()
         endpoint = self._cloud.endpoints.get(self._plan.model)
         if endpoint is None:
             gone = self._gone()
@@ -140,6 +143,14 @@ class RolloutSteps:
             if self._cloud.endpoints.get(self._plan.model) is None:
                 raise self._gone() from error
             raise
+
+    def _take_office(self) -> Deployment | None:
+        """Move the aliases alone: whoever scores by `champion` uses the version from then on."""
+        if self._state.current.state == "proven":
+            self._or_go_back(self._promote)
+        if self._state.current.state != "done" or not undeploy_replaced(self._cloud, self._state):
+            return None
+        return deployments.deployed(self._plan, self._state.current, None)
 
     def _gone(self) -> ConflictError:
         return ConflictError(self._plan.model, "the endpoint is gone", "it to be there", "The next try makes it")
@@ -165,7 +176,7 @@ class RolloutSteps:
         """Say whether this run's rollout goes forward; begin it where none is open."""
         rollout = self._state.found
         if rollout is None or not rollouts.is_open(rollout):
-            if self._report is not None:
+            if self._report is not None and self._wants_endpoint(champion):
                 smoke_tests.require_requests(self._report, storage.document_uri(self._plan.run_uri, "report"))
             self._begin_rollout(champion, dag_run)
         elif rollout.state == "returning":
@@ -180,20 +191,31 @@ class RolloutSteps:
     def _begin_rollout(self, champion: Version | None, dag_run: str) -> None:
         """Write down what is so now, before anything is changed."""
         model, now, earlier = self._plan.model, self._state.moment(), self._state.found
-        endpoint = self._endpoint()
+        wanted = self._wants_endpoint(champion)
+        endpoint = self._endpoint() if wanted else self._cloud.endpoints.get(model)
         self._state.require_unchanged()
         drop_duplicates(self._cloud, model, self._plan.run_key)  # of an upload that ended after another had counted
         again = champion is not None and champion.version_id == self._registration.version_id
-        if again and rollouts.is_complete(earlier, self._plan.run_key, endpoint.traffic):
+        if again and rollouts.is_complete(earlier, self._plan.run_key, endpoint.traffic if endpoint else {}):
             self._state.change_rollout(state="done", reason="", dag_run=dag_run)
             return
         before = state_before(self._cloud, self._plan, endpoint, champion, again=again)
-        begun = rollouts.begun(self._plan, self._registration, earlier, before, dag_run, now, self._rollback)
+        begun = rollouts.begun(
+            self._plan, self._registration, earlier, before, dag_run, now, self._rollback, endpoint=wanted
+        )
         if self._plan.spec.deployment.staging and not (self._rollback or again):
             name = vertex.endpoint_name(self._plan.project, self._plan.region, vertex.staging_of(model))
             begun = rollouts.staged(begun, name)
         self._state.begin_rollout(begun)
         self._began = True
+
+    def _wants_endpoint(self, champion: Version | None) -> bool:
+        """Return whether traffic moves too; of a rollback as the run of who is gone back from wanted it."""
+        plan = self._plan
+        if self._rollback and champion is not None and champion.run_key:
+            folder = storage.run_uri(self._cloud.settings.bucket, plan.model, champion.run_key)
+            plan = Record(self._cloud.artifacts, folder).find_document(Plan) or plan
+        return plan.spec.deployment.endpoint
 
     def _endpoint(self) -> Endpoint:
         """Return the model's endpoint; made where it is missing, with the share of logged requests that is wanted."""
@@ -428,7 +450,7 @@ class RolloutSteps:
             )
         require_promoted(self._cloud, model, version, self._state.uri)
         endpoint = self._cloud.endpoints.get(model)
-        if endpoint is None or not endpoint.traffic.get(self._id):
+        if self._state.current.endpoint and (endpoint is None or not endpoint.traffic.get(self._id)):
             raise ramp.changed_traffic(self._plan.model, endpoint.traffic if endpoint else {}, {self._id: 100})
         mine = self._state.current
         try:

@@ -111,7 +111,8 @@ def write_unbegun(cloud: CloudPort, state: RolloutState, plan: Plan, registratio
     """
     champion = cloud.registry.find_by_alias(registration.model, vertex.CHAMPION)
     before = state_before(cloud, plan, cloud.endpoints.get(plan.model), champion)
-    begun = rollouts.begun(plan, registration, None, before, dag_run, state.moment())
+    endpoint = plan.spec.deployment.endpoint
+    begun = rollouts.begun(plan, registration, None, before, dag_run, state.moment(), endpoint=endpoint)
     with contextlib.suppress(OvertakenError):
         state.begin_rollout(begun.model_copy(update={"state": "ended", "reason": rollouts.NOT_BEGUN}))
 

@@ -70,20 +70,26 @@ from retraining.operators.record.run_record import Record
 
 
 def watch_requests(watch: Watch) -> Seen:
-    """Return traffic, errors, latency, skew, drift and prediction drift."""
+    """Return traffic, errors, latency, skew, drift and prediction drift; without an endpoint those of scored rows."""
+    log_windows = LogWindows.before(watch.spec, watch.as_of)
+    if not watch.spec.deployment.endpoint:
+        return _watch_answers(watch, log_windows, None)
     if watch.endpoint is None:
         gone = f"{watch.spec.name} has no endpoint: it was deleted, or nothing was deployed yet."
         traffic = not_judged("traffic", "requests", "no_endpoint", gone)
         return Seen(signals=(traffic, *judge_nothing(watch.spec, Obstacle(reason="no_endpoint", message=gone))))
-    log_windows = LogWindows.before(watch.spec, watch.as_of)
     served, signals = _watch_serving(watch, watch.endpoint, log_windows)
+    requests = None if served is None else sum(item.requests for item in served.values())
+    seen = _watch_answers(watch, log_windows, requests)
+    return Seen(signals=(*signals, *seen.signals), requests=seen.requests, bytes_read=seen.bytes_read)
+
+
+def _watch_answers(watch: Watch, log_windows: LogWindows, requests: int | None) -> Seen:
+    """Return the signals of the log; `requests` are those that Cloud Monitoring counted, None: that is not known."""
     if watch.champion is None or watch.baseline is None:
         nobody = f"No champion of {watch.spec.name} serves, so there is nothing to compare with."
-        obstacle = Obstacle(reason="no_champion", message=nobody)
-        return Seen(signals=(*signals, *judge_nothing(watch.spec, obstacle)))
-    requests = None if served is None else sum(item.requests for item in served.values())
-    seen = _watch_log(watch, watch.baseline, log_windows, vertex.deployed_model_id(watch.champion.run_key), requests)
-    return Seen(signals=(*signals, *seen.signals), requests=seen.requests, bytes_read=seen.bytes_read)
+        return Seen(signals=judge_nothing(watch.spec, Obstacle(reason="no_champion", message=nobody)))
+    return _watch_log(watch, watch.baseline, log_windows, vertex.deployed_model_id(watch.champion.run_key), requests)
 
 
 def _watch_serving(
@@ -192,7 +198,9 @@ def _find_keys(watch: Watch) -> KeyTable | Signal | None:
     if named is None:
         message = f"No answer finds its label: {WAY_OUT_WITHOUT_KEYS}."
         return (
-            None if spec.deployment.key_input else not_judged("performance", spec.evaluation.metric, "no_keys", message)
+            None
+            if spec.deployment.key_input or not spec.deployment.endpoint
+            else not_judged("performance", spec.evaluation.metric, "no_keys", message)
         )
     table = bigquery.full_table(named, settings.project)
     columns = [str(column["name"]) for column in watch.cloud.warehouse.table_schema(table) or ()]

@@ -36,7 +36,8 @@ class Baseline:
 class Watch:
     """One monitor run: of which model, until when, and what serves.
 
-    `spec` names the columns that the champion was trained on. `log_table` is None until a request was logged.
+    `spec` names the columns that the champion was trained on. `log_table` has the endpoint's requests, or the rows of
+    scorings where the model has no endpoint; it is None until one was logged.
     `asked_by` tells a wanted repetition of a question from a retry.
     """
 
@@ -67,7 +68,8 @@ class Seen:
 def begin_watch(cloud: CloudPort, spec: ModelSpec, champion: Version | None, as_of: datetime, asked_by: str) -> Watch:
     """Return what a monitor run looks at, as the cloud stands now."""
     settings = cloud.settings
-    table = bigquery.request_log_table(settings.project, settings.dataset, spec.name)
+    place = settings.project, settings.dataset, spec.name
+    table = bigquery.request_log_table(*place) if spec.deployment.endpoint else bigquery.scoring_log_table(*place)
     baseline = None
     if champion is not None:
         record = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
@@ -86,7 +88,7 @@ def begin_watch(cloud: CloudPort, spec: ModelSpec, champion: Version | None, as_
         endpoint=cloud.endpoints.get(spec.name),
         champion=champion,
         baseline=baseline,
-        # The endpoint makes the table with the first request it logs.
+        # The endpoint makes the table with the first request it logs, a model without one with its first scoring.
         log_table=table if cloud.warehouse.table_schema(table) is not None else None,
     )
 

@@ -55,7 +55,8 @@ def _require_deployable(cloud: CloudPort, planned: Plan) -> None:
         ContractError: The endpoint there is of the other kind than the spec says.
     """
     require_own_model(cloud, planned.model, staging=planned.spec.deployment.staging)
-    if deployments.may_deploy(planned) and (endpoint := cloud.endpoints.get(planned.model)):
+    wanted = deployments.may_deploy(planned) and planned.spec.deployment.endpoint
+    if wanted and (endpoint := cloud.endpoints.get(planned.model)):
         deployments.require_kind(planned, endpoint.name, dedicated=endpoint.dedicated)
 
 

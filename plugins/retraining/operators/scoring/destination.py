@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.sdk import Context
 
 from retraining.core.catalog.cost import load_prices
-from retraining.core.documents import Predictions, ScoringInput, ScoringPlan, ScoringResult
+from retraining.core.documents import Predictions, ScoringInput, ScoringLog, ScoringPlan, ScoringResult
 from retraining.core.errors import ConflictError, DataError
 from retraining.core.scoring import answers
 from retraining.core.settings import include_path
@@ -63,6 +63,8 @@ class WriteAnswersOperator(ScoringTask, CloudOperator):
             self._keep_answers(cloud, planned, instances, predictions, context)
         make_claims(cloud, planned, "claims_again", context)
         self._replace(cloud, planned, str(instances.key_type), context)
+        if planned.log is not None:
+            self._keep_for_monitor(cloud, planned, planned.log, instances.rows, context)
         return answers.build_result(planned, instances, predictions, load_prices(include_path()))
 
     def _keep_answers(
@@ -93,6 +95,18 @@ class WriteAnswersOperator(ScoringTask, CloudOperator):
             statement_id(planned, "answers", context),
             "table of answers",
         )
+
+    @staticmethod
+    def _keep_for_monitor(cloud: CloudPort, planned: ScoringPlan, log: ScoringLog, rows: int, context: Context) -> None:
+        """Keep a sample of rows and answers; where the rows are gone a scoring that was done before has done it."""
+        warehouse = cloud.warehouse
+        if warehouse.table_schema(planned.input_table) is None:
+            return
+        if warehouse.table_schema(log.table) is None:
+            made = answers.render_log_table_sql(log)
+            warehouse.run_query(made, statement_id(planned, "log_table", context), f"log {log.table}")
+        kept = answers.render_log_sql(planned, log, rows, cloud.clock.now().replace(microsecond=0))
+        warehouse.run_query(kept, statement_id(planned, "log", context), f"log {log.table}")
 
     def _replace(self, cloud: CloudPort, planned: ScoringPlan, key_type: str, context: Context) -> None:
         """Write, as long as no newer answers and no newer claim are there."""

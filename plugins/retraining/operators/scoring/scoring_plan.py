@@ -86,6 +86,7 @@ class PlanScoringOperator(CloudOperator):
                 trained=trained.read_document(Plan),
                 report=trained.read_document(Report),
                 service_account=spec.service_account,
+                log_share=None if spec.deployment.endpoint else spec.deployment.request_log_sampling,
             ),
             settings=cloud.settings,
             prices=load_prices(include),

@@ -66,8 +66,12 @@ class ModelRow:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether a champion has no endpoint, or nothing of the traffic."""
-        return self.summary.champion is not None and not any(share.percent for share in self.summary.traffic)
+        """Whether a champion has no endpoint where the file wants one, or nothing of the traffic."""
+        return (
+            self.summary.endpoint
+            and self.summary.champion is not None
+            and not any(share.percent for share in self.summary.traffic)
+        )
 
     @property
     def is_stale(self) -> bool:

@@ -114,6 +114,7 @@ def summarize(
         champion=_champion(champion, runs) if champion else None,
         scores=tuple(scores[:SCORES_SHOWN][::-1]),
         endpoint_name=live.endpoint_name,
+        endpoint=spec.deployment.endpoint,
         traffic=tuple(_traffic(versions, live.rollout)),
         decision=next((_decision(run) for run in runs if run.outcome != "running"), None),
         watch=_watch(watches[0]) if watches else None,
