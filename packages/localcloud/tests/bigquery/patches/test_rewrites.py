@@ -34,7 +34,7 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
         "SELECT APPROX_TOP_COUNT(x, 1) v FROM UNNEST(['a', 'b', 'a']) x",
         [{"v": [{"value": "a", "count": 2}]}],
     ),
-    "whole_division": ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [{"v": 36}]),
+    "divisions": ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [{"v": 36}]),
 }
 
 

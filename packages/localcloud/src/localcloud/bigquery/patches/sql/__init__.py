@@ -18,11 +18,11 @@ from localcloud.bigquery.patches.sql import (
     arrays_without_nulls,
     byte_literals,
     column_names,
+    divisions,
     offset_names,
     selected_structs,
     struct_fields,
     top_counts,
-    whole_division,
 )
 from localcloud.untyped import Untyped
 
@@ -34,7 +34,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     struct_fields.rewrite,
     selected_structs.rewrite,
     byte_literals.rewrite,
-    whole_division.rewrite,
+    divisions.rewrite,
     column_names.rewrite,
     numerics.rewrite,
 )

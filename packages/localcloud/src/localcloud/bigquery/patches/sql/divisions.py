@@ -1,4 +1,4 @@
-"""Patches `DIV(a + b, c * d)`: in DuckDB it would be `a + b // c * d`."""
+"""Patches `DIV(a + b, c * d)` and `10 * MOD(a, b)`: in DuckDB they would be `a + b // c * d` and `10 * a % b`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
-    nodes = list(tree.find_all(exp.IntDiv))
+    nodes = list(tree.find_all(exp.IntDiv, exp.Mod))
     for node in nodes:
         for name, term in (("this", node.this), ("expression", node.expression)):
             if isinstance(term, exp.Binary):
