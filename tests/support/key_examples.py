@@ -259,6 +259,7 @@ EXAMPLES: Mapping[str, Any] = {
     "training.batch_size": 1024,
     "training.hyperparameters": {"learning_rate": 0.1},
     "training.early_stopping_patience": 0,
+    "training.ensemble": 3,
     "training.input": "csv",
     "training.reader": of("tensorflow_io", OWN, {"training.input": "bigquery"}),
     "training.seed": 7,

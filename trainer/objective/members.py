@@ -19,6 +19,11 @@ def mean_of_members(answers: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(answers, axis=1) if answers.shape.rank == _RANK else answers
 
 
+def count_members(logits: tf.Tensor) -> int:
+    """Return how many networks answer. [B, members, n] or [B, n]."""
+    return int(logits.shape[1]) if logits.shape.rank == _RANK else 1
+
+
 class MembersLoss(tf_keras.losses.Loss):  # type: ignore[misc]  # Keras has no types
     """The mean of the members' losses.
 

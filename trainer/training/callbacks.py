@@ -50,7 +50,7 @@ def training_callbacks(
     """
     request, strategy = job.request, course.strategy
     validation = Validation(
-        _validation_blocks(job, examples),
+        validation_blocks(job, examples),
         objective_of(request.label, request.auxiliary_labels, job.statistics, request.weight),
         strategy if job.share.count > 1 else None,
         asked=request.trial_metric,
@@ -70,7 +70,7 @@ def training_callbacks(
         yield callbacks
 
 
-def _validation_blocks(job: TrainingJob, examples: Examples) -> tf.data.Dataset:
+def validation_blocks(job: TrainingJob, examples: Examples) -> tf.data.Dataset:
     """Return the validation split as it is scored: of images no more at a time than in training."""
     images = any(feature.kind == "image" for feature in job.request.features)
     return examples.validation.rebatch(job.request.training.batch_size) if images else examples.validation

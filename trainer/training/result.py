@@ -23,9 +23,11 @@ from trainer.features.preprocessing import Preprocessing
 from trainer.saved_model.model import StoredModel, digest_folder, key_spec, save_model
 from trainer.saved_model.smoke_requests import smoke_requests
 from trainer.telemetry.usage import measure_usage
+from trainer.training.callbacks import validation_blocks
 from trainer.training.checkpoints import TrainingState
 from trainer.training.contact_sheet import write_contact_sheet
 from trainer.training.epochs import Fit
+from trainer.training.member_metrics import measure_members
 from trainer.training.recipe import Recipe
 
 
@@ -36,6 +38,7 @@ class Stored:
     model_digest: str
     signature: Signature
     golden: tuple[Golden, ...]
+    members: dict[str, tuple[float, ...]]
 
 
 def store_model(fit: Fit, recipe: Recipe) -> Stored | None:
@@ -60,7 +63,16 @@ def store_model(fit: Fit, recipe: Recipe) -> Stored | None:
             model_digest=digest_folder(path),
             signature=stored.signature,
             golden=smoke_requests(stored, fit.examples.raw_validation),
+            members=_members(fit, recipe, model),
         )
+
+
+def _members(fit: Fit, recipe: Recipe, model: tf_keras.Model) -> dict[str, tuple[float, ...]]:
+    """Return each member's metrics; nothing where this process has a part of the validation split alone."""
+    if fit.job.share.count > 1:
+        return {}
+    blocks = validation_blocks(fit.job, fit.examples)
+    return measure_members(model, blocks, recipe.objective, fit.job.request.trial_metric)
 
 
 def write_report(

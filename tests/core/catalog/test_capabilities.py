@@ -56,6 +56,10 @@ def test_the_small_model_can_be_trained():
             {"model": "deep_cross", "initial": "champion"},
             "'deep_cross' cannot begin with the champion's weights. Expected one that can: dense, wide_deep",
         ),
+        (
+            {"model": "boosted_trees", "ensemble": 3},
+            r"training.ensemble: 3, and .* is an ensemble of trees already. Expected one of: cnn, .*, wide_deep.",
+        ),
     ],
     ids=str,
 )
@@ -68,6 +72,14 @@ def test_features_whose_weights_are_not_carried_over_are_named():
     time = {"name": "sent", "kind": "time", "parts": ["hour"]}
     with pytest.raises(SpecError, match=r"training.initial: feature .sent., whose weights"):
         require(**OTHER, features=[time], training={"model": "dense", "initial": "champion"})
+
+
+def test_trees_are_one_network_and_other_architectures_may_have_members():
+    for ensemble in ("auto", 1):
+        require(training={"model": "boosted_trees", "ensemble": ensemble})
+    require(**OTHER, features=[IMAGE], training={"model": "cnn", "ensemble": 2})
+    wheel = {"wheel": "gs://mine/mine-1.0-py3-none-any.whl", "sha256": ["a" * 64]}
+    require(training={"model": "mine", "ensemble": 2, "packages": [wheel]})
 
 
 def test_all_findings_come_at_once():

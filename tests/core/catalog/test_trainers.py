@@ -77,6 +77,10 @@ CHANGES = {
         r"late.yaml, crosses: crosses. Expected none",
     ),
     "input": ({"training": {"input": "bigquery"}}, r"training: input bigquery. Expected one of: tfrecord"),
+    "ensemble": (
+        {"training": {"ensemble": 3, "runtime": {"image": IMAGE}}},
+        r"training.ensemble: hyperparameter members. Expected one of: ",
+    ),
     "warm start": (
         {"training": {"initial": "champion", "runtime": {"image": IMAGE}}},
         r"training.initial: .*weights drawn by the seed alone",

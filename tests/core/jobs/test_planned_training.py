@@ -7,6 +7,7 @@ import pytest
 from retraining.core.jobs import requests
 from retraining.core.jobs.planned_training import planned_training, training_rows
 from retraining.core.jobs.recipe import make_recipe, make_tree_recipe
+from retraining.core.spec.training import Training
 from tests.support.small_model import make_plan, make_spec, make_statistics
 
 NOTHING = {"model": "wide_deep"}
@@ -53,6 +54,33 @@ def test_when_the_rate_falls_can_be_written_too(written, found):
 def test_a_phone_gets_one_network():
     assert asked(NOTHING).hyperparameters["members"] > 1
     assert "members" not in asked({**NOTHING, "export_lite": ["int8"]}).hyperparameters
+
+
+def test_an_ensemble_is_as_large_as_it_is_written():
+    """Instead of the recipe's, also where the recipe knows nothing of the layers; a search's goes over it."""
+    assert asked({**NOTHING, "ensemble": 3}).hyperparameters["members"] == 3
+    assert asked({**NOTHING, "ensemble": "auto"}) == asked(NOTHING)
+    for training in (NOTHING, {**NOTHING, "export_lite": ["int8"]}, {"model": "boosted_trees"}):
+        assert "members" not in asked({**training, "ensemble": 1}).hyperparameters  # the trainer's default
+    assert asked({**NOTHING, "ensemble": 3}, hyperparameters={"members": 2}).hyperparameters["members"] == 2
+    before, after = (make_spec(training=NOTHING | changes) for changes in ({}, {"ensemble": "auto"}))
+    assert before.model_dump_json() == after.model_dump_json()  # the run's key stays
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ({"hyperparameters": {"members": 2}}, "say the same thing"),
+        ({"export_lite": ["float16"]}, "a phone has one network"),
+        ({"runtime": {"image": "us-docker.pkg.dev/a/b/c:1", "models": "own"}}, "runtime.models is own"),
+        ({"ensemble": 11}, "less than or equal to 10"),
+        ({"ensemble": 0}, "greater than or equal to 1"),
+    ],
+    ids=["twice", "phone", "own", "many", "none"],
+)
+def test_an_ensemble_that_cannot_be_is_refused_by_name(written, words):
+    with pytest.raises(ValueError, match=words):
+        Training.model_validate({**NOTHING, "ensemble": 3, **written})
 
 
 def test_a_search_chooses_over_the_recipe():

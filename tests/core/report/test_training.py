@@ -78,6 +78,17 @@ def test_the_page_says_whence_each_number_came():
     assert "the recipe, by" in page
 
 
+def test_the_page_says_how_far_the_networks_differ():
+    """Of one network nothing is said."""
+    plan = json.loads((EXAMPLES / "plan__scheduled.json").read_text())
+    members = {"val_loss": [0.41, 0.44, 0.42]}
+    several = report(members=members, metrics={**REPORT["metrics"], "val_loss": 0.40})
+    shown = render({"plan": plan, "report": several})
+    assert "3 networks answer together" in shown
+    assert "val_loss 0.4100 to 0.4400 (together 0.4000)" in shown
+    assert "networks answer together" not in render({"plan": plan, "report": report()})
+
+
 def test_the_page_says_what_the_weights_began_as():
     """Whose they were, and which were drawn; or why the champion's were not taken. Also in a shell."""
     plan = json.loads((EXAMPLES / "plan__scheduled.json").read_text())

@@ -512,6 +512,8 @@ class Report:
     """null: all weights were drawn by the seed."""
     metrics: Mapping[str, Number]
     """Of the best epoch."""
+    members: Mapping[str, tuple[Number, ...]] = field(default_factory=dict)
+    """The same of each network by itself, where several answer together; empty: one does, or it was not measured."""
     train_rows: Count
     validation_rows: Count
     steps: Count

@@ -20,6 +20,7 @@ from retraining.core.errors import ContractError, SettingsError, suggest
 from retraining.core.settings import include_path
 from retraining.core.spec.messages import Finding, raise_findings
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.training import MEMBERS
 from retraining.core.spec.tuning import TuningParameter
 
 Kind = str
@@ -181,6 +182,7 @@ def _findings(spec: ModelSpec, known: Mapping[str, Architecture]) -> Iterator[Fi
     yield from _unreadable(spec, architecture, known)
     if architecture.grows:
         yield from tree_findings(spec)
+    yield from _alone(spec, architecture, known)
     yield from _wrong_values(spec, architecture)
     for parameter in spec.tuning.parameters if spec.tuning else ():
         yield from _wrong_search(parameter, architecture)
@@ -199,6 +201,16 @@ def _cold(spec: ModelSpec, architecture: Architecture | None, known: Mapping[str
     able = [name for name, item in sorted(known.items()) if item.warm_start]
     found = f"architecture {spec.training.model!r} cannot begin with the champion's weights"
     yield "training.initial", found, f"one that can: {', '.join(able)}", "Remove training.initial, or change the model"
+
+
+def _alone(spec: ModelSpec, architecture: Architecture, known: Mapping[str, Architecture]) -> Iterator[Finding]:
+    """Yield that an architecture's networks cannot stand side by side, where several are asked for."""
+    if spec.training.ensemble in ("auto", 1) or MEMBERS in architecture.hyperparameters:
+        return
+    able = [name for name, item in sorted(known.items()) if MEMBERS in item.hyperparameters]
+    what = "is an ensemble of trees already" if architecture.grows else f"has no hyperparameter {MEMBERS}"
+    found = f"{spec.training.ensemble}, and architecture {spec.training.model!r} {what}"
+    yield "training.ensemble", found, f"one of: {', '.join(able)}", "Remove training.ensemble, or change the model"
 
 
 def _unreadable(spec: ModelSpec, architecture: Architecture, known: Mapping[str, Architecture]) -> Iterator[Finding]:

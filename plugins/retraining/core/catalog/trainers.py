@@ -16,7 +16,7 @@ from retraining.core.spec.cluster import resolve_tier
 from retraining.core.spec.features import Loss, class_names
 from retraining.core.spec.messages import Finding, raise_findings
 from retraining.core.spec.model import ModelSpec
-from retraining.core.spec.training import InputSource
+from retraining.core.spec.training import MEMBERS, InputSource
 
 _BUILD_ANEW = "Build the image anew with this release's contract, and write down what its command describe prints"
 _ANOTHER = "Change the value, or train in an image that can (training.runtime.image)"
@@ -90,6 +90,8 @@ def _not_taken(spec: ModelSpec, trainer: Trainer, image: str) -> Iterator[Findin
     asked += [(f"feature {item.name!r}", "kind", item.kind, trainer.features) for item in spec.features]
     asked.append(("training", "input", training.input, trainer.inputs))
     names = training.hyperparameters
+    if training.ensemble not in ("auto", 1):
+        asked.append(("training.ensemble", "hyperparameter", MEMBERS, trainer.hyperparameters))
     asked += [("training.hyperparameters", "hyperparameter", name, trainer.hyperparameters) for name in names]
     for place, what, value, known in asked:
         if value not in known:

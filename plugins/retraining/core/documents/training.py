@@ -249,6 +249,8 @@ class Report(ResultDocument):
     """null: all weights were drawn by the seed."""
     metrics: dict[str, Number]
     """Of the best epoch."""
+    members: Annotated[dict[str, tuple[Number, ...]], Field(exclude_if=is_empty)] = Field(default_factory=dict)
+    """The same of each network by itself, where several answer together; empty: one does, or it was not measured."""
     train_rows: Count
     validation_rows: Count
     steps: Count

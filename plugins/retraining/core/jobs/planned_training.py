@@ -13,7 +13,7 @@ from retraining.core.documents.training import Training
 from retraining.core.jobs.recipe import TABULAR, TREES, Recipe, make_recipe, make_tree_recipe
 from retraining.core.spec.cluster import Cluster, resolve_tier
 from retraining.core.spec.model import ModelSpec
-from retraining.core.spec.training import HyperparameterValue
+from retraining.core.spec.training import MEMBERS, HyperparameterValue
 from retraining.core.spec.training import Training as TrainingSpec
 from retraining.core.untyped import JsonObject
 
@@ -35,9 +35,7 @@ def planned_training(
     written = spec.training
     recipe = _recipe(written, training_rows(spec, statistics))
     given = written.hyperparameters if hyperparameters is None else hyperparameters
-    known = dict(recipe.hyperparameters) if _knows_hyperparameters(written) else {}
-    if written.export_lite:
-        known.pop("members", None)  # a phone has one network
+    known = _known_hyperparameters(written, recipe)
     patience = recipe.patience if written.early_stopping_patience is None else written.early_stopping_patience
     values = written.model_dump(include=set(Training.model_fields))
     return Training.model_validate(
@@ -71,6 +69,20 @@ def training_rows(spec: ModelSpec, statistics: Statistics | None = None) -> int:
 def _knows_hyperparameters(training: TrainingSpec) -> bool:
     """Return whether the recipe's hyperparameters are the architecture's: one of our own, of no other framework."""
     return training.model in (*TABULAR, *TREES) and training.runtime.models != "own"
+
+
+def _known_hyperparameters(written: TrainingSpec, recipe: Recipe) -> dict[str, HyperparameterValue]:
+    """Return what the spec and the recipe say of hyperparameters that the spec does not name."""
+    known: dict[str, HyperparameterValue] = {}
+    if _knows_hyperparameters(written):
+        known |= recipe.hyperparameters
+    if written.export_lite:
+        known.pop(MEMBERS, None)  # a phone has one network
+    if written.ensemble == 1:
+        known.pop(MEMBERS, None)  # every architecture's own default, also of those without the hyperparameter
+    elif written.ensemble != "auto":
+        known[MEMBERS] = written.ensemble
+    return known
 
 
 def _falling_rate(training: TrainingSpec, recipe: Recipe) -> JsonObject | None:

@@ -44,7 +44,13 @@ from retraining.core.report.run import CHAMPION_PLAN, TASK_OF_KIND, Run, expecte
 from retraining.core.report.started import explain_trigger, further_causes
 from retraining.core.report.study import NAMES, ROW, Importance, StudyChart, importances, study_chart
 from retraining.core.report.timings import costs, total_seconds, total_usd
-from retraining.core.report.training import Setting, describe_beginning, training_settings, training_warnings
+from retraining.core.report.training import (
+    Setting,
+    describe_beginning,
+    describe_members,
+    training_settings,
+    training_warnings,
+)
 from retraining.core.spec.features import class_names, class_text
 
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
@@ -354,6 +360,11 @@ class Page:
     def beginning(self) -> str | None:
         """What the training's weights began as, where it is not the seed alone."""
         return describe_beginning(self.run.train_request, self.run.report)
+
+    @property
+    def members(self) -> str | None:
+        """How far the networks differ that answer together."""
+        return describe_members(self.run.report)
 
     @property
     def training_settings(self) -> list[Setting]:

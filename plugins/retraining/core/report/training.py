@@ -10,6 +10,7 @@ from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import Report, TrainRequest
 from retraining.core.documents.tuning import Tuning
 from retraining.core.jobs.recipe import TREES
+from retraining.core.spec.training import MEMBERS
 
 FEW_STEPS = 200
 """Optimizer steps below which what was learnt is mostly what the seed made of the weights."""
@@ -49,6 +50,19 @@ def describe_beginning(request: TrainRequest | None, report: Report | None) -> s
     return f"The weights began as those of {who}, {len(begun.taken)} variables in this run's units. {drawn}"
 
 
+def describe_members(report: Report | None) -> str | None:
+    """Return how far the networks differ that answer together; None: one answers, or it was not measured."""
+    if report is None or not report.members:
+        return None
+    parts = [
+        f"{name} {min(values):.4f} to {max(values):.4f}"
+        + (f" (together {report.metrics[name]:.4f})" if name in report.metrics else "")
+        for name, values in sorted(report.members.items())
+    ]
+    count = len(next(iter(report.members.values())))
+    return f"{count} networks answer together by their mean. Each by itself on the validation split: {', '.join(parts)}"
+
+
 Source = Literal["file", "form", "search", "recipe", "default"]
 
 
@@ -76,6 +90,8 @@ def training_settings(plan: Plan, request: TrainRequest, report: Report, tuning:
     for name, value in sorted(report.hyperparameters.items()):
         if name in searched:
             settings.append(Setting(name=name, value=value, source="search"))
+        elif name == MEMBERS and written.ensemble != "auto":
+            settings.append(_setting(plan, "ensemble", value, is_written=True, shown=name))
         elif name in written.hyperparameters:
             settings.append(_setting(plan, f"hyperparameters.{name}", value, is_written=True, shown=name))
         else:

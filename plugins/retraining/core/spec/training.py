@@ -58,6 +58,9 @@ WarmupFraction = Annotated[float, Field(ge=0, le=0.5)]
 ClipNorm = Annotated[float, Field(gt=0, le=10**6)]
 LiteForm = Literal["float16", "int8"]
 Initial = Literal["random", "champion"]
+MEMBERS = "members"
+"""The hyperparameter that `ensemble` sets."""
+Ensemble = Literal["auto"] | Annotated[int, Field(ge=1, le=10)]
 AccumulateSteps = Annotated[int, Field(ge=1, le=10_000)]
 
 
@@ -114,6 +117,9 @@ class Training(Section):
     hyperparameters: dict[ColumnName, HyperparameterValue] = Field(default_factory=dict)
     """By name; an unknown one ends the training job with the list of known ones. Of `boosted_trees`,
     `dense`, `wide_deep` and `deep_cross` the recipe has those that are not named here."""
+    ensemble: Annotated[Ensemble, Field(exclude_if=lambda value: value == "auto")] = "auto"
+    """[Networks side by side](models.md#an-ensemble) whose mean is the answer, in one stored model; `auto`: by the
+    recipe. A number stands in place of the hyperparameter `members`."""
     early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Epochs without a better validation loss before training ends; `0`: never; `null`: by the recipe."""
     input: InputSource = "tfrecord"
@@ -180,6 +186,7 @@ class Training(Section):
             or self._reader_problem()
             or packages_problem(self.packages)
             or self._own_models_problem()
+            or self._ensemble_problem()
             or self._initial_problem(bool(servers and servers.count))
         )
         if problem:
@@ -194,6 +201,18 @@ class Training(Section):
             return (
                 "packages are installed by this project's trainer, and runtime.models is own: put them into the image"
             )
+        return None
+
+    def _ensemble_problem(self) -> str | None:
+        """Say why so many networks cannot be trained side by side; None: they can."""
+        if self.ensemble == "auto":
+            return None
+        if MEMBERS in self.hyperparameters:
+            return f"ensemble {self.ensemble} and hyperparameters.{MEMBERS} say the same thing: remove one of them"
+        if self.ensemble > 1 and self.export_lite:
+            return f"ensemble {self.ensemble} with export_lite: a phone has one network. Remove one of them"
+        if self.ensemble > 1 and self.runtime.models == "own":
+            return f"ensemble {self.ensemble} is of this project's layers, and runtime.models is own: remove ensemble"
         return None
 
     def _initial_problem(self, has_servers: bool) -> str | None:
