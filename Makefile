@@ -345,7 +345,7 @@ bench-train: $(VENV)/$(TRAINER_ENV)/.ready $(VENV)/localcloud/.ready ## Measure 
 	@PYTHONPATH=$(DEV):. $(VENV)/$(TRAINER_ENV)/bin/python -m bench.train --rounds $(ROUNDS)
 
 .PHONY: bench-models
-bench-models: $(VENV)/trainer/.ready $(VENV)/bench-models/.ready ## Measure the default model beside scikit-learn's and LightGBM's on public tables: build/bench/models.json (40 min; SEEDS=5; SETS=digits penguins)
+bench-models: $(VENV)/trainer/.ready $(VENV)/bench-models/.ready ## Measure the default models beside scikit-learn's and LightGBM's on public tables: build/bench/models.json (hours; SEEDS=5; SETS=digits penguins)
 	@PYTHONPATH=$(DEV):plugins:. exec $(TRAINER_PY) -m bench.models $(abspath $(VENV))/bench-models/bin/python --seeds $(SEEDS) $(if $(SETS),--sets $(SETS))
 
 .PHONY: bench-warm-start

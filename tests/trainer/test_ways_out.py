@@ -237,13 +237,14 @@ BESIDE = {
 """Words of the ways out that are followed in test_ways_out_of_files.py, or above."""
 
 ELSEWHERE = {
-    "trees.py, kinds": "Remove it, or choose another architecture",  # training/test_trees.py: what trees have not
-    "trees.py, classes": "Widen data.window_days, or look at the query",  # training/test_trees.py
-    "trees.py, ids": "Lower hash_buckets, or buckets of the cross",  # training/test_trees.py
-    "yggdrasil.py, image": "Remove training.runtime.framework, or put ydf into the image",  # training/test_trees.py
-    "trees.py, room": "Take a machine with more memory, or fewer rows",  # training/test_trees.py: the same rows
-    "trees.py, loss": "Lower hyperparameters.learning_rate",  # training/test_trees.py
-    "yggdrasil.py, loss": "Change label.loss, or choose another architecture",  # training/test_trees.py
+    # training/test_trees.py follows each: what is refused is changed so, and trained to the end
+    "trees.py, kinds": "Remove it, or choose another architecture",
+    "trees.py, classes": "Widen data.window_days, or look at the query",
+    "trees.py, ids": "Lower hash_buckets, or buckets of the cross",
+    "yggdrasil.py, image": "Remove training.runtime.framework, or put ydf into the image",
+    "trees.py, room": "Take a machine with more memory, or fewer rows",
+    "trees.py, loss": "Lower hyperparameters.learning_rate",
+    "yggdrasil.py, loss": "Change label.loss, or choose another architecture",
     "numbers.py, logarithm": "Remove the transform",  # features/test_numbers.py: without it, or moved up
     "results.py, trial": "Delete it",  # training/test_trial.py: then the trial runs
     "gcs.py, bucket": "Create it or mend the address",  # storage/test_gcs.py: a missing bucket

@@ -104,6 +104,7 @@ ARCHITECTURES = {
     "gru": Architecture(
         build=recurrent.build_gru, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)
     ),
+    "linear": Architecture(build=wide_deep.build_linear, hyperparameters=wide_deep.LinearHyperparameters),
     "lstm": Architecture(
         build=recurrent.build_lstm, hyperparameters=recurrent.RecurrentHyperparameters, reads=("sequences",)
     ),
@@ -113,6 +114,7 @@ ARCHITECTURES = {
         reads=("images", "texts"),
         needs={"module": "images", "text_module": "texts"},
     ),
+    "random_forest": Architecture(build=trees.build, hyperparameters=trees.RandomForestHyperparameters, grows=True),
     "transfer": Architecture(
         build=transfer.build,
         hyperparameters=transfer.TransferHyperparameters,

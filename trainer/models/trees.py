@@ -1,4 +1,4 @@
-"""`boosted_trees`: trees that were grown elsewhere, as plain TensorFlow operations.
+"""`boosted_trees` and `random_forest`: trees that were grown elsewhere, as plain TensorFlow operations.
 
 Comes in: a forest as arrays (`trainer.training.yggdrasil` makes it), numbers and category ids as every architecture
 reads them. Goes out: logits. A node asks one question of one column, "is the number at least the threshold" or "is the
@@ -6,13 +6,14 @@ category in the set", and an example goes on to one of two children; all trees a
 time, so that what serves the model needs no operation beside TensorFlow's own.
 
 Friedman, Greedy Function Approximation: A Gradient Boosting Machine, 2001, https://www.jstor.org/stable/2699986
+Breiman, Random Forests, 2001, https://doi.org/10.1023/A:1010933404324
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,10 @@ from trainer.models.hyperparameters import HyperparameterSet, limited, whole
 
 WORD_BITS = 32
 """Ids of a set of categories that lie in one number."""
+Link = Literal["sum", "mean", "log", "logit"]
+"""From the trees' answers to logits: their sum, or their mean, or its logarithm, or that of its odds."""
+_LEAST_SHARE = 1e-7
+"""Of a mean whose logarithm is taken: float32 has no smaller distance from 1."""
 _CELLS = 1 << 20
 """Examples times trees that are walked at once: 4 MB for each array of them."""
 
@@ -53,6 +58,24 @@ class BoostedTreesHyperparameters(HyperparameterSet):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RandomForestHyperparameters(HyperparameterSet):
+    """Of `random_forest`; the defaults are Yggdrasil's own.
+
+    Attributes:
+        max_depth: Of a tree, in questions; 0: only the leaves are bounded.
+        min_examples: In each leaf.
+        subsample: Examples that each tree draws, with replacement, as a share of all.
+        column_share: Share of the columns that each split may choose from; 0: of n columns the square root of n for
+            classes, and a third for numbers (Breiman, 2001).
+    """
+
+    max_depth: int = whole(15, 0, 32)
+    min_examples: int = whole(5, 1, 1_000_000)
+    subsample: float = limited(1.0, "a number above 0, at most 1", above=0, maximum=1)
+    column_share: float = limited(0.0, "a number from 0 to 1", minimum=0, maximum=1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Forest:
     """Trees as arrays; nodes are counted through all of them, and a leaf is its own child.
 
@@ -61,11 +84,12 @@ class Forest:
         threshold: A number goes up from here on. float32 [nodes]
         mask: Where in `words` a node's set of categories begins; -1: it asks for a number. int32 [nodes]
         children: Down, up, of one node after the other. int32 [2 * nodes]
-        value: A leaf's answer. float32 [nodes]
+        value: A leaf's answers, to one logit or to all. float32 [nodes, width]
         words: Sets of categories: of a set the bit `id % 32` of the word `id // 32`. int32 [words]
-        roots: Of each tree, of one iteration after the other. int32 [iterations, logits]
-        bias: What is added to the sum over the trees. float32 [logits]
+        roots: Of each tree, of one iteration after the other. int32 [iterations, logits / width]
+        bias: What is added to what `link` makes of the trees' answers. float32 [logits]
         depth: Questions on the longest way.
+        link: From the trees' answers to logits.
     """
 
     column: npt.NDArray[np.int32]
@@ -77,21 +101,21 @@ class Forest:
     roots: npt.NDArray[np.int32]
     bias: npt.NDArray[np.float32]
     depth: int
+    link: Link = "sum"
 
     @classmethod
     def empty(cls, outputs: int) -> Forest:
         """Return a forest without trees."""
         none, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
-        roots, bias = np.zeros((0, outputs), np.int32), np.zeros(outputs, np.float32)
         return cls(
             column=none,
             threshold=nothing,
             mask=none,
             children=none,
-            value=nothing,
+            value=np.zeros((0, 1), np.float32),
             words=none,
-            roots=roots,
-            bias=bias,
+            roots=np.zeros((0, outputs), np.int32),
+            bias=np.zeros(outputs, np.float32),
             depth=0,
         )
 
@@ -101,7 +125,9 @@ class Forest:
         return len(self.roots)
 
     def then(self, later: Forest) -> Forest:
-        """Return these trees and, after them, those of a forest that was grown from here on; its bias counts."""
+        """Return these trees and, after them, those of a forest grown from here on; its bias and link count."""
+        if not self.iterations:
+            return later
         nodes, words = np.int32(len(self.column)), np.int32(len(self.words))
         return Forest(
             column=np.concatenate([self.column, later.column]),
@@ -113,6 +139,7 @@ class Forest:
             roots=np.concatenate([self.roots, later.roots + nodes]),
             bias=later.bias,
             depth=max(self.depth, later.depth),
+            link=later.link,
         )
 
     def first(self, iterations: int) -> Forest:
@@ -196,9 +223,9 @@ class ForestLogits(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no
     def __init__(self, forest: Forest, name: str = "forest") -> None:
         super().__init__(name=name)
         self._iterations, self._logits = forest.iterations, len(forest.bias)
-        self._walk = Walk.of(forest, self._kept)
+        self._walk, self._link = Walk.of(forest, self._kept), forest.link
         self._roots, self._bias = self._kept("roots", forest.roots), self._kept("bias", forest.bias)
-        # The one that counts as trained: a number for each node.
+        # The one that counts as trained: a number for each node and logit.
         self._value = self._kept("value", forest.value, trainable=True)
 
     def _kept(self, name: str, values: npt.NDArray[Any], *, trainable: bool = False) -> tf.Variable:
@@ -209,9 +236,9 @@ class ForestLogits(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no
         """Walk all trees. numeric [B, n], categorical [B, m] → [B, logits]."""
         columns = joined(inputs)
         rows = tf.shape(columns)[0]
-        total = tf.zeros([rows, self._logits]) + self._bias
+        total = tf.zeros([rows, self._logits])
         if not self._iterations:
-            return total
+            return total + self._bias
         at_once = tf.maximum(1, _CELLS // (tf.maximum(rows, 1) * self._logits))
 
         def add_some(first: tf.Tensor, so_far: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -224,7 +251,18 @@ class ForestLogits(tf_keras.layers.Layer):  # type: ignore[misc]  # Keras has no
         _, total = tf.while_loop(
             lambda first, _: first < self._iterations, add_some, (tf.constant(0), total), shape_invariants=shapes
         )
+        return linked(self._link, total, self._iterations) + self._bias
+
+
+def linked(link: Link, total: tf.Tensor, iterations: int) -> tf.Tensor:
+    """Return what a link makes of the sum of so many iterations' answers. [B, logits] → [B, logits]."""
+    if link == "sum":
         return total
+    mean = total / float(iterations)
+    if link == "mean":
+        return mean
+    mean = tf.clip_by_value(mean, _LEAST_SHARE, mean.dtype.max if link == "log" else 1 - _LEAST_SHARE)
+    return tf.math.log(mean) - (tf.math.log1p(-mean) if link == "logit" else 0.0)
 
 
 def joined(inputs: dict[str, tf.Tensor]) -> tf.Tensor:

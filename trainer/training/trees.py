@@ -1,9 +1,9 @@
 """The training of trees, top to bottom: examples as columns, iterations, the best forest, stored model, report.
 
 Comes in: a training job and a source of examples, as `trainer.training.job` has them. Goes out: what that gives. An
-epoch is an iteration here: a tree for each logit, grown on all examples. Yggdrasil grows some at a time, and the folder
-from which it goes on is the checkpoint; SIGTERM may end the process at any time. After each iteration the validation
-split is measured, and the forest ends at the best one.
+epoch is an iteration here: a tree for each logit, or for all of them, grown on all examples. Yggdrasil grows some at a
+time, and the folder from which it goes on is the checkpoint; SIGTERM may end the process at any time. After each
+iteration the validation split is measured: boosted trees end at the best one, and of a random forest all stay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from trainer.cluster.strategy import choose_strategy
 from trainer.contract.documents import Report, TrainRequest
 from trainer.errors import DataError, Diverged, RequestError
 from trainer.input.source import Source
-from trainer.models.trees import BoostedTreesHyperparameters, Forest, Walk, forest_model, joined
+from trainer.models.trees import Forest, Walk, forest_model, joined, linked
 from trainer.objective.outputs import Objective
 from trainer.training.batches import Steps
 from trainer.training.checkpoints import Checkpoints, TrainingState
@@ -41,7 +41,7 @@ from trainer.training.result import store_model, write_report
 from trainer.training.tensorboard import TensorBoard
 from trainer.training.training_job import TrainingJob
 from trainer.training.trial import Trial
-from trainer.training.yggdrasil import MOST_IDS, Columns, Grower, losses_of, require_yggdrasil
+from trainer.training.yggdrasil import MOST_IDS, Columns, Grower, grower_type, require_yggdrasil
 
 LOGGER = logging.getLogger(__name__)
 _FOREST, _FOLDER = "forest.npz", "yggdrasil.tar"
@@ -68,6 +68,7 @@ def train_trees(job: TrainingJob, source: Source, recipe: Recipe) -> Report | No
     """
     request = job.request
     _require_growable(job)
+    grower_type(recipe.hyperparameters).require_label(request.label)
     strategy = choose_strategy(Replica(), "one_device")
     examples = open_examples(job, source, recipe, strategy, kept=False)
     _require_room(job, examples)
@@ -127,7 +128,7 @@ class Growth:
         columns: Of the splits train and validation.
         state: Of the training.
         forest: The trees until now.
-        logits: Their sums, by split. float32 [n, outputs]
+        answers: Their sums, by split. float32 [n, outputs]
     """
 
     job: TrainingJob
@@ -135,7 +136,7 @@ class Growth:
     columns: dict[str, Columns]
     state: TrainingState
     forest: Forest
-    logits: dict[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    answers: dict[str, npt.NDArray[np.float32]] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, job: TrainingJob, recipe: Recipe, columns: dict[str, Columns]) -> Growth:
@@ -155,7 +156,7 @@ class Growth:
         forest = Forest.empty(recipe.objective.outputs)
         growth = cls(job=job, recipe=recipe, columns=columns, state=state, forest=forest)
         for name, split in columns.items():
-            growth.logits[name] = np.zeros((split.rows, recipe.objective.outputs), np.float32)
+            growth.answers[name] = np.zeros((split.rows, recipe.objective.outputs), np.float32)
         return growth
 
     @property
@@ -184,9 +185,8 @@ class Growth:
             self.forest = _read_forest(Path(folder) / _FOREST)
         self.state = found
         for name, split in self.columns.items():
-            self.logits[name] += self.forest.bias  # first, as in a training that nothing interrupted
             for answers in answers_of(self.forest, split.matrix):
-                self.logits[name] += answers
+                self.answers[name] += answers
         LOGGER.info("train: goes on after tree %s", found.step)
         return dataclasses.replace(found, history={name: list(values) for name, values in found.history.items()})
 
@@ -207,9 +207,7 @@ class Growth:
             with tarfile.open(folder_path / _FOLDER) as packed:
                 packed.extractall(folder_path, filter="data")
         request, chosen = self.job.request, self.recipe.hyperparameters
-        if not isinstance(chosen, BoostedTreesHyperparameters):
-            raise TypeError(f"{type(chosen).__name__} is no {BoostedTreesHyperparameters.__name__}")
-        grower = Grower(self.columns["train"], request.label, chosen, request.seed, folder_path)
+        grower = grower_type(chosen)(self.columns["train"], request.label, chosen, request.seed, folder_path)
         attempt = f"from-epoch-{self.state.epochs_run + 1:05d}"
         options = request.training.callbacks.tensorboard
         board = TensorBoard(request.tensorboard_uri, self.job.storage, attempt, options)
@@ -221,30 +219,33 @@ class Growth:
             self._tell(before, board, trial)
         board.close()
 
-    def _grow_some(self, grower: Grower) -> None:
+    def _grow_some(self, grower: Grower[Any]) -> None:
         have, objective = self.forest.iterations, self.objective
         until = min(self.job.request.training.epochs, (have // self.at_once + 1) * self.at_once)
         later = grower.grow(have, until)
         later = dataclasses.replace(later, bias=(later.bias - np.array(objective.kind.base)).astype(np.float32))
-        if not have:
-            for logits in self.logits.values():
-                logits += later.bias
+        self.forest, kept = self.forest.then(later), grower.iterations_kept(self.columns["validation"].rows)
         by_split = {name: answers_of(later, split.matrix) for name, split in self.columns.items()}
         for _ in range(later.iterations):
             for name, answers in by_split.items():
-                self.logits[name] += next(answers)
-            self._note_iteration()
+                self.answers[name] += next(answers)
+            self._note_iteration(kept)
             if self.is_over:
                 break
-        self.forest = self.forest.then(later).first(self.state.epochs_run)
+        self.forest = self.forest.first(self.state.epochs_run)
 
-    def _note_iteration(self) -> None:
+    def _note_iteration(self, kept: float) -> None:
         """Measure both splits, and keep what came of it.
+
+        Args:
+            kept: Up to here the newest iteration is the best one, whatever the validation split says.
 
         Raises:
             Diverged: The loss is not a number.
         """
         state, objective = self.state, self.objective
+        state.epochs_run += 1
+        state.step = state.epochs_run
         numbers = {"loss": self._loss("train")}
         held_out = self.columns["validation"]
         if held_out.rows:
@@ -253,14 +254,12 @@ class Growth:
             targets = held_out.targets if weights is None else np.stack([held_out.targets, weights], axis=1)
             numbers |= objective.epoch_metrics(targets, scores, self.job.request.trial_metric)
         value = numbers.get("val_loss", numbers["loss"])
-        state.epochs_run += 1
-        state.step = state.epochs_run
         if not math.isfinite(value) or not math.isfinite(numbers["loss"]):
             where = f"tree {state.step}"
             raise Diverged(where, f"loss is {value}", "a finite number", "Lower hyperparameters.learning_rate")
         for name, number in numbers.items():
             state.history.setdefault(name, []).append(float(number))
-        if value < state.best_value:
+        if value < state.best_value or state.epochs_run <= kept:
             state.best_value, state.best_epoch, state.waited = value, state.epochs_run, 0
         else:
             state.waited += 1
@@ -271,9 +270,8 @@ class Growth:
         return float(self.objective.kind.epoch_metrics(split.targets, self._scores(name), weights, ())["loss"] or 0.0)
 
     def _scores(self, name: str) -> npt.NDArray[np.float64]:
-        scores: npt.NDArray[np.float64] = (
-            self.objective.epoch_scores(tf.constant(self.logits[name])).numpy().astype(np.float64)
-        )
+        logits = linked(self.forest.link, tf.constant(self.answers[name]), self.state.epochs_run) + self.forest.bias
+        scores: npt.NDArray[np.float64] = self.objective.epoch_scores(logits).numpy().astype(np.float64)
         return scores
 
     @property
@@ -307,11 +305,11 @@ def answers_of(forest: Forest, matrix: npt.NDArray[np.float32]) -> Iterator[npt.
     """Yield what each iteration adds to the logits. [n, columns] → [n, outputs] each."""
     walk, value = Walk.of(forest, lambda _, values: tf.constant(values)), forest.value
     for roots in forest.roots:
-        parts = [np.zeros((0, len(roots)), np.float32)]
+        parts = [np.zeros((0, len(roots), value.shape[1]), np.float32)]
         for start in range(0, len(matrix), _WALKED_ROWS):
             rows = tf.constant(matrix[start : start + _WALKED_ROWS])
             parts.append(value[walk.leaves(rows, tf.tile(roots[np.newaxis], [len(rows), 1])).numpy()])
-        yield np.concatenate(parts)
+        yield np.concatenate(parts).reshape(len(matrix), len(forest.bias))
 
 
 def _require_growable(job: TrainingJob) -> None:
@@ -322,7 +320,6 @@ def _require_growable(job: TrainingJob) -> None:
     """
     request, training = job.request, job.request.training
     require_yggdrasil()
-    losses_of(request.label)
     asked = {
         "auxiliary_labels": bool(request.auxiliary_labels),
         # ydf 0.16.1 begins with the greatest label in place of the weighted median.
@@ -402,4 +399,4 @@ def _write_forest(forest: Forest, path: Path) -> None:
 def _read_forest(path: Path) -> Forest:
     with np.load(path, allow_pickle=False) as stored:
         values: dict[str, Any] = {name: stored[name] for name in stored.files}
-    return Forest(**{**values, "depth": int(values["depth"])})
+    return Forest(**{**values, "depth": int(values["depth"]), "link": str(values["link"])})

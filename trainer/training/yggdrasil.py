@@ -8,18 +8,21 @@ Fast and Extensible Decision Forests Library, 2023, https://arxiv.org/abs/2212.0
 from __future__ import annotations
 
 import importlib
+import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from trainer.contract.documents import Label
 from trainer.errors import RequestError
-from trainer.models.trees import BoostedTreesHyperparameters, Forest, pack_sets
+from trainer.models.hyperparameters import HyperparameterSet
+from trainer.models.trees import BoostedTreesHyperparameters, Forest, Link, RandomForestHyperparameters, pack_sets
 from trainer.objective.labels import class_count
 
 LABEL, WEIGHT = "label", "weight"
@@ -27,7 +30,10 @@ MOST_IDS = 50_000 - 1
 """Of a category: as many as Yggdrasil takes where they are numbers already, but for the one that it keeps."""
 _LOSSES = {"mse": "SQUARED_ERROR", "mae": "MEAN_AVERAGE_ERROR", "poisson": "POISSON"}
 _NEVER_S = 10**9
+_FEW_HELD_OUT, _LEAST_STEPS = 100, 5
+"""Validation rows below which their least loss comes by chance, and the trees times their rate that there are then."""
 
+Chosen = TypeVar("Chosen", bound=HyperparameterSet)
 Yggdrasil: TypeAlias = Any
 """The library, or one of its models, columns, nodes and conditions: it is not imported here, and has no types."""
 
@@ -76,27 +82,7 @@ def require_yggdrasil() -> None:
         ) from error
 
 
-def losses_of(label: Label) -> str:
-    """Return Yggdrasil's name of a label's loss.
-
-    Raises:
-        RequestError: Trees cannot be grown by it.
-    """
-    if label.kind == "binary":
-        return "BINOMIAL_LOG_LIKELIHOOD"
-    if label.kind == "multiclass":
-        return "MULTINOMIAL_LOG_LIKELIHOOD"
-    if label.loss not in _LOSSES:
-        raise RequestError(
-            "label.loss",
-            f"{label.loss}, and training.model grows trees",
-            f"one of: {', '.join(_LOSSES)}",
-            "Change label.loss, or choose another architecture",
-        )
-    return _LOSSES[label.loss]
-
-
-class Grower:
+class Grower(ABC, Generic[Chosen]):
     """Grows trees, some iterations at a time.
 
     Args:
@@ -107,23 +93,20 @@ class Grower:
         folder_path: Where Yggdrasil keeps what it needs to go on; what it left there is gone on from.
 
     Attributes:
-        model: Yggdrasil's own, with all trees until now; None: nothing has grown yet.
+        learner: Yggdrasil's name of it.
+        losses: Of numbers, those that it knows.
+        model: Yggdrasil's own, of the trees that were grown last; None: nothing has grown yet.
     """
 
+    learner: ClassVar[str]
+    losses: ClassVar[tuple[str, ...]]
     model: Yggdrasil = None
 
-    def __init__(
-        self,
-        columns: Columns,
-        label: Label,
-        hyperparameters: BoostedTreesHyperparameters,
-        seed: int,
-        folder_path: Path,
-    ) -> None:
+    def __init__(self, columns: Columns, label: Label, hyperparameters: Chosen, seed: int, folder_path: Path) -> None:
         import ydf
 
         ydf.verbose(0)
-        self._label, self._seed, self._ids = label, seed, columns.ids
+        self._label, self._seed, self._ids, self._folder_path = label, seed, columns.ids, folder_path
         self._outputs = class_count(label) if label.kind == "multiclass" else 1
         self._numbers = columns.numbers
         seen = columns.matrix[:, columns.numbers :].max(axis=0, initial=0)
@@ -132,23 +115,37 @@ class Grower:
         self._data = self.named(columns)
         is_number = label.kind == "regression"
         classes = [str(name) for name in range(max(self._outputs, 2))]  # those too that no example has
-        self._learner = ydf.GradientBoostedTreesLearner(
+        self._learner = getattr(ydf, self.learner)(
             label=LABEL,
             label_classes=None if is_number else classes,
             task=ydf.Task.REGRESSION if is_number else ydf.Task.CLASSIFICATION,
             features=self._features(ydf),
             weights=WEIGHT if weighted else None,
-            loss=losses_of(label),
-            validation_ratio=0.0,
-            early_stopping="NONE",
-            working_dir=str(folder_path),
-            resume_training=True,
-            resume_training_snapshot_interval_seconds=_NEVER_S,
             num_threads=len(os.sched_getaffinity(0)),
             keep_non_leaf_label_distribution=False,
-            **_tree_options(hyperparameters),
+            **self._options(hyperparameters),
         )
 
+    @classmethod
+    def require_label(cls, label: Label) -> None:
+        """Check that it can learn a label.
+
+        Raises:
+            RequestError: It cannot.
+        """
+        if label.kind == "regression" and label.loss not in cls.losses:
+            raise RequestError(
+                "label.loss",
+                f"{label.loss}, and training.model grows trees",
+                f"one of: {', '.join(cls.losses)}",
+                "Change label.loss, or choose another architecture",
+            )
+
+    @abstractmethod
+    def iterations_kept(self, held_out_rows: int) -> float:
+        """Return up to which iteration the newest is taken for the best one, whatever a validation split says."""
+
+    @abstractmethod
     def grow(self, have: int, until: int) -> Forest:
         """Grow iterations after those that there are.
 
@@ -159,12 +156,16 @@ class Grower:
         Returns:
             The new ones.
         """
-        self._learner.hyperparameters["num_trees"] = until
+
+    @abstractmethod
+    def _options(self, hyperparameters: Chosen) -> dict[str, Any]:
+        """Return what Yggdrasil is told beside columns and label."""
+
+    def _train(self, have: int, trees: int) -> Yggdrasil:
+        self._learner.hyperparameters["num_trees"] = trees
         self._learner.hyperparameters["random_seed"] = (self._seed * 1_000_003 + have) % (1 << 31)
-        self.model = model = self._learner.train(self._data)
-        trees = [model.get_tree(number) for number in range(have * self._outputs, until * self._outputs)]
-        start = np.asarray(model.initial_predictions(), np.float32)
-        return self._reader(model).read(trees, start)
+        self.model = self._learner.train(self._data)
+        return self.model
 
     def named(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
         """Return columns as Yggdrasil takes them: its id 0 is for what no training example has, so ours begin at 1."""
@@ -186,28 +187,120 @@ class Grower:
             for place in range(len(self._ids))
         ]
 
-    def _reader(self, model: Yggdrasil) -> _Reader:
+    def _reader(self, model: Yggdrasil, width: int) -> _Reader:
         places, most = {}, {}
         for index, column in enumerate(model.data_spec().columns):
             kind, number = column.name[:1], column.name[1:]
             if number.isdigit():
                 places[index] = int(number) + (self._numbers if kind == "c" else 0)
                 most[index] = self._most[int(number)] if kind == "c" else 0
-        return _Reader(places=places, most=most, ids=self._ids, numbers=self._numbers, outputs=self._outputs)
+        return _Reader(
+            places=places, most=most, ids=self._ids, numbers=self._numbers, trees=self._outputs // width, width=width
+        )
 
 
-def _tree_options(hyperparameters: BoostedTreesHyperparameters) -> dict[str, Any]:
-    return {
-        "shrinkage": hyperparameters.learning_rate,
-        "growing_strategy": "BEST_FIRST_GLOBAL",
-        "max_num_nodes": hyperparameters.max_leaves,
-        "max_depth": hyperparameters.max_depth + 1 if hyperparameters.max_depth else -1,  # it counts nodes
-        "min_examples": hyperparameters.min_examples,
-        "subsample": hyperparameters.subsample,
-        "num_candidate_attributes_ratio": hyperparameters.column_share,
-        "l2_regularization": hyperparameters.leaf_l2,
-        "use_hessian_gain": True,
-    }
+class BoostedTreesGrower(Grower[BoostedTreesHyperparameters]):
+    """Grows each tree to mend what those before it got wrong; goes on in Yggdrasil's folder."""
+
+    learner = "GradientBoostedTreesLearner"
+    losses = tuple(_LOSSES)
+    _rate: float = 1.0
+
+    def iterations_kept(self, held_out_rows: int) -> float:
+        """Return so many as whole steps make `_LEAST_STEPS` where few rows would say when to stop; else none.
+
+        scikit-learn's boosted trees look at no validation split below 10,000 rows, and grow 100 trees of rate 0.1.
+        """
+        return math.ceil(_LEAST_STEPS / self._rate) if held_out_rows < _FEW_HELD_OUT else 0
+
+    def grow(self, have: int, until: int) -> Forest:
+        """Grow a tree for each logit and iteration."""
+        model, each = self._train(have, until), self._outputs
+        trees = [model.get_tree(number) for number in range(have * each, until * each)]
+        return self._reader(model, 1).read(trees, np.asarray(model.initial_predictions(), np.float32))
+
+    def _options(self, hyperparameters: BoostedTreesHyperparameters) -> dict[str, Any]:
+        self._rate = hyperparameters.learning_rate
+        return {
+            "loss": _loss_of(self._label),
+            "validation_ratio": 0.0,
+            "early_stopping": "NONE",
+            "working_dir": str(self._folder_path),
+            "resume_training": True,
+            "resume_training_snapshot_interval_seconds": _NEVER_S,
+            "shrinkage": hyperparameters.learning_rate,
+            "growing_strategy": "BEST_FIRST_GLOBAL",
+            "max_num_nodes": hyperparameters.max_leaves,
+            "max_depth": _nodes_of(hyperparameters.max_depth),
+            "min_examples": hyperparameters.min_examples,
+            "subsample": hyperparameters.subsample,
+            "num_candidate_attributes_ratio": hyperparameters.column_share,
+            "l2_regularization": hyperparameters.leaf_l2,
+            "use_hessian_gain": True,
+        }
+
+
+class RandomForestGrower(Grower[RandomForestHyperparameters]):
+    """Grows each tree on examples and columns of its own, whatever the others are; they answer by their mean."""
+
+    learner = "RandomForestLearner"
+    losses = ("mse", "poisson")
+
+    def iterations_kept(self, held_out_rows: int) -> float:
+        """Return that it holds for all, however many rows are held out: no tree is one too many."""
+        del held_out_rows
+        return math.inf
+
+    def grow(self, have: int, until: int) -> Forest:
+        """Grow a tree for all logits an iteration."""
+        trees = list(self._train(have, until - have).iter_trees())
+        start = np.zeros(self._outputs, np.float32)
+        return self._reader(self.model, self._outputs).read(trees, start, self._link)
+
+    @property
+    def _link(self) -> Link:
+        if self._label.kind == "regression":
+            return "log" if self._label.loss == "poisson" else "mean"
+        return "logit" if self._label.kind == "binary" else "log"
+
+    def _options(self, hyperparameters: RandomForestHyperparameters) -> dict[str, Any]:
+        share = hyperparameters.column_share
+        return {
+            "winner_take_all": False,  # a leaf answers with its shares, not with one class
+            "compute_oob_performances": False,
+            "max_depth": _nodes_of(hyperparameters.max_depth),
+            "min_examples": hyperparameters.min_examples,
+            "bootstrap_size_ratio": hyperparameters.subsample,
+            **({"num_candidate_attributes_ratio": share} if share else {}),
+        }
+
+
+_GROWERS: dict[type[HyperparameterSet], type[Grower[Any]]] = {
+    BoostedTreesHyperparameters: BoostedTreesGrower,
+    RandomForestHyperparameters: RandomForestGrower,
+}
+
+
+def grower_type(hyperparameters: HyperparameterSet) -> type[Grower[Any]]:
+    """Return what grows trees of these hyperparameters.
+
+    Raises:
+        TypeError: They are not of trees.
+    """
+    if type(hyperparameters) not in _GROWERS:
+        raise TypeError(f"{type(hyperparameters).__name__} is none of: {', '.join(k.__name__ for k in _GROWERS)}")
+    return _GROWERS[type(hyperparameters)]
+
+
+def _loss_of(label: Label) -> str:
+    if label.kind == "regression":
+        return _LOSSES[label.loss]
+    return "BINOMIAL_LOG_LIKELIHOOD" if label.kind == "binary" else "MULTINOMIAL_LOG_LIKELIHOOD"
+
+
+def _nodes_of(questions: int) -> int:
+    """Return a depth as Yggdrasil counts it: nodes of the longest way; -1: no limit."""
+    return questions + 1 if questions else -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,16 +312,18 @@ class _Reader:
         most: Of a column of categories, the least id that it never saw.
         ids: Of each category.
         numbers: How many of our columns are numbers; categories follow.
-        outputs: Trees of an iteration.
+        trees: Of an iteration.
+        width: Answers of a leaf.
     """
 
     places: dict[int, int]
     most: dict[int, int]
     ids: tuple[int, ...]
     numbers: int
-    outputs: int
+    trees: int
+    width: int
 
-    def read(self, trees: Sequence[Yggdrasil], start: npt.NDArray[np.float32]) -> Forest:
+    def read(self, trees: Sequence[Yggdrasil], start: npt.NDArray[np.float32], link: Link = "sum") -> Forest:
         """Return trees as a forest that begins with `start`. [outputs] → a forest."""
         nodes = _Nodes()
         sets: list[npt.NDArray[np.bool_]] = []
@@ -242,12 +337,20 @@ class _Reader:
             threshold=np.array(nodes.threshold, np.float32),
             mask=mask,
             children=np.array(nodes.children, np.int32).ravel(),
-            value=np.array(nodes.value, np.float32),
+            value=np.array(nodes.value, np.float32).reshape(-1, self.width),
             words=words,
-            roots=np.array(roots, np.int32).reshape(-1, self.outputs),
+            roots=np.array(roots, np.int32).reshape(-1, self.trees),
             bias=start,
             depth=nodes.depth,
+            link=link,
         )
+
+    def answers_of(self, leaf: Yggdrasil) -> Sequence[float]:
+        """Return a leaf's answers: of two classes the share of the second, of more that of each."""
+        if not hasattr(leaf.value, "probability"):
+            return [leaf.value.value]
+        shares: Sequence[float] = leaf.value.probability
+        return shares[1:] if self.width == 1 else shares
 
     def ids_in(self, condition: Yggdrasil) -> npt.NDArray[np.bool_]:
         """Return which of our ids a set holds. → [ids]."""
@@ -264,7 +367,7 @@ class _Nodes:
         self.column: list[int] = []
         self.threshold: list[float] = []
         self.mask: list[int] = []
-        self.value: list[float] = []
+        self.value: list[Sequence[float]] = []
         self.children: list[list[int]] = []
         self.depth = 0
 
@@ -280,18 +383,18 @@ class _Nodes:
             if parent >= 0:
                 self.children[parent][side] = place
             if node.is_leaf:
-                self._append(0, 0.0, -1, node.value.value)
+                self._append(0, 0.0, -1, reader.answers_of(node))
                 continue
-            condition = node.condition
+            condition, nothing = node.condition, [0.0] * reader.width
             if hasattr(condition, "threshold"):
-                self._append(reader.places[condition.attribute], condition.threshold, -1, 0.0)
+                self._append(reader.places[condition.attribute], condition.threshold, -1, nothing)
             else:
-                self._append(reader.places[condition.attribute], 0.0, len(sets), 0.0)
+                self._append(reader.places[condition.attribute], 0.0, len(sets), nothing)
                 sets.append(reader.ids_in(condition))
             waiting += [(node.neg_child, place, 0, depth + 1), (node.pos_child, place, 1, depth + 1)]
         return at
 
-    def _append(self, column: int, threshold: float, mask: int, value: float) -> None:
+    def _append(self, column: int, threshold: float, mask: int, value: Sequence[float]) -> None:
         self.column.append(column)
         self.threshold.append(threshold)
         self.mask.append(mask)

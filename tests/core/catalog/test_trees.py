@@ -29,8 +29,10 @@ def require(training: dict[str, Any] | None = None, **changes: Any) -> None:
         {"training": {"cluster": {"tier": "CUSTOM", "chief": {"machine": "n1-highmem-16"}}}},
         {"label": {**NUMBER, "loss": "poisson"}, **JUDGED},
         {"label": {**NUMBER, "loss": "mae", "transform": "log1p"}, **JUDGED},
+        {"training": {"model": "random_forest", "epochs": 100, "hyperparameters": {"column_share": 0.5}}},
+        {"training": {"model": "random_forest"}, "label": {**NUMBER, "loss": "poisson"}, **JUDGED},
     ],
-    ids=["plain", "hyperparameters", "machine", "counts", "log1p"],
+    ids=["plain", "hyperparameters", "machine", "counts", "log1p", "forest", "forest of counts"],
 )
 def test_what_trees_have_is_taken(changes: dict[str, Any]) -> None:
     require(**changes)
@@ -90,6 +92,14 @@ def test_what_trees_have_is_taken(changes: dict[str, Any]) -> None:
         (
             {"features": [{"name": "carrier", "kind": "categorical", "hash_buckets": 60000}], **UNCHECKED},
             r"hash_buckets: 60000 of 'carrier'.*at most 48997",
+        ),
+        (
+            {"training": {"model": "random_forest"}, "label": {**NUMBER, "loss": "mae"}, **JUDGED},
+            r"label.loss: mae, and architecture 'random_forest' grows trees. Expected one of: mse, poisson",
+        ),
+        (
+            {"training": {"model": "random_forest", "early_stopping_patience": 3}},
+            r"training.early_stopping_patience: is given, and all trees.*Remove it; training.epochs says",
         ),
     ],
 )

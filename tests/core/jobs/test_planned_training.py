@@ -6,7 +6,7 @@ import pytest
 
 from retraining.core.jobs import requests
 from retraining.core.jobs.planned_training import planned_training, training_rows
-from retraining.core.jobs.recipe import make_recipe, make_tree_recipe
+from retraining.core.jobs.recipe import make_forest_recipe, make_recipe, make_tree_recipe
 from retraining.core.spec.training import Training
 from tests.support.small_model import make_plan, make_spec, make_statistics
 
@@ -134,3 +134,18 @@ def test_trees_get_a_recipe_of_their_own():
     assert training.hyperparameters == {**recipe.hyperparameters, "max_leaves": 7}
     assert (training.epochs, training.early_stopping_patience) == (recipe.epochs, recipe.patience)
     assert training.callbacks.reduce_lr is None
+
+
+def test_a_random_forest_has_all_its_trees_and_larger_leaves_of_many_rows():
+    training = asked({"model": "random_forest", "epochs": 40})
+    assert (training.epochs, training.early_stopping_patience) == (40, 0)
+    few, many = (make_forest_recipe(rows) for rows in (100_000, 1_000_000))
+    assert asked({"model": "random_forest"}).hyperparameters == few.hyperparameters
+    assert few.hyperparameters["min_examples"] < many.hyperparameters["min_examples"]
+
+
+def test_a_linear_model_gets_a_rate_and_no_layers():
+    training = asked({"model": "linear"})
+    assert set(training.hyperparameters) == {"learning_rate"}
+    assert training.epochs == make_recipe(80).epochs
+    assert asked({"model": "cnn"}).hyperparameters == {}

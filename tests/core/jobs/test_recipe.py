@@ -78,8 +78,6 @@ def test_trees_have_as_many_as_help_and_see_all_rows_at_once():
     assert make_tree_recipe(0).batch_size == 1
 
 
-def test_each_tree_sees_a_part_and_more_rows_give_it_more_leaves():
-    few, many = (make_tree_recipe(rows).hyperparameters for rows in (9_999, 10_000))
-    assert few["subsample"] < 1 > few["column_share"]
-    assert few["max_leaves"] < many["max_leaves"]
-    assert {name: few[name] for name in few if name != "max_leaves"}.items() <= many.items()
+def test_each_tree_sees_a_part():
+    hyperparameters = make_tree_recipe(5000).hyperparameters
+    assert hyperparameters["subsample"] < 1 > hyperparameters["column_share"]

@@ -54,6 +54,7 @@ def test_trees_are_not_counted_as_steps():
     assert warnings_of("boosted_trees", best_epoch=40, epochs_run=140, steps=140) == []
     (warning,) = warnings_of("boosted_trees", best_epoch=60, epochs_run=60, steps=60)
     assert warning.startswith("the best epoch is the last of 60")
+    assert warnings_of("random_forest", best_epoch=60, epochs_run=60, steps=60) == []
 
 
 def test_the_page_says_whence_each_number_came():

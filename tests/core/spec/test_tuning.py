@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from retraining.core.catalog.capabilities import load_capabilities, require_trainable
+from retraining.core.jobs.planned_training import planned_training
 from retraining.core.spec.features import Label
+from retraining.core.spec.search_spaces import SEARCH_SPACES
 from retraining.core.spec.tuning import reported_metrics
 from retraining.core.tuning import decision, requests
-from tests.support.small_model import make_spec
+from tests.support.small_model import make_plan, make_spec
 from tests.support.small_study import HYPERPARAMETERS, SECTION, plan_with
 from trainer.contract.metrics import IF_ASKED, OF_EPOCH
 from trainer.objective.class_metrics import defined
@@ -140,3 +143,39 @@ def test_a_metric_of_ones_own_image_needs_its_goal():
         make_spec(tuning={**SECTION, "metric": "profit"}, training=training)
     spec = make_spec(tuning={**SECTION, "metric": "profit", "goal": "minimize"}, training=training)
     assert (spec.tuning.metric, spec.tuning.goal) == ("profit", "minimize")
+
+
+@pytest.mark.parametrize("model", SEARCH_SPACES)
+def test_trees_are_searched_without_parameters(model):
+    """All of it is what the trainer takes, and what a trial is given goes over the recipe."""
+    spec = make_spec(training={"model": model}, tuning={})
+    assert spec.tuning.parameters == SEARCH_SPACES[model]
+    require_trainable(spec, load_capabilities())
+    plan = make_plan(spec)
+    request = decision.decide(plan, [], None)
+    assert (request.search, request.reason) == (True, "first")
+    job = requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job
+    asked = {each["parameter_id"] for each in job["study_spec"]["parameters"]}
+    assert asked == {parameter.name for parameter in SEARCH_SPACES[model]}
+    chosen = planned_training(spec, {"column_share": 0.25}).hyperparameters
+    assert chosen == {**planned_training(spec).hyperparameters, "column_share": 0.25}
+
+
+def test_a_space_of_ones_own_goes_before_the_architecture_s():
+    own = [{"name": "learning_rate", "kind": "double", "min": 0.05, "max": 0.1}]
+    spec = make_spec(training={"model": "boosted_trees"}, tuning={"parameters": own})
+    assert [parameter.name for parameter in spec.tuning.parameters] == ["learning_rate"]
+    with pytest.raises(ValueError, match=r"names 'learning_rat'; expected one of: learning_rate, max_leaves.*Did you"):
+        make_spec(training={"model": "boosted_trees"}, tuning={"parameters": [{**own[0], "name": "learning_rat"}]})
+
+
+def test_an_architecture_without_a_space_says_what_can_be_searched():
+    """And either way out is one: to name parameters, or to choose trees."""
+    training = {"model": "dense", "hyperparameters": HYPERPARAMETERS}
+    words = r"tuning.parameters is missing, and architecture 'dense' has no space.*learning_rate, hidden_units, dropout"
+    with pytest.raises(ValueError, match=words):
+        make_spec(training=training, tuning={})
+    with pytest.raises(ValueError, match=r"boosted_trees or random_forest"):
+        make_spec(training={"model": "dense"}, tuning={})
+    assert make_spec(training=training, tuning={"parameters": SECTION["parameters"]}).tuning
+    assert make_spec(training={"model": "random_forest"}, tuning={}).tuning

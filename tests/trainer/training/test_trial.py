@@ -115,6 +115,24 @@ def test_a_trial_reports_each_epoch_and_stores_no_model(train, as_trial, tmp_pat
     assert [line["val_auc"] for line in lines(as_trial)] == [line["val_auc"] for line in reported]
 
 
+@pytest.mark.parametrize(
+    ("model", "flags"),
+    [
+        ("boosted_trees", ["--learning_rate=0.2", "--max_leaves=4.0", "--min_examples=5", "--subsample=0.5"]),
+        ("random_forest", ["--column_share=0.5", "--min_examples=5.0", "--subsample=0.7"]),
+    ],
+)
+def test_a_trial_of_trees_reports_each_tree(model, flags, train, as_trial, tmp_path):
+    """With flags of their own space, numbers as the service writes them."""
+    assert train(*flags, training={"model": model, "epochs": 5, "hyperparameters": {}}) == 0
+    assert [line["global_step"] for line in lines(as_trial)] == [str(tree) for tree in range(1, 6)]
+    result = json.loads((tmp_path / "report/3.json").read_text())
+    given = {name: float(value) for name, value in (flag.removeprefix("--").split("=") for flag in flags)}
+    assert given.items() <= result["hyperparameters"].items()
+    assert float(lines(as_trial)[-1]["val_auc"]) == result["history"]["val_auc"][-1] > 0.5
+    assert not (tmp_path / "model").exists()
+
+
 def test_another_trial_of_the_same_number_is_not_taken_for_this_one(train, as_trial, tmp_path, capsys):
     """A second tuning job of the same run counts its trials from 1 again, in the same folder."""
     path = tmp_path / "report/3.json"

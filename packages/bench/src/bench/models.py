@@ -33,7 +33,7 @@ from bench.models_sets import HELD_OUT, SETS
 from bench.tables import MEMORY_PATH
 
 DEFAULT = "wide_deep"
-OURS = (DEFAULT, "boosted_trees")
+OURS = (DEFAULT, "boosted_trees", "random_forest", "linear")
 PREFIX = "ours/"
 """Of our models' names: the others have a linear one too."""
 _OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "models.json"

@@ -27,7 +27,7 @@ import tensorflow as tf
 
 from bench.input_files import write_manifest, write_set
 from bench.models_sets import Set
-from retraining.core.jobs.recipe import TREES, make_recipe, make_tree_recipe
+from retraining.core.jobs.recipe import recipe_of
 from trainer.cluster.replica import Replica
 from trainer.contract.documents import Report, TrainRequest
 from trainer.contract.reading import parse_document
@@ -126,8 +126,7 @@ class Examples:
         return Trained(answers=answers, report=report, seconds=seconds)
 
     def _request(self, out_path: Path, seed: int, training: Mapping[str, Any]) -> dict[str, Any]:
-        rows = len(self.train)
-        recipe = make_tree_recipe(rows) if training["model"] in TREES else make_recipe(rows)
+        recipe = recipe_of(training["model"], len(self.train))
         classes = int(pc.max(self.train[LABEL]).as_py()) + 1
         label: dict[str, Any] = {"name": LABEL, "kind": self.set_.kind}
         if self.set_.kind == "multiclass":

@@ -12,7 +12,8 @@ from retraining.core.spec.messages import Finding
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.training import Callbacks, Training
 
-LOSSES = ("mse", "mae", "poisson")
+LOSSES = {"boosted_trees": ("mse", "mae", "poisson"), "random_forest": ("mse", "poisson")}
+"""Of numbers, by architecture."""
 MOST_IDS = 49_999
 """Of a category, as many as Yggdrasil Decision Forests takes."""
 _OTHER = "or choose another architecture"
@@ -46,6 +47,13 @@ def tree_findings(spec: ModelSpec) -> Iterator[Finding]:
             "nothing: a tree is grown from all rows on one machine",
             f"Remove it, {_OTHER}",
         )
+    if model == "random_forest" and spec.training.early_stopping_patience is not None:
+        yield (
+            "training.early_stopping_patience",
+            f"is given, and all trees of architecture {model!r} stay",
+            "nothing: no tree is one too many",
+            "Remove it; training.epochs says how many trees there are",
+        )
     if spec.training.runtime.framework is not None:
         yield (
             "training.runtime.framework",
@@ -65,14 +73,15 @@ def _of_labels(spec: ModelSpec) -> Iterator[Finding]:
             "none",
             f"Remove them, {_OTHER}",
         )
-    if label.kind == "regression" and label.loss == "mae" and spec.data.weight is not None:
+    losses = LOSSES[model]
+    if label.kind == "regression" and label.loss == "mae" and "mae" in losses and spec.data.weight is not None:
         found = f"{spec.data.weight}, and architecture {model!r} has no weighted median for loss mae to begin with"
         yield "data.weight", found, "loss mse or poisson beside it", f"Change label.loss, {_OTHER}"
-    if label.kind == "regression" and label.loss not in LOSSES:
+    if label.kind == "regression" and label.loss not in losses:
         yield (
             "label.loss",
             f"{label.loss}, and architecture {model!r} grows trees",
-            f"one of: {', '.join(LOSSES)}",
+            f"one of: {', '.join(losses)}",
             f"Change label.loss, {_OTHER}",
         )
 

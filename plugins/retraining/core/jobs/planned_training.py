@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from retraining.core.documents.checks import Statistics
 from retraining.core.documents.training import Training
-from retraining.core.jobs.recipe import TABULAR, TREES, Recipe, make_recipe, make_tree_recipe
+from retraining.core.jobs.recipe import Recipe, recipe_of
 from retraining.core.spec.cluster import Cluster, resolve_tier
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.training import MEMBERS, HyperparameterValue
@@ -33,7 +33,13 @@ def planned_training(
         statistics: Of the run's examples; None: as few rows are assumed as the checks let pass.
     """
     written = spec.training
-    recipe = _recipe(written, training_rows(spec, statistics))
+    recipe = recipe_of(
+        written.model,
+        training_rows(spec, statistics),
+        batch_size=written.batch_size,
+        epochs=written.epochs,
+        batches_per_step=written.accumulate_steps * _lockstep_replicas(resolve_tier(written.cluster)),
+    )
     given = written.hyperparameters if hyperparameters is None else hyperparameters
     known = _known_hyperparameters(written, recipe)
     patience = recipe.patience if written.early_stopping_patience is None else written.early_stopping_patience
@@ -50,32 +56,15 @@ def planned_training(
     )
 
 
-def _recipe(written: TrainingSpec, rows: int) -> Recipe:
-    if written.model in TREES:
-        return make_tree_recipe(rows, epochs=written.epochs)
-    return make_recipe(
-        rows,
-        batch_size=written.batch_size,
-        epochs=written.epochs,
-        batches_per_step=written.accumulate_steps * _lockstep_replicas(resolve_tier(written.cluster)),
-    )
-
-
 def training_rows(spec: ModelSpec, statistics: Statistics | None = None) -> int:
     """Return how many rows a run has to learn from."""
     return statistics.splits["train"].rows if statistics else spec.data.checks.min_rows
 
 
-def _knows_hyperparameters(training: TrainingSpec) -> bool:
-    """Return whether the recipe's hyperparameters are the architecture's: one of our own, of no other framework."""
-    return training.model in (*TABULAR, *TREES) and training.runtime.models != "own"
-
-
 def _known_hyperparameters(written: TrainingSpec, recipe: Recipe) -> dict[str, HyperparameterValue]:
     """Return what the spec and the recipe say of hyperparameters that the spec does not name."""
-    known: dict[str, HyperparameterValue] = {}
-    if _knows_hyperparameters(written):
-        known |= recipe.hyperparameters
+    own = written.runtime.models == "own"  # of another framework, perhaps
+    known: dict[str, HyperparameterValue] = {} if own else dict(recipe.hyperparameters)
     if written.export_lite:
         known.pop(MEMBERS, None)  # a phone has one network
     if written.ensemble == 1:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retraining.core.untyped import JsonObject
 
@@ -35,13 +35,15 @@ _BATCHES_PER_EPOCH = 20
 _LEAST_PATIENCE, _MOST_PATIENCE, _PATIENT_STEPS = 3, 8, 8000
 """Epochs, and the steps from which on they need not be the most; where epochs are short, `MIN_STEPS` make more."""
 _RATE_FACTOR = 0.3
+_LINEAR_RATE = 0.01
+"""Of `linear`, whose weights begin at 0 and have one best value each."""
 _BINNED_ROWS = 1000
 """From so many on a twentieth of the rows is enough to learn an answer in each interval of a number."""
-TREES = ("boosted_trees",)
-"""Architectures whose trees are grown: an epoch is a tree for each logit, on all rows."""
-_MOST_TREES, _TREES_PATIENCE = 2000, 100
-_FEW_LEAVES, _LEAVES, _LEAVES_ROWS = 16, 32, 10_000
-"""Of boosted trees, leaves below so many rows and from there on."""
+TREES = ("boosted_trees", "random_forest")
+"""Architectures whose trees are grown: an epoch is a tree for each logit, or for all of them, on all rows."""
+_MOST_TREES, _TREES_PATIENCE, _FOREST_TREES = 2000, 100, 300
+_LEAST_IN_LEAF, _ROWS_PER_LEAF = 5, 20_000
+"""Of a random forest, rows by each of a leaf: a tree has some 20,000 leaves at most, and a stored forest 300 MB."""
 _MEMBERS = ((10_000, 8), (100_000, 4), (1_000_000, 2))
 """Up to how many rows there are how many networks; beyond them one: more rows leave less to chance, and cost more."""
 
@@ -56,7 +58,7 @@ class Recipe:
         patience: Epochs without a better validation loss after which it ends.
         rate_patience: Epochs without one after which the learning rate falls; None: it never does.
         rate_factor: What it is multiplied by then.
-        hyperparameters: Of an architecture in `TABULAR` or `TREES`.
+        hyperparameters: Those that the recipe has of the architecture.
     """
 
     epochs: int
@@ -82,6 +84,27 @@ class Recipe:
         if self.rate_patience is None:
             return None
         return {"patience": self.rate_patience, "factor": self.rate_factor}
+
+
+def recipe_of(
+    model: str, rows: int, *, batch_size: int | None = None, epochs: int | None = None, batches_per_step: int = 1
+) -> Recipe:
+    """Return an architecture's recipe for so many rows.
+
+    Args:
+        model: The architecture; of one that is not known here, it says how long it is trained.
+        rows: Of the training split.
+        batch_size: As `make_recipe` has it, and so what follows.
+        epochs: At most; of trees iterations.
+        batches_per_step: Of what is trained by steps.
+    """
+    if model in TREES:
+        make = make_forest_recipe if model == "random_forest" else make_tree_recipe
+        return make(rows, epochs=epochs)
+    recipe = make_recipe(rows, batch_size=batch_size, epochs=epochs, batches_per_step=batches_per_step)
+    if model in TABULAR:
+        return recipe
+    return replace(recipe, hyperparameters={"learning_rate": _LINEAR_RATE} if model == "linear" else {})
 
 
 def make_recipe(
@@ -131,11 +154,28 @@ def make_tree_recipe(rows: int, *, epochs: int | None = None) -> Recipe:
         rate_factor=1.0,
         hyperparameters={
             "learning_rate": 0.05,
-            "max_leaves": _FEW_LEAVES if rows < _LEAVES_ROWS else _LEAVES,
+            "max_leaves": 31,
             "min_examples": 20,
             "subsample": 0.8,
             "column_share": 0.5,
         },
+    )
+
+
+def make_forest_recipe(rows: int, *, epochs: int | None = None) -> Recipe:
+    """Return the recipe of a random forest for so many rows: no tree is one too many, so it never stops early.
+
+    Args:
+        rows: Of the training split, from which each tree draws its own.
+        epochs: Trees that the spec has written; None: by the recipe.
+    """
+    return Recipe(
+        epochs=epochs or _FOREST_TREES,
+        batch_size=max(1, rows),
+        patience=0,
+        rate_patience=None,
+        rate_factor=1.0,
+        hyperparameters={"min_examples": max(_LEAST_IN_LEAF, rows // _ROWS_PER_LEAF)},
     )
 
 

@@ -34,6 +34,7 @@ from retraining.core.spec.messages import explain
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.notify import Notify, RunPage
 from retraining.core.spec.scoring import Scoring
+from retraining.core.spec.search_spaces import SEARCH_SPACES, with_search_space
 from retraining.core.spec.section import Cron, Section
 from retraining.core.spec.training import Training
 from retraining.core.spec.triggers import Triggers
@@ -210,8 +211,26 @@ class ModelSpec(Section):
             for column in columns:
                 if column not in known and not any(item.columns_among([column], ()) for item in self.patterns):
                     raise ValueError(_unknown(where, column, known))
-        for parameter in self.tuning.parameters if self.tuning else ():
-            names = list(self.training.hyperparameters)
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _searches_its_own_space(cls, values: object) -> object:
+        return with_search_space(values) if isinstance(values, Mapping) else values
+
+    @model_validator(mode="after")
+    def _searches_what_it_has(self) -> Self:
+        if self.tuning is None:
+            return self
+        own = [parameter.name for parameter in SEARCH_SPACES.get(self.training.model, ())]
+        names = list(dict.fromkeys([*self.training.hyperparameters, *own]))
+        if not self.tuning.parameters:
+            raise ValueError(
+                f"tuning.parameters is missing, and architecture {self.training.model!r} has no space of its own; "
+                f"expected one at least of: {', '.join(names) or 'what training.hyperparameters names'}. Name it with "
+                f"bounds or values, or choose {' or '.join(sorted(SEARCH_SPACES))}"
+            )
+        for parameter in self.tuning.parameters:
             if parameter.name not in names:
                 raise ValueError(_unknown("tuning.parameters", parameter.name, names))
         return self

@@ -107,16 +107,16 @@ class Training(Section):
     """What is trained and how."""
 
     model: Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9_]*$")]
-    """[Architecture](models.md): `boosted_trees`, `dense`, `wide_deep`, `deep_cross`. With images `cnn`, `transfer`,
-    `module`; with texts `module`; with sequences `lstm`, `gru`, `conv1d`, `transformer`."""
+    """[Architecture](models.md): `boosted_trees`, `random_forest`, `linear`, `dense`, `wide_deep`, `deep_cross`. With
+    images `cnn`, `transfer`, `module`; with texts `module`; with sequences `lstm`, `gru`, `conv1d`, `transformer`."""
     epochs: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """Epochs, at most; of `boosted_trees` trees for each logit. `null`: by the [recipe](models.md#the-recipe), which
-    trains until nothing gets better."""
+    """Epochs, at most; of `boosted_trees` trees for each logit, of `random_forest` trees. `null`: by the
+    [recipe](models.md#the-recipe), which trains until nothing gets better."""
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Examples per step and replica; `null`: by the recipe."""
     hyperparameters: dict[ColumnName, HyperparameterValue] = Field(default_factory=dict)
-    """By name; an unknown one ends the training job with the list of known ones. Of `boosted_trees`,
-    `dense`, `wide_deep` and `deep_cross` the recipe has those that are not named here."""
+    """By name; an unknown one ends the training job with the list of known ones. Of `boosted_trees`, `random_forest`,
+    `linear`, `dense`, `wide_deep` and `deep_cross` the recipe has those that are not named here."""
     ensemble: Annotated[Ensemble, Field(exclude_if=lambda value: value == "auto")] = "auto"
     """[Networks side by side](models.md#an-ensemble) whose mean is the answer, in one stored model; `auto`: by the
     recipe. A number stands in place of the hyperparameter `members`."""

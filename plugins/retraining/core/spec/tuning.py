@@ -54,7 +54,8 @@ class TuningParameter(Section):
     """One searched hyperparameter: bounds for double and integer, values for categorical and discrete."""
 
     name: HyperparameterName
-    """A hyperparameter that stands in `training.hyperparameters`."""
+    """A hyperparameter that stands in `training.hyperparameters`, or one of the architecture's [own
+    space](tuning.md#without-parameters)."""
     kind: Literal["double", "integer", "categorical", "discrete"]
     """Bounds belong to `double` and `integer`, values to `categorical` and `discrete`."""
     min: float | None = None
@@ -124,8 +125,9 @@ class Tuning(Section):
     """How Vizier ends trials that lag behind."""
     spot: bool = True
     """Whether trials are on spot machines, whatever the final training uses."""
-    parameters: Annotated[tuple[TuningParameter, ...], Field(min_length=1, max_length=100)]
-    """Hyperparameters that are searched."""
+    parameters: Annotated[tuple[TuningParameter, ...], Field(min_length=1, max_length=100)] = ()
+    """Hyperparameters that are searched. Required, but with `boosted_trees` and `random_forest`: without it the
+    architecture's [own space](tuning.md#without-parameters)."""
 
     @model_validator(mode="before")
     @classmethod
