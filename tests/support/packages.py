@@ -243,6 +243,7 @@ TRAINER = {
             "trainer",
             "trainer.storage",
             "trainer.contract",
+            "trainer.telemetry",
             "trainer.objective",
             "trainer.input",
             "trainer.features",

@@ -25,7 +25,6 @@ from trainer.contract.documents import (
     Evaluation,
     Evidence,
     GoldenScores,
-    Label,
     Manifest,
     Metric,
     ModelScores,
@@ -40,6 +39,7 @@ from trainer.contract.documents import (
 from trainer.contract.reading import read_document, serialise
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.evaluation.days import find_days
+from trainer.evaluation.importance import draw_rows, measure_importance
 from trainer.evaluation.leakage import require_no_leakage
 from trainer.evaluation.lite.artifacts import make_lite_models
 from trainer.evaluation.reference.lines import Trained, compare_lines, train_lines
@@ -49,7 +49,9 @@ from trainer.evaluation.scoring import (
     BEST,
     CHALLENGER,
     CHAMPION,
+    NOTHING_FURTHER,
     Columns,
+    Further,
     Model,
     Scored,
     load_model,
@@ -122,6 +124,7 @@ def evaluate(
         lite=make_lite_models(request, manifest, split, full, storage),
         serving=check_serving(request, judged.models, scored, columns, storage),
         worst=worst_examples(request, scored, CHALLENGER, CHAMPION, split, columns),
+        importance=measure_importance(request, scored, judged.models, _resampling(request, scored), columns),
     )
     storage.write_once(request.evaluation_uri, serialise(evaluation))
     return evaluation
@@ -234,8 +237,13 @@ class _Comparison:
     def score_tested(self, split: Split, lines: Sequence[Trained] = ()) -> Scored:
         """Score the split that is judged, with all by which its rows are cut, grouped or held against."""
         request = self._request
-        texts, baselines = _text_columns(request), tuple(request.baselines.values())
-        scored = self.score_split(request.split, split, texts, baselines, request.auxiliary_labels, lines)
+        further = Further(
+            slices=_text_columns(request),
+            numbers=tuple(request.baselines.values()),
+            auxiliary=request.auxiliary_labels,
+            drawing=draw_rows(request, self._judged.models),
+        )
+        scored = self.score_split(request.split, split, further, lines)
         if not request.by_day or CHAMPION not in self._judged.names:
             return scored
         days = find_days(self._manifest.splits[request.split], request.key, scored.keys, self._storage)
@@ -245,9 +253,7 @@ class _Comparison:
         self,
         name: str,
         split: Split,
-        slices: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        auxiliary: Sequence[Label] = (),
+        further: Further = NOTHING_FURTHER,
         lines: Sequence[Trained] = (),
     ) -> Scored:
         """Read a split; ask the models that are here and the reference lines, and take the given answers of the others.
@@ -255,9 +261,10 @@ class _Comparison:
         Raises:
             DataError: A corrupt example, or answers that are none or of other examples.
         """
-        label, key, read = self._request.label, self._request.key, self._with_weight(numbers)
+        label, key = self._request.label, self._request.key
         trained: dict[str, Model] = {item.name: item.line for item in lines if item.line}
-        scored = score(split, self._columns, label, key, {**trained, **self._judged.models}, slices, read, auxiliary)
+        read = replace(further, numbers=self._with_weight(further.numbers))
+        scored = score(split, self._columns, label, key, {**trained, **self._judged.models}, read)
         references = {name: scored.scores[name] for name in trained}
         scored = self._of_models(scored)
         examples = self._examples(name, scored)
@@ -282,9 +289,9 @@ class _Comparison:
 
     def score_validation(self, split: Split) -> tuple[Floats, Floats, Floats | None]:
         """Read the validation split; give its labels, what the challenger alone answers, and its weights. [n] each."""
-        label, key, read = self._request.label, self._request.key, self._with_weight()
+        label, key = self._request.label, self._request.key
         asked = {name: model for name, model in self._judged.models.items() if name == CHALLENGER}
-        scored = score(split, self._columns, label, key, asked, numbers=read)
+        scored = score(split, self._columns, label, key, asked, Further(numbers=self._with_weight()))
         scores = scored.scores.get(CHALLENGER)
         if scores is None:
             scores = self._given(CHALLENGER, VALIDATION, self._examples(VALIDATION, scored))

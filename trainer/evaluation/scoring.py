@@ -27,8 +27,9 @@ from trainer.contract.column_types import NUMBERS, ROLE_TYPES, TEXTS
 from trainer.contract.documents import AtThreshold, EvaluateRequest, Label, Manifest, ThresholdScores
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.evaluation.days import Days
+from trainer.evaluation.drawing import Drawing, Drawn, join
 from trainer.features.images import as_files
-from trainer.features.values import as_list, as_number, as_text, as_time, missing_of, parse_feature, parse_list_feature
+from trainer.features.values import as_list, as_number, as_text, as_time, parse_feature, parse_list_feature
 from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec, Split
 from trainer.objective.bootstrap import Resampling
@@ -79,6 +80,7 @@ class Scored:
         weights: How much each example counts; None: all the same. [n]
         days: Of the examples; None: they are not asked for.
         references: What reference lines answer, by line. As `scores`
+        drawn: A sample of the rows; None: none is asked for.
     """
 
     keys: npt.NDArray[np.object_]
@@ -91,6 +93,27 @@ class Scored:
     weights: Floats | None = None
     days: Days | None = None
     references: Mapping[str, Floats] = field(default_factory=dict)
+    drawn: Drawn | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Further:
+    """What is read of a split beside keys, labels and answers.
+
+    Attributes:
+        slices: Columns whose values are given as text.
+        numbers: Columns whose values are given as numbers.
+        auxiliary: Labels whose values are given as numbers too, with the answers of models that answer them.
+        drawing: Draws rows; None: none are drawn.
+    """
+
+    slices: Sequence[str] = ()
+    numbers: Sequence[str] = ()
+    auxiliary: Sequence[Label] = ()
+    drawing: Drawing | None = None
+
+
+NOTHING_FURTHER = Further()
 
 
 def load_model(uri: str, storage: Storage, digest: str | None = None) -> StoredModel:
@@ -256,34 +279,33 @@ def score(
     label: Label,
     key: str,
     models: Mapping[str, Model],
-    slices: Sequence[str] = (),
-    numbers: Sequence[str] = (),
-    auxiliary: Sequence[Label] = (),
+    further: Further = NOTHING_FURTHER,
 ) -> Scored:
     """Read a split once; every model scores each batch.
 
     Args:
         key: Column that names an example.
         models: By the name under which the scores are given. They fit the columns.
-        slices: Columns whose values are given as text.
-        numbers: Columns whose values are given as numbers.
-        auxiliary: Labels whose values are given as numbers too, with the answers of models that answer them.
+        further: What is read beside.
 
     Raises:
         DataError: A corrupt example, a label that is wrong, scores that are not finite.
     """
     inputs = {name: dtype for model in models.values() for name, dtype in model.inputs.items()}
-    numbers = (*numbers, *(each.name for each in auxiliary))
-    spec = columns.parse_spec({*inputs, label.name, key, *slices, *numbers})
+    numbers = (*further.numbers, *(each.name for each in further.auxiliary))
+    spec = columns.parse_spec({*inputs, label.name, key, *further.slices, *numbers})
     taken: dict[tuple[str, str], list[Any]] = defaultdict(list)
     first: list[Mapping[str, tf.Tensor]] = []
     with split.reading(spec):
         for parsed in parts(split.batches(spec), columns.rows_at_once(set(inputs))):
             raw = {name: columns.raw(name, parsed[name], dtype) for name, dtype in inputs.items()}
-            taken["key", key].append(columns.text(key, parsed[key]).numpy())
-            taken["label", label.name].append(parsed[label.name].numpy().astype(np.float64))
+            keys, labels = columns.text(key, parsed[key]), parsed[label.name].numpy().astype(np.float64)
+            taken["key", key].append(keys.numpy())
+            taken["label", label.name].append(labels)
             _ask(models, raw, taken, first)
-            for name in slices:
+            if further.drawing:
+                further.drawing.take(keys, labels, raw)
+            for name in further.slices:
                 taken["slice", name].append(columns.text(name, parsed[name]).numpy())
             for name in numbers:
                 taken["number", name].append(columns.number(parsed[name]))
@@ -292,10 +314,11 @@ def score(
         keys=whole["key", key],
         labels=whole["label", label.name],
         scores={name: whole[name, model.output] for name, model in models.items()},
-        slices={name: whole["slice", name] for name in slices},
+        slices={name: whole["slice", name] for name in further.slices},
         numbers={name: whole["number", name] for name in numbers},
-        auxiliary=_auxiliary(auxiliary, models, whole),
-        requests={name: _first_rows([raw[name] for raw in first]) for name in inputs},
+        auxiliary=_auxiliary(further.auxiliary, models, whole),
+        requests={name: join([raw[name] for raw in first])[:REQUESTS].numpy() for name in inputs},
+        drawn=further.drawing.drawn() if further.drawing else None,
     )
     split.require_rows(len(scored.labels))
     _require_right(scored, label)
@@ -314,17 +337,6 @@ def _ask(
     for name, model in models.items():
         for output, answers in model.answer(raw).items():
             taken[name, output].append(answers)
-
-
-def _first_rows(parts: Sequence[tf.Tensor]) -> np.ndarray[Any, Any]:
-    """Join batches; lists become as long as the longest. [b] or [b, longest] each → the same, at most REQUESTS rows."""
-    if parts[0].shape.rank == 1:
-        whole = tf.concat(parts, axis=0)
-    else:
-        lists = tf.concat([tf.RaggedTensor.from_tensor(part) for part in parts], axis=0)
-        whole = lists.to_tensor(default_value=missing_of(parts[0].dtype))
-    rows: np.ndarray[Any, Any] = whole[:REQUESTS].numpy()
-    return rows
 
 
 def _auxiliary(

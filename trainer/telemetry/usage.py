@@ -29,7 +29,7 @@ def measure_usage() -> dict[str, float]:
     usage = {
         "cpu_seconds": round(cpu, 2),
         "cores": cores,
-        "cpu_share": round(cpu / cores / max(_age_s(), 1e-9), 3),
+        "cpu_share": round(cpu / cores / max(process_age_s(), 1e-9), 3),
         "memory_mb": round(used.ru_maxrss * 1024 / _MB, 1),  # Linux counts kilobytes
     }
     accelerator = _accelerator_bytes()
@@ -46,7 +46,7 @@ def describe_usage(command: str) -> str:
     )
 
 
-def _age_s() -> float:
+def process_age_s() -> float:
     """Return the seconds since this process was started, the imports before its first line among them."""
     fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()  # from the third on
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")

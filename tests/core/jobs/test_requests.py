@@ -8,9 +8,10 @@ from datetime import date, timedelta
 import pytest
 
 from retraining.core import documents
+from retraining.core.catalog.machines import planned_machines
 from retraining.core.jobs import requests
 from retraining.core.planning.plan import explain
-from tests.support.small_model import AS_OF, make_plan, make_snapshot, make_spec
+from tests.support.small_model import AS_OF, make_plan, make_snapshot, make_spec, spec_values
 
 
 def champion(as_of=AS_OF - timedelta(days=1)):
@@ -138,6 +139,20 @@ def test_the_first_model_has_nobody_to_beat(small_plan):
     request = requests.evaluation_job(small_plan, None).request
     assert isinstance(request, documents.EvaluateRequest)
     assert (request.champion, request.champion_skipped) == (None, None)
+
+
+def test_importance_is_measured_unless_the_spec_says_no(small_plan):
+    """Within three quarters of the job's time limit, so that it never ends the job."""
+    asked = requests.evaluation_job(small_plan, None).request.importance
+    timeout_s = planned_machines(small_plan, "evaluate").timeout_s
+    assert (asked.rows, asked.repeats, asked.seconds, asked.ends_after) == (2000, 3, 120, timeout_s * 3 // 4)
+    evaluation = spec_values()["evaluation"]
+    without = make_plan(make_spec(evaluation={**evaluation, "importance": None}))
+    assert requests.evaluation_job(without, None).request.importance is None
+    assert "importance" not in small_plan.spec.evaluation.model_dump()  # plans of earlier releases keep their bytes
+    rule = {"rows": 500, "repeats": 1, "max_seconds": 30}
+    less = requests.evaluation_job(make_plan(make_spec(evaluation={**evaluation, "importance": rule})), None).request
+    assert (less.importance.rows, less.importance.repeats, less.importance.seconds) == (500, 1, 30)
 
 
 def test_values_of_single_examples_are_only_asked_for_where_the_spec_says_so(small_plan):

@@ -13,7 +13,7 @@ from trainer.telemetry import usage
 def test_a_busy_process_uses_its_share(monkeypatch) -> None:
     """Two cores for ten seconds, of which this process's CPU time is a part."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1})
-    monkeypatch.setattr(usage, "_age_s", lambda: 10.0)
+    monkeypatch.setattr(usage, "process_age_s", lambda: 10.0)
     found = usage.measure_usage()
     assert found["cores"] == 2
     assert found["cpu_seconds"] > 0
@@ -33,9 +33,9 @@ def test_accelerators_are_counted_together(monkeypatch) -> None:
 
 def test_a_process_is_as_old_as_its_clock_says() -> None:
     """It was started before this test, and less than a day ago."""
-    first = usage._age_s()
+    first = usage.process_age_s()
     assert 0.5 < first < 86_400
-    now, later = time.monotonic(), usage._age_s()
+    now, later = time.monotonic(), usage.process_age_s()
     assert later - first < 5 + time.monotonic() - now
     assert later >= first
 

@@ -100,6 +100,21 @@ class Bootstrap(Value):
     """Test days below which rows are not drawn by day."""
 
 
+class ImportanceRequest(Value):
+    """Within what it is measured which features the models rely on: test rows, repeats, and time."""
+
+    rows: Annotated[int, Field(ge=20, le=100_000)]
+    """At most so many test rows take values of other rows."""
+    repeats: Annotated[int, Field(ge=1, le=20)]
+    """How often each feature's values change rows."""
+    seconds: Positive
+    """For all features together: what is not measured by then is left out, and the evaluation says so."""
+    ends_after: Positive
+    """Seconds of the job's process from which on nothing more is measured: the job's time limit must not be met."""
+    seed: Seed
+    """Of which rows are drawn, and from which rows values come."""
+
+
 class LiteRequest(Value):
     """TF Lite models to be made of the challenger, and the folder that they go to."""
 
@@ -183,6 +198,8 @@ class EvaluateRequest(RequestDocument):
     scores_uri: Address | None = None
     """Folder in which the judge leaves the scores of models that it scores; null: of an earlier release, nowhere."""
     evaluation_uri: Address
+    importance: Annotated[ImportanceRequest | None, Field(exclude_if=lambda value: value is None)] = None
+    """Measure which features the models rely on; null: do not, or of an earlier release."""
     show_rows: bool = False
     """Also give the features' values of the examples that the challenger errs on most."""
     reference: Annotated[ReferenceRequest | None, Field(exclude_if=lambda value: value is None)] = None
@@ -342,6 +359,51 @@ class GoldenScores(Value):
     """What that difference rests on."""
 
 
+class Rise(Value):
+    """By how much a loss rises, mean over the rows, with its interval."""
+
+    mean: Number
+    low: Number
+    high: Number
+
+
+class FeatureImportance(Value):
+    """How much the loss rises when a feature's values come from other rows: a model that ignores it has 0."""
+
+    feature: Text
+    challenger: Rise | None = None
+    """null: it does not read the feature, or it is not judged."""
+    champion: Rise | None = None
+    """null: there is none, it does not read the feature, or it is not judged."""
+    change: Rise | None = None
+    """Challenger's minus champion's, by the same rows and values; null: one of them is."""
+    not_judged: Text | None = None
+    """Why not; null: it is judged."""
+
+
+class Importance(Value):
+    """Which features the models rely on, by permutation, the challenger's most important one first.
+
+    The intervals hold at the request's confidence, each by itself, over rows like these.
+    """
+
+    loss: Literal["log_loss", "mae"]
+    """Of a label with classes log loss, of a number the absolute error, of quantiles that of the median."""
+    rows: Count
+    """Test rows that took values of others; 0: it is not judged."""
+    repeats: Count
+    """How often each feature's values changed rows; 0: it is not judged."""
+    confidence: Confidence
+    drawn_by: DrawnBy = "rows"
+    """What the intervals take as independent."""
+    evidence: Evidence | None = None
+    """What the intervals rest on; null: no rows were drawn."""
+    features: tuple[FeatureImportance, ...] = ()
+    """Empty: it is not judged."""
+    not_judged: Text | None = None
+    """What is not, and why, as that the time was over; null: all is, or the evidence is too little."""
+
+
 class LiteArtifact(Value):
     """A TF Lite model of the challenger."""
 
@@ -429,6 +491,8 @@ class Evaluation(ResultDocument):
     """The challenger as serving loads it; null: of an earlier release."""
     worst: Annotated[tuple[WorstExample, ...], Field(max_length=20)] = ()
     """The examples with the challenger's largest losses, the worst first; empty: of an earlier release."""
+    importance: Annotated[Importance | None, Field(exclude_if=lambda value: value is None)] = None
+    """Which features the models rely on; null: it was not asked for, or of an earlier release."""
 
 
 GateName = Literal[

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from retraining.core.documents.deployment import Approval
 from retraining.core.documents.document import (
@@ -18,7 +20,7 @@ from retraining.core.documents.document import (
     UtcTime,
     Value,
 )
-from retraining.core.documents.evaluation import Difference, Slice, SliceDifference, Verdict
+from retraining.core.documents.evaluation import Difference, Importance, Slice, SliceDifference, Verdict
 from retraining.core.documents.plan import Window
 from retraining.core.documents.snapshot import AllSplits
 from retraining.core.documents.training import Framework, Hyperparameters, Seed
@@ -51,8 +53,8 @@ class CardTraining(Value):
 class ModelCard(Document):
     """What is to be known of a version; written with its registration, and again once it is deployed, or not.
 
-    What it is for, owner, licence, data and their limits, training, metrics and slices with intervals, who approved,
-    caveats.
+    What it is for, owner, licence, data and their limits, training, metrics and slices with intervals, features that it
+    relies on, who approved, caveats.
     """
 
     written_by: ClassVar[str] = "register; deploy, again"
@@ -76,6 +78,8 @@ class ModelCard(Document):
     """Of the test split."""
     slice_differences: tuple[SliceDifference, ...]
     """To the champion of that time, with their intervals."""
+    importance: Annotated[Importance | None, Field(exclude_if=lambda value: value is None)] = None
+    """Which features it relies on; null: it was not measured, or of an earlier release."""
     verdict: Verdict
     message: Text
     """The decision in a sentence."""

@@ -18,6 +18,7 @@ from retraining.core.documents.evaluation import (
     Challenger,
     Champion,
     EvaluateRequest,
+    ImportanceRequest,
     Initial,
     LiteRequest,
     ReferenceRequest,
@@ -40,6 +41,8 @@ from retraining.core.untyped import ProtoJson
 BOOTSTRAP_SAMPLES = 500
 REFERENCE_ROWS = 50_000
 REFERENCE_SECONDS = 60
+IMPORTANCE_SHARE = 0.75
+"""Of a job's time limit, after which it measures no feature's importance."""
 COMMAND = ("python", "-m", "trainer.task")
 
 
@@ -311,6 +314,7 @@ def _evaluate_request(
         packages=packages if any(package.imports for package in packages) else (),
         show_rows=plan.spec.report.show_rows,
         reference=_reference(plan),
+        importance=_importance(plan),
     )
 
 
@@ -319,6 +323,20 @@ def _reference(plan: Plan) -> ReferenceRequest | None:
     if not plan.spec.evaluation.reference:
         return None
     return ReferenceRequest(rows=REFERENCE_ROWS, seconds=REFERENCE_SECONDS, seed=plan.spec.training.seed)
+
+
+def _importance(plan: Plan) -> ImportanceRequest | None:
+    """Return within what features' importance is measured; None: the spec does not want it."""
+    rule = plan.spec.evaluation.importance
+    if rule is None:
+        return None
+    return ImportanceRequest(
+        rows=rule.rows,
+        repeats=rule.repeats,
+        seconds=rule.max_seconds,
+        ends_after=max(1, int(IMPORTANCE_SHARE * planned_machines(plan, "evaluate").timeout_s)),
+        seed=plan.spec.training.seed,
+    )
 
 
 def _challenger(plan: Plan, report: Report | None) -> Challenger:

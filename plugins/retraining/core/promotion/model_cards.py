@@ -42,6 +42,7 @@ def model_card(
         differences=evaluation.differences,
         slices=scores.slices,
         slice_differences=evaluation.slice_differences,
+        importance=evaluation.importance,
         verdict=decision.verdict,
         message=decision.message,
         spec_sha256=plan.spec_sha256,

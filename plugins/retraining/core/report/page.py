@@ -20,6 +20,7 @@ from retraining.core.report.curves import CurveChart, curve_charts
 from retraining.core.report.failures import heading, next_step, origin, parts_of
 from retraining.core.report.features import FeatureRow, feature_rows
 from retraining.core.report.forest import Forest, forest
+from retraining.core.report.importance import ImportanceTable, importance_table, most_important
 from retraining.core.report.quality import (
     INTERVAL_WIDTH,
     SLICES_SHOWN,
@@ -294,6 +295,16 @@ class Page:
     def references(self) -> list[ReferenceRow]:
         """Rows of the table of reference lines."""
         return reference_rows(self.run, self.run.evaluation) if self.run.evaluation else []
+
+    @property
+    def importance(self) -> ImportanceTable | None:
+        """Which features the models rely on."""
+        return importance_table(self.run.evaluation) if self.run.evaluation else None
+
+    @property
+    def most_important(self) -> tuple[str, ...]:
+        """Features that the version surely relies on, for its card."""
+        return most_important(self.run.model_card.importance if self.run.model_card else None)
 
     @property
     def residuals(self) -> Residuals | None:

@@ -78,6 +78,17 @@ class Promote(Section):
     """Promote also a model that surely loses to a [reference line](evaluation.md#reference-lines)."""
 
 
+class ImportanceRule(Section):
+    """What is spent on [feature importance](evaluation.md#feature-importance)."""
+
+    rows: Annotated[int, Field(ge=20, le=100_000)] = 2000
+    """At most so many test rows, drawn at random, take values of other rows."""
+    repeats: Annotated[int, Field(ge=1, le=20)] = 3
+    """How often each feature's values change rows."""
+    max_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
+    """What is not measured by then is left out, and the run's page says so."""
+
+
 class Evaluation(Section):
     """How a model is judged. The floor is `min_value` where higher is better, `max_value` where lower is."""
 
@@ -107,6 +118,11 @@ class Evaluation(Section):
     """Hold each model against [reference lines](evaluation.md#reference-lines): a linear model and small boosted trees,
     trained by the evaluation job in at most a minute."""
     promote: Promote = Field(default_factory=Promote)
+    importance: Annotated[ImportanceRule | None, Field(exclude_if=lambda value: value == ImportanceRule())] = (
+        ImportanceRule()
+    )
+    """How much each model relies on [each feature](evaluation.md#feature-importance), measured on test rows by the
+    evaluation job; `null`: it is not measured."""
 
     @field_validator("threshold", mode="before")
     @classmethod
