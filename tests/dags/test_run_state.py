@@ -49,6 +49,7 @@ class Scheduler:
         self.session = session
         self._dags = parse(ROOT / "dags")
         self._number = itertools.count(1)
+        self._ender = "plan"
 
     def dag(self, dag_id: str) -> Any:
         """A DAG as the scheduler has it."""
@@ -74,6 +75,7 @@ class Scheduler:
         asleep: bool = True,
         by: str = "failed",
         paused: str | None = None,
+        ender: str = "plan",
     ) -> Ended:
         """One run.
 
@@ -84,9 +86,11 @@ class Scheduler:
             ended_at: The task during which a person marks the run.
             asleep: Whether it waits for its job then, or for its next try.
             by: As what the run is marked.
-            paused: Why `plan` ends it.
+            paused: Why a task ends it.
+            ender: Which one.
         """
         ends = dict.fromkeys(failing, "failed") | dict.fromkeys(skipping, "skipped")
+        self._ender = ender
         return self._follow(self._create(self.dag(dag_id)), ends, ended_at, asleep, by, paused)
 
     def clear(self, run: Any, task_id: str) -> Ended:
@@ -113,8 +117,10 @@ class Scheduler:
                     self.session.flush()
                     run = self.mark(run, by)
                 elif ti.task_id == "conclude":
-                    ti.state, words = _execute(self._dags[run.dag_id].get_task("conclude"), run, paused)
-                elif ti.task_id == "plan" and paused:
+                    ti.state, words = _execute(
+                        self._dags[run.dag_id].get_task("conclude"), run, {(self._ender, ENDED_EARLY): paused}
+                    )
+                elif ti.task_id == self._ender and paused:
                     self._end_early(run, paused)
                     ti.state = "success"
                 else:
@@ -123,10 +129,10 @@ class Scheduler:
         raise AssertionError(f"still running: {[(ti.task_id, ti.state) for ti in run.task_instances]}")
 
     def _end_early(self, run: Any, message: str) -> None:
-        """What the API server does when `plan` ends the run: what has not begun of the named tasks is skipped."""
+        """What the API server does when a task ends the run: what has not begun of the named tasks is skipped."""
         ti: Any = SimpleNamespace(xcom_push=lambda **_: None)
         with pytest.raises(DownstreamTasksSkipped) as ended:
-            end_run(self._dags[run.dag_id].get_task("plan"), {"ti": ti}, message)
+            end_run(self._dags[run.dag_id].get_task(self._ender), {"ti": ti}, message)
         for ti in run.task_instances:
             if ti.task_id in ended.value.tasks:
                 ti.state = "skipped"
@@ -171,15 +177,14 @@ def scheduler() -> Iterator[Scheduler]:
         yield Scheduler(session)
 
 
-def _execute(conclude: Any, run: Any, paused: str | None) -> tuple[str, str]:
+def _execute(conclude: Any, run: Any, xcoms: dict[tuple[str, str], str | None]) -> tuple[str, str]:
     """The last task as a worker runs it, with the states and the XCom that the API server would give it."""
     states = {run.run_id: {ti.task_id: ti.state and str(ti.state) for ti in run.task_instances}}
-    xcoms = {("plan", ENDED_EARLY): paused}
     ti = SimpleNamespace(
         dag_id=DAG_ID,
         run_id=run.run_id,
         get_task_states=lambda **_: states,
-        xcom_pull=lambda task_ids, key: xcoms[task_ids, key],
+        xcom_pull=lambda task_ids, key: xcoms.get((task_ids, key)),
     )
     try:
         conclude.execute({"ti": ti})
@@ -259,6 +264,15 @@ def test_a_run_that_its_plan_ended_is_green(scheduler) -> None:
     again = scheduler.clear(outcome.run, "plan")
     assert again.state == "success"
     assert set(again.tasks.values()) == {"success"}
+
+
+def test_a_run_that_has_nothing_new_is_green(scheduler) -> None:
+    """It ends behind the look at its data, before a job; cleared, it may find something new."""
+    outcome = scheduler.run(paused="nothing new since another run", ender="check_data")
+    assert outcome.state == "success"
+    ran = {task for task, state in outcome.tasks.items() if state == "success"}
+    assert ran == {"plan", "snapshot", "check_data", *ENDS, "conclude"}
+    assert scheduler.clear(outcome.run, "check_data").state == "success"
 
 
 def test_what_its_plan_did_not_skip_fails_a_run_all_the_same(scheduler) -> None:

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
+from google.cloud import aiplatform_v1
 
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
+from retraining.hooks.cloud import Cloud
 from retraining.operators.monitoring import measurement, watch
 from retraining.operators.planning import run_plan
+from tests.support.airflow_release import DownstreamTasksSkipped
 from tests.support.scenes.asked_endpoint import predict, retire
-from tests.support.scenes.whole_run import load_dags, run_whole
+from tests.support.scenes.whole_run import documents, load_dags, run_whole
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "regression"
 NIGHT = datetime(2013, 11, 20, 3, tzinfo=UTC)
@@ -65,6 +68,29 @@ def test_the_first_champion_beats_last_weeks_flights_and_answers_in_minutes(nigh
     ((low, median, high),) = predict(night["deployment"]["endpoint_name"], [FLIGHT])
     assert low < median < high
     assert numbers["min"] < median < numbers["max"]
+
+
+def jobs() -> int:
+    """How many custom jobs were ever paid for."""
+    settings = Cloud().settings
+    endpoint = f"{settings.region}-aiplatform.googleapis.com"
+    client = aiplatform_v1.JobServiceClient(client_options={"api_endpoint": endpoint})
+    return len(list(client.list_custom_jobs(parent=f"projects/{settings.project}/locations/{settings.region}")))
+
+
+def test_the_same_rows_once_more_are_nothing_new_and_pay_nothing(spec, night, make_run) -> None:
+    """Six hours later the run ends behind the look at its data; its page names the run that it would repeat."""
+    before = jobs()
+    run = make_run(run_id="manual__again", logical_date=NIGHT + timedelta(hours=6))
+    with pytest.raises(DownstreamTasksSkipped):
+        run_whole(spec, run)
+    run.execute(load_dags("retrain").retrain_dag(spec).get_task("report"))
+    found = documents(run.xcoms["plan", "return_value"]["run_uri"])
+    assert found["checks"]["repeats"]["run_key"] == night["plan"]["run_key"]
+    assert "manifest" not in found
+    assert "Nothing new" in found["page"]
+    assert f"Nothing new since run {night['plan']['run_key']}" in found["page"]
+    assert jobs() == before
 
 
 def test_the_monitor_holds_answers_against_those_to_the_test_days(spec, night, make_run) -> None:

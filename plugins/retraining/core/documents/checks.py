@@ -375,6 +375,13 @@ class Compared(Value):
     sha256: Sha256
 
 
+class Repetition(Value):
+    """The run that this one would repeat, and so says in a sentence."""
+
+    run_key: RunKey
+    message: Text
+
+
 class Checks(Document):
     """What is wrong with the data ([checks](checks.md)), whether it blocks, and which days are left out.
 
@@ -382,7 +389,7 @@ class Checks(Document):
     """
 
     written_by: ClassVar[str] = "check_data"
-    read_by: ClassVar[str] = "export, later runs' check_data, people, report"
+    read_by: ClassVar[str] = "export, later runs' check_data, `monitor__<model>`, people, report"
     kind: Literal["checks"] = "checks"
     model: ModelId
     run_key: RunKey
@@ -393,3 +400,6 @@ class Checks(Document):
     """Days that are left out of the run."""
     volume: Volume | None = None
     compared_with: tuple[Compared, ...] = ()
+    repeats: Annotated[Repetition | None, Field(exclude_if=lambda value: value is None)] = None
+    """[What would come out the same](reliability.md#nothing-that-would-come-out-the-same) and ends the run before a job
+    is paid; null: nothing."""

@@ -28,7 +28,7 @@ from retraining.core.metrics import Metric
 
 Role = Literal["champion", "challenger", "previous", "other"]
 """Of a version on the endpoint: whose the traffic is, whose share grows, what served before, and what nobody named."""
-RunOutcome = Literal["promote", "reject", "record", "stopped", "running"]
+RunOutcome = Literal["promote", "reject", "record", "repeated", "stopped", "running"]
 WatchOutcome = Literal["none", "warn", "retrain", "tune", "rollback"]
 Percent = Annotated[int, Field(ge=0, le=100)]
 Month = Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")]

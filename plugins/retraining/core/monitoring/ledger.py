@@ -12,6 +12,7 @@ from datetime import datetime
 
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents import (
+    Checks,
     Decision,
     Deployment,
     Evaluation,
@@ -97,6 +98,7 @@ def result_of_run(
     row: Ledger,
     plan: Plan,
     *,
+    checks: Checks | None,
     decision: Decision | None,
     evaluation: Evaluation | None,
     registration: Registration | None,
@@ -108,6 +110,7 @@ def result_of_run(
     Args:
         row: That ordered it.
         plan: Of the run.
+        checks: Of its data: they say whether it had anything new.
         decision: Of the run, as all that follow; None: there is none yet.
         evaluation: For the metric's gain.
         registration: For the version.
@@ -118,7 +121,7 @@ def result_of_run(
         update={
             "dag_run_id": plan.dag_run_id,
             "run_key": plan.run_key,
-            "state": _state_of_retraining(decision, deployment, state),
+            "state": "rejected" if checks and checks.repeats else _state_of_retraining(decision, deployment, state),
             "version_id": registration.version_id if registration else None,
             "gain": gain_of_challenger(evaluation) if decision else None,
         }

@@ -87,6 +87,8 @@ class RunRow:
             return "failed"
         if run.decision:
             return run.decision.verdict
+        if run.checks and run.checks.repeats:
+            return "skipped"
         return "stopped" if self.is_reported else "working"
 
     @property

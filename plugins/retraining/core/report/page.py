@@ -54,6 +54,7 @@ from retraining.core.report.training import (
 )
 from retraining.core.spec.features import class_names, class_text
 
+NOTHING_NEW = "Nothing new"
 VERDICT_WORDS = {"promote": "Promoted", "reject": "Rejected", "record": "Recorded"}
 DAYS_SHOWN = 6
 PNG_START = b"\x89PNG\r\n\x1a\n"
@@ -181,7 +182,9 @@ class Page:
         """How the outcome looks: a verdict, or `stopped`."""
         if self.run.failure:
             return "stopped"
-        return self.run.decision.verdict if self.run.decision else "stopped"
+        if self.run.decision:
+            return self.run.decision.verdict
+        return "skipped" if self.run.checks and self.run.checks.repeats else "stopped"
 
     @property
     def failure(self) -> Failure | None:
@@ -427,6 +430,8 @@ def headline(run: Run) -> str:
         if failure:
             return f"{verdict}, {heading(failure)[:1].lower()}{heading(failure)[1:]}"
         return f"{verdict}, not deployed" if waits else verdict
+    if run.checks and run.checks.repeats:
+        return NOTHING_NEW
     if run.checks and not run.checks.passed:
         return "Stopped by the data checks"
     if failure:
@@ -438,6 +443,8 @@ def outcome(run: Run) -> str:
     """Return the decision's sentence; without a decision, why there is none."""
     if run.decision:
         return run.decision.message
+    if run.checks and run.checks.repeats:
+        return run.checks.repeats.message
     findings = run.checks.findings if run.checks else ()
     if blocking := [finding.message.rstrip(".") for finding in findings if finding.severity == "block"]:
         sentence = "; ".join(blocking)

@@ -101,7 +101,7 @@ class Run:
     @property
     def next_task(self) -> str | None:
         """Return the first task without its result; None: the run came to its end, or its checks ended it."""
-        if self.has("deployment") or (self.checks and not self.checks.passed):
+        if self.has("deployment") or (self.checks and (not self.checks.passed or self.checks.repeats)):
             return None
         return next((TASK_OF_KIND[kind] for kind in expected_kinds(self.plan) if not self.has(kind)), None)
 
@@ -152,6 +152,8 @@ class Run:
             return "The run left no record of its tasks' times."
         task = TASK_OF_KIND[kind]
         kinds = expected_kinds(self.plan)
+        if self.checks and self.checks.repeats and kinds.index(kind) > kinds.index("checks"):
+            return self.checks.repeats.message
         if self.checks and not self.checks.passed and kinds.index(kind) > kinds.index("checks"):
             return "The data did not pass its checks."
         if kind == "deployment" and (reason := self._why_not_deployed()):

@@ -134,6 +134,8 @@ def verdict(run: Run) -> str:
     """Return how a run ended, in a word or two."""
     if run.decision:
         return run.decision.verdict
+    if run.checks and run.checks.repeats:
+        return "nothing new"
     return "bad data" if run.checks and not run.checks.passed else "not decided"
 
 

@@ -103,14 +103,15 @@ def _event(event: Any) -> AssetEvent:
     return AssetEvent(asset=event.asset.name, at=event.timestamp, extra=dict(event.extra or {}))
 
 
-PLAN, ENDED_EARLY = "plan", "ended_early"
+MAY_END, ENDED_EARLY = ("plan", "check_data"), "ended_early"
+"""Tasks that may end the run."""
 
 
 def end_run(task: BaseOperator, context: Context, message: str) -> NoReturn:
     """End the task, as a success, and skip what follows it; the teardowns run and find nothing to do.
 
     Args:
-        task: The run's `plan`.
+        task: One of `MAY_END`.
         context: Airflow's.
         message: Why; `conclude` finds it in XCom.
 
@@ -124,6 +125,6 @@ def end_run(task: BaseOperator, context: Context, message: str) -> NoReturn:
 
 
 def reason_of_end(ti: Any) -> str | None:
-    """Return why the run's plan ended it; None: it did not. A cleared plan begins without."""
-    found = ti.xcom_pull(task_ids=PLAN, key=ENDED_EARLY)
-    return str(found) if found else None
+    """Return why a task of the run ended it; None: none did. A cleared task begins without."""
+    said = (ti.xcom_pull(task_ids=task_id, key=ENDED_EARLY) for task_id in MAY_END)
+    return next((str(found) for found in said if found), None)

@@ -11,8 +11,8 @@ from retraining.core.naming import storage
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
-from retraining.operators.airflow.dag_run import job_attempt
-from retraining.operators.data.earlier_runs import read_history
+from retraining.operators.airflow.dag_run import end_run, job_attempt
+from retraining.operators.data.earlier_runs import find_repetition, read_history
 from retraining.operators.data.run_table import RunTable
 from retraining.operators.record.run_record import Record
 
@@ -22,7 +22,7 @@ class CheckDataOperator(RunTask, CloudOperator):
 
     Returns:
         `{passed, warnings, quarantined}`: the days that the run goes on without; a run whose data does not pass fails
-        here.
+        here, and one that would come out as an earlier one did ends here.
     """
 
     def act(self, cloud: CloudPort, context: Context) -> XCom:
@@ -35,14 +35,17 @@ class CheckDataOperator(RunTask, CloudOperator):
         write_tfdv(cloud, record, planned, taken, counted)
         judged = record.find_document(Checks)
         if judged is None:
-            judged = record.write_once(
-                dataset.check_data(planned, taken, counted, read_history(cloud.artifacts, planned))
-            )
+            found = dataset.check_data(planned, taken, counted, read_history(cloud.artifacts, planned))
+            repeats = find_repetition(cloud, planned, taken, found) if found.passed else None
+            judged = record.write_once(found.model_copy(update={"repeats": repeats}))
         for finding in judged.findings:
             self.log.warning(
                 "%s: %s (found %s, expected %s)", finding.check, finding.message, finding.found, finding.expected
             )
         dataset.require_passed(judged, record.uri(Checks))
+        if judged.repeats is not None:
+            self.log.warning(judged.repeats.message)
+            end_run(self, context, judged.repeats.message)
         return {
             "passed": True,
             "warnings": [finding.message for finding in judged.findings],

@@ -6,13 +6,15 @@ import logging
 from collections.abc import Iterator
 from typing import TypeVar
 
+from retraining.core.checks import repetition
 from retraining.core.checks.history import History, build_history, passed_runs
-from retraining.core.documents import Checks, Document, Plan, Snapshot, Statistics
+from retraining.core.documents import Checks, Decision, Document, Plan, Repetition, Snapshot, Statistics
 from retraining.core.errors import ContractError
-from retraining.core.naming import storage
+from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import folder_of
 from retraining.core.naming.run_keys import RunKey
-from retraining.hooks.ports import ArtifactsPort
+from retraining.hooks.ports import ArtifactsPort, CloudPort
+from retraining.operators.record.run_record import Record
 
 LOGGER = logging.getLogger(__name__)
 _D = TypeVar("_D", bound=Document)
@@ -37,6 +39,83 @@ def read_history(artifacts: ArtifactsPort, plan: Plan) -> History:
             if data is not None and _parse_document(kind, uri, data) is not None:
                 stored.append((uri, data))
     return build_history(stored)
+
+
+LOOKED_THROUGH = 8
+"""Newest runs at most among which one that was rejected is looked for."""
+
+
+def find_repetition(cloud: CloudPort, plan: Plan, snapshot: Snapshot, checks: Checks) -> Repetition | None:
+    """Return the run that this one would repeat: the champion's, or the newest that was rejected against it.
+
+    A document that cannot be read (another release wrote it) is no reason to end a run.
+
+    Args:
+        cloud: The hooks.
+        plan: This run's.
+        snapshot: Its rows.
+        checks: Its findings.
+    """
+    champion = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION) if repetition.may_repeat(plan) else None
+    if champion is None or champion.run_key in ("", plan.run_key):
+        return None
+    mine = repetition.Inputs(plan=plan, snapshot=snapshot, quarantined=_days(checks))
+    try:
+        its_run = _Earlier(cloud, storage.run_uri(plan.bucket, plan.model, champion.run_key))
+        if its_run.is_repeated_by(mine):
+            return repetition.of_champion(its_run.plan, champion.version_id)
+        rejected = _newest_rejected(cloud, plan, champion.run_key)
+        if rejected is not None and rejected[0].is_repeated_by(mine):
+            return repetition.of_rejected(rejected[0].plan, rejected[1])
+    except ContractError as error:
+        LOGGER.warning("whether anything is new is not known: %s", error)
+    return None
+
+
+class _Earlier:
+    """An earlier run: what it was made of, read where it is needed.
+
+    Args:
+        cloud: The hooks.
+        folder: Of its record.
+    """
+
+    def __init__(self, cloud: CloudPort, folder: str) -> None:
+        self.record = Record(cloud.artifacts, folder)
+
+    @property
+    def plan(self) -> Plan:
+        """Its plan."""
+        return self.record.read_document(Plan)
+
+    def is_repeated_by(self, mine: repetition.Inputs) -> bool:
+        """Return whether another run has the same rows and would do the same."""
+        plan, snapshot = self.record.find_document(Plan), self.record.find_document(Snapshot)
+        checks = self.record.find_document(Checks)
+        if plan is None or snapshot is None or checks is None:
+            return False
+        return repetition.is_repetition(
+            mine, repetition.Inputs(plan=plan, snapshot=snapshot, quarantined=_days(checks))
+        )
+
+
+def _newest_rejected(cloud: CloudPort, plan: Plan, champion_key: str) -> tuple[_Earlier, Decision] | None:
+    """Return the newest run that came to a decision, where that was a rejection by who is champion now."""
+    folders = cloud.artifacts.list_folders(storage.runs_uri(plan.bucket, plan.model))[::-1][: LOOKED_THROUGH + 1]
+    for folder in folders:
+        if folder.rstrip("/") == storage.run_uri(plan.bucket, plan.model, plan.run_key):
+            continue
+        earlier = _Earlier(cloud, folder.rstrip("/"))
+        decision = earlier.record.find_document(Decision)
+        if decision is None or decision.mode != "live":
+            continue
+        is_same = decision.champion is not None and decision.champion.run_key == champion_key
+        return (earlier, decision) if decision.verdict == "reject" and is_same else None
+    return None
+
+
+def _days(checks: Checks) -> tuple[str, ...]:
+    return tuple(day.isoformat() for day in checks.quarantined)
 
 
 def _verdicts(artifacts: ArtifactsPort, folders: list[str]) -> Iterator[tuple[str, bytes, Checks]]:

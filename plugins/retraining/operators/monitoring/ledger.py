@@ -8,6 +8,7 @@ from datetime import datetime
 from airflow.sdk import Context
 
 from retraining.core.documents import (
+    Checks,
     Decision,
     Deployment,
     Evaluation,
@@ -98,6 +99,7 @@ def _result_of_retraining(cloud: CloudPort, context: Context, model: str, row: L
     return ledger.result_of_run(
         row,
         plan,
+        checks=record.find_document(Checks),
         decision=record.find_document(Decision),
         evaluation=record.find_document(Evaluation),
         registration=record.find_document(Registration),

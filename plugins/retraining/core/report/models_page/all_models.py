@@ -23,6 +23,7 @@ OUTCOMES = {
     "promote": "promoted",
     "reject": "rejected",
     "record": "recorded",
+    "repeated": "nothing new",
     "stopped": "stopped",
     "running": "at work",
 }

@@ -47,7 +47,7 @@ def shown_run(run: Run) -> ShownRun:
         cause=cut(plan.trigger.cause) if plan.trigger.cause else None,
         reason=cut(plan.trigger.reason),
         mode=plan.mode,
-        ended=timings is not None and run.deployment is not None,
+        ended=timings is not None and (run.deployment is not None or _outcome(run) == "repeated"),
         outcome=_outcome(run),
         message=cut(outcome(run)),
         deployed=run.deployment is not None and run.deployment.deployed,
@@ -68,6 +68,8 @@ def shown_run(run: Run) -> ShownRun:
 def _outcome(run: Run) -> RunOutcome:
     if run.decision:
         return run.decision.verdict
+    if run.checks and run.checks.repeats:
+        return "repeated"
     return (
         "stopped"
         if run.timings or (run.failure and not run.failure.retried) or (run.checks and not run.checks.passed)
