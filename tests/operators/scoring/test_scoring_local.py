@@ -47,7 +47,15 @@ scoring:
 
 
 @pytest.fixture(scope="module")
-def spec(local_cloud, tmp_path_factory):
+def models(tmp_path_factory) -> Path:
+    """The folder of the model's file."""
+    folder = tmp_path_factory.mktemp("bulk") / "include" / "models"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def spec(local_cloud, models, tmp_path_factory):
     """A champion that says 0.25 to everything, and a source of 300 rows, every third without a distance."""
     client = bigquery.Client(project=local_cloud.project)
     client.create_dataset(local_cloud.dataset, exists_ok=True)
@@ -56,7 +64,7 @@ def spec(local_cloud, tmp_path_factory):
         "IF(MOD(n, 3) = 0, NULL, n * 1.5) AS distance, CURRENT_TIMESTAMP() AS split "
         "FROM UNNEST(GENERATE_ARRAY(1, 300)) AS n"
     )
-    folder = tmp_path_factory.mktemp("bulk")
+    folder = tmp_path_factory.mktemp("versions")
     save_models(folder, 0.25)
     run_folder = f"{MODEL}/runs/{RUN_KEY}"
     bucket = storage.Client().bucket(local_cloud.bucket)
@@ -69,8 +77,6 @@ def spec(local_cloud, tmp_path_factory):
             values["signature"] = {"inputs": inputs, "outputs": {"score": "float32"}}
         bucket.blob(f"{run_folder}/{kind}.json").upload_from_string(json.dumps(values))
     register(f"gs://{local_cloud.bucket}/{run_folder}/training/model")
-    models = folder / "include" / "models"
-    models.mkdir(parents=True)
     (models / f"{MODEL}.yaml").write_text(SPEC.replace("BUCKET", local_cloud.bucket))
     for name in ("prices", "regions"):
         (models.parent / name).symlink_to(include_path() / name)
@@ -281,9 +287,9 @@ def test_files_and_folders_that_cannot_be_are_refused_by_name(spec, make_run, pa
 
 
 @pytest.fixture
-def unserved(spec):
+def unserved(spec, models):
     """The same model without an endpoint, for a test."""
-    path = scoring_plan.include_path() / "models" / f"{MODEL}.yaml"
+    path = models / f"{MODEL}.yaml"
     served = path.read_text()
     path.write_text(f"{served}deployment: null\n")
     yield load_spec(path)
@@ -320,9 +326,9 @@ def test_a_model_with_an_endpoint_keeps_no_scored_rows(spec, make_run) -> None:
     assert "log" not in stored
 
 
-def test_a_share_of_the_scored_rows_is_kept(unserved, make_run) -> None:
+def test_a_share_of_the_scored_rows_is_kept(unserved, models, make_run) -> None:
     """By `deployment.request_log_sampling`, each row by chance."""
-    path = scoring_plan.include_path() / "models" / f"{MODEL}.yaml"
+    path = models / f"{MODEL}.yaml"
     path.write_text(path.read_text().replace("deployment: null", SAMPLED))
     before = {row.request_id for row in logged_rows()}
     score(load_spec(path), make_run, "manual__sampled", 19, destination="retraining.bulk_sampled")
