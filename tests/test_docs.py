@@ -404,7 +404,7 @@ class TestTrackedFiles:
     def test_no_path_of_a_machine(self) -> None:
         """A checkout works wherever it lies."""
         homes = "|".join(("home", "Users", "root", "wo" + "rk"))
-        pattern = re.compile(rf"(?<![\w.~$}}>*-])(?:{re.escape(str(REPOSITORY))}|/(?:{homes})/[\w.-]+)")
+        pattern = re.compile(rf"(?<![\w.~$}}>*-])(?:{re.escape(str(REPOSITORY))}(?![\w-])|/(?:{homes})/[\w.-]+)")
         findings = []
         for path in tracked_files():
             text = path.read_bytes().decode("utf-8", errors="replace")
