@@ -25,6 +25,8 @@ TRAINER_PYTHON = ROOT / ".venv" / "trainer" / "bin" / "python"
 WEIGHTS = "modules/mobilenetv3_small_notop.h5"
 OTHERS = {
     "dense": ("smallest", {}, 0.55),
+    "linear": ("smallest", {}, 0.55),
+    "random_forest": ("smallest", {}, 0.55),
     "deep_cross": ("smallest", {"learning_rate": 0.003}, 0.55),
     "lstm": ("sequences", {"learning_rate": 0.005, "units": [16]}, 0.6),
     "conv1d": ("sequences", {"learning_rate": 0.002, "filters": [16, 16, 16], "causal": True}, 0.6),
