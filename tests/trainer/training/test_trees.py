@@ -370,6 +370,7 @@ def test_what_trees_have_not_is_refused_by_name(changes: dict[str, Any], words: 
 MINUTES = {"name": "minutes", "kind": "regression"}
 DENSE = {"model": "dense", "epochs": 1}
 BUCKETS = {"name": "carrier", "kind": "categorical"}
+CROSSED = [BUCKETS, {"name": "distance", "kind": "numeric", "transform": "buckets", "buckets": 4}]
 WAYS_OUT: dict[str, tuple[dict[str, Any], str, list[dict[str, Any]]]] = {
     "key": (
         {"training": {"clip_norm": 1.0}},
@@ -398,6 +399,11 @@ WAYS_OUT: dict[str, tuple[dict[str, Any], str, list[dict[str, Any]]]] = {
         {"features": [{**BUCKETS, "hash_buckets": 50_000}]},
         "Lower hash_buckets, or buckets of the cross",
         [{"features": [{**BUCKETS, "hash_buckets": 49_000}]}],
+    ),
+    "ids of a cross": (
+        {"features": CROSSED, "crosses": [{"columns": ["carrier", "distance"], "buckets": 50_000}]},
+        "Lower hash_buckets, or buckets of the cross",
+        [{"features": CROSSED, "crosses": [{"columns": ["carrier", "distance"], "buckets": 49_000}]}],
     ),
 }
 

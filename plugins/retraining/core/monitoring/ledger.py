@@ -117,11 +117,12 @@ def result_of_run(
         deployment: Whether the version serves.
         state: Of the DAG run, as Airflow says it; None: it is gone.
     """
+    is_ended = decision is None and checks is not None and checks.repeats is not None
     return unknown_result(row).model_copy(
         update={
             "dag_run_id": plan.dag_run_id,
             "run_key": plan.run_key,
-            "state": "rejected" if checks and checks.repeats else _state_of_retraining(decision, deployment, state),
+            "state": "rejected" if is_ended else _state_of_retraining(decision, deployment, state),
             "version_id": registration.version_id if registration else None,
             "gain": gain_of_challenger(evaluation) if decision else None,
         }

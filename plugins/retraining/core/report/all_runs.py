@@ -87,7 +87,7 @@ class RunRow:
             return "failed"
         if run.decision:
             return run.decision.verdict
-        if run.checks and run.checks.repeats:
+        if run.repetition:
             return "skipped"
         return "stopped" if self.is_reported else "working"
 

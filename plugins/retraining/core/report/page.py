@@ -184,7 +184,7 @@ class Page:
             return "stopped"
         if self.run.decision:
             return self.run.decision.verdict
-        return "skipped" if self.run.checks and self.run.checks.repeats else "stopped"
+        return "skipped" if self.run.repetition else "stopped"
 
     @property
     def failure(self) -> Failure | None:
@@ -430,7 +430,7 @@ def headline(run: Run) -> str:
         if failure:
             return f"{verdict}, {heading(failure)[:1].lower()}{heading(failure)[1:]}"
         return f"{verdict}, not deployed" if waits else verdict
-    if run.checks and run.checks.repeats:
+    if run.repetition:
         return NOTHING_NEW
     if run.checks and not run.checks.passed:
         return "Stopped by the data checks"
@@ -443,8 +443,8 @@ def outcome(run: Run) -> str:
     """Return the decision's sentence; without a decision, why there is none."""
     if run.decision:
         return run.decision.message
-    if run.checks and run.checks.repeats:
-        return run.checks.repeats.message
+    if run.repetition:
+        return run.repetition.message
     findings = run.checks.findings if run.checks else ()
     if blocking := [finding.message.rstrip(".") for finding in findings if finding.severity == "block"]:
         sentence = "; ".join(blocking)

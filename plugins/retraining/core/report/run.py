@@ -93,6 +93,11 @@ class Run:
         return getattr(self, kind) is not None or kind in self.there
 
     @property
+    def repetition(self) -> documents.Repetition | None:
+        """Return the run that this one would repeat, where that ended it; None: something is new, or it was cleared."""
+        return self.checks.repeats if self.checks and not self.has("manifest") else None
+
+    @property
     def failure(self) -> documents.Failure | None:
         """Return the message of the first task that failed, and that the run has not come past; None: there is none."""
         latest = {each.task: each for each in sorted(self.failures, key=lambda each: (each.failed_at, each.attempt))}
@@ -101,7 +106,7 @@ class Run:
     @property
     def next_task(self) -> str | None:
         """Return the first task without its result; None: the run came to its end, or its checks ended it."""
-        if self.has("deployment") or (self.checks and (not self.checks.passed or self.checks.repeats)):
+        if self.has("deployment") or self.repetition or (self.checks and not self.checks.passed):
             return None
         return next((TASK_OF_KIND[kind] for kind in expected_kinds(self.plan) if not self.has(kind)), None)
 
@@ -152,8 +157,8 @@ class Run:
             return "The run left no record of its tasks' times."
         task = TASK_OF_KIND[kind]
         kinds = expected_kinds(self.plan)
-        if self.checks and self.checks.repeats and kinds.index(kind) > kinds.index("checks"):
-            return self.checks.repeats.message
+        if self.repetition and kinds.index(kind) > kinds.index("checks"):
+            return self.repetition.message
         if self.checks and not self.checks.passed and kinds.index(kind) > kinds.index("checks"):
             return "The data did not pass its checks."
         if kind == "deployment" and (reason := self._why_not_deployed()):

@@ -134,7 +134,7 @@ def verdict(run: Run) -> str:
     """Return how a run ended, in a word or two."""
     if run.decision:
         return run.decision.verdict
-    if run.checks and run.checks.repeats:
+    if run.repetition:
         return "nothing new"
     return "bad data" if run.checks and not run.checks.passed else "not decided"
 

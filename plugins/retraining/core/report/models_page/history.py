@@ -68,7 +68,7 @@ def shown_run(run: Run) -> ShownRun:
 def _outcome(run: Run) -> RunOutcome:
     if run.decision:
         return run.decision.verdict
-    if run.checks and run.checks.repeats:
+    if run.repetition:
         return "repeated"
     return (
         "stopped"
