@@ -375,8 +375,9 @@ bench-policy: $(VENV)/airflow/.ready ## Play the retraining policy through a yea
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.policy
 
 .PHONY: bench-monitor
-bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## Count the monitor's false alarms, and its delay behind injected shifts: monitor.json and the picture of docs/monitoring.md (5 min)
-	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor
+bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## Count the monitor's false alarms, its delay behind injected shifts, and what its default limits see: monitor.json, monitor_limits.json and the picture of docs/monitoring.md (6 min)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 $(AIRFLOW_PY) -m bench.monitor
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_limits
 
 .PHONY: bench-estimate
 bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## Hold the monitor's estimate without labels against what labels say later, over a year of flights, and count how often its interval has the truth: estimate.json, coverage.json, docs/monitoring.md (7 min)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import flights, monitor, monitor_streams
+from bench import flights, monitor, monitor_limits, monitor_streams
 from bench.checkout import REPOSITORY_PATH
 from bench.monitor_streams import Baseline, Shift
 
@@ -78,4 +78,32 @@ def test_the_page_has_the_documents_figures() -> None:
     known = json.loads(monitor.RESULT_PATH.read_text(encoding="utf-8"))
     page = (REPOSITORY_PATH / "docs" / "monitoring.md").read_text(encoding="utf-8")
     for row in monitor.table_rows(known):
+        assert row in page
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+FALSE_BEFORE = ("miles in kilometres", "half a deviation", "20 % of the carriers replaced", "25 % missing")
+
+
+def test_a_month_of_flights_sees_by_its_days_what_three_tenths_never_saw() -> None:
+    """September after July and August: every shift in each of 8 windows of 1,000 requests, and no false alarm."""
+    found = monitor_limits.measure_month(9)
+    for what in FALSE_BEFORE:
+        assert (found[what]["of"], found[what]["0.3"], found[what]["by the days"]) == (8, 0, 8), what
+    assert found["a constant, 5 to 500"]["by the days"] == 8
+    for size in monitor_limits.SIZES:
+        unchanged = found[f"unchanged, {size:,} requests"]
+        assert (unchanged["of"], unchanged["by the days"]) == (8 * 14, 0)
+    real = found["real days"]
+    assert real["by the days"] < real["0.3"] / 4
+
+
+def test_all_months_saw_every_shift_without_a_false_alarm_and_are_on_the_page() -> None:
+    known = json.loads(monitor_limits.RESULT_PATH.read_text(encoding="utf-8"))["windows"]
+    page = (REPOSITORY_PATH / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    assert {what: known[what]["of"] for what in FALSE_BEFORE} == dict.fromkeys(FALSE_BEFORE, 80)
+    assert {what: known[what]["by the days"] for what in FALSE_BEFORE} == dict.fromkeys(FALSE_BEFORE, 80)
+    assert not any(known[f"unchanged, {size:,} requests"]["by the days"] for size in monitor_limits.SIZES)
+    for row in monitor_limits.table_rows(known):
         assert row in page

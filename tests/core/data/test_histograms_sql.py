@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bench import monitor_baselines as baselines
 from retraining.core import documents, settings
 from retraining.core.data import columns as columns_of
 from retraining.core.data import snapshot, statistics
-from retraining.core.data.sql import Query
+from retraining.core.data.sql import Parameter, Query
 from retraining.core.naming import bigquery as bigquery_names
 from tests.support.small_model import make_plan, make_spec
 from tests.support.warehouse import Warehouse
 
 DATASET = "core_histograms"
 ROWS = 3000
-NUMBERS = ("zeros", "constant", "heavy", "few", "none")
-SCHEMA = "id:STRING at:TIMESTAMP late:INTEGER shop:STRING " + " ".join(f"{name}:FLOAT" for name in NUMBERS)
+NUMBERS = ("zeros", "constant", "heavy", "few", "alternating", "none")
+TEXTS = ("shop", "colour", "batch")
+UNLIKE = ("alternating", "colour", "batch")
+"""What differs from day to day."""
+SCHEMA = " ".join(
+    [
+        "id:STRING at:TIMESTAMP late:INTEGER",
+        *(f"{name}:STRING" for name in TEXTS),
+        *(f"{name}:FLOAT" for name in NUMBERS),
+    ]
+)
 
 
 def rows() -> list[dict[str, Any]]:
-    """Mostly zeros, a constant, a heavy tail with missing values, few values, none at all; 2,000 shops."""
-    random = np.random.default_rng(0)
+    """Mostly zeros, a constant, a heavy tail with missing values, few values, none at all; 2,000 shops.
+
+    One number and the colours are others every second day, batches are others each day; the 15th has few rows.
+    """
+    random, by_day = np.random.default_rng(0), np.random.default_rng(1)
     made = []
     for index in range(ROWS):
+        day = 6 if index % 9 == 7 and index > 300 else index % 9
         made.append(
             {
                 "id": f"row-{index}",
-                "at": datetime(2013, 11, 8 + index % 9, tzinfo=UTC).isoformat(),
+                "at": datetime(2013, 11, 8 + day, tzinfo=UTC).isoformat(),
                 "late": int(random.random() < 0.3),
                 "shop": None if index % 50 == 7 else f"shop {int(random.integers(0, 2000))}",
                 "zeros": float(random.exponential(3)) if random.random() < 0.04 else 0.0,
                 "constant": 0.1,
                 "heavy": None if index % 10 == 3 else float(random.pareto(1.1)),
                 "few": float(random.integers(-2, 3)),
+                "alternating": float(by_day.normal(2 * (day % 2))),
+                "colour": "red" if by_day.random() < (0.2, 0.7)[day % 2] else "blue",
+                "batch": f"batch {day}",
             }
         )
     return made
@@ -57,7 +74,10 @@ def counted(warehouse: Warehouse, local_cloud: Any) -> documents.Statistics:
     spec = make_spec(
         name="visits",
         data={"query": "visits.sql", "key": "id", "event_time": "at", "window_days": 10, "test_days": 2},
-        features=[{"name": "shop", "kind": "categorical"}, *({"name": name, "kind": "numeric"} for name in NUMBERS)],
+        features=[
+            *({"name": name, "kind": "categorical"} for name in TEXTS),
+            *({"name": name, "kind": "numeric"} for name in NUMBERS),
+        ],
         label={"name": "late", "kind": "binary"},
         evaluation={"metric": "auc", "min_value": 0.6},
     )
@@ -109,3 +129,25 @@ def test_rare_categories_are_counted_by_their_hash(counted: documents.Statistics
     known = {item.value for item in shop.top}
     seen = Counter(row["shop"] for row in rows() if row["shop"] and row["shop"] not in known)
     assert {places[value] for value in seen} >= {place for place, count in enumerate(shop.tail) if count}
+
+
+@pytest.mark.parametrize("name", [*NUMBERS[:-1], *TEXTS])
+def test_the_usual_distance_of_days_is_the_monitors(
+    counted: documents.Statistics, warehouse: Warehouse, name: str
+) -> None:
+    """Of each day of the training split from its others, by the functions that requests are measured with.
+
+    A day of few rows does not count; it is one of the others.
+    """
+    query = f"SELECT span, {name} AS value FROM `{counted.table}` WHERE part = 'train' AND span < @test_start"
+    start = Parameter(name="test_start", type="DATE", value=counted.window.test_start.isoformat())
+    days: dict[Any, list[Any]] = defaultdict(list)
+    for row in warehouse.run(Query(sql=query, parameters=(start,))):
+        days[row["span"]].append(row["value"])
+    expected, rows_there = baselines.calibrated(list(days.values()), 200)
+    found = counted.splits["train"].features[name]
+    assert rows_there == counted.splits["train"].rows
+    assert found.usual.days == expected.usual.days == len(days) - 1
+    assert found.usual.distance == pytest.approx(expected.usual.distance, abs=0.02)
+    assert (found.usual.distance > 0.1) == (name in UNLIKE)
+    assert counted.splits["test"].features[name].usual is None

@@ -16,6 +16,7 @@ def test_the_query_names_columns_and_gets_values_as_parameters(small_plan):
     assert {parameter.name: parameter.value for parameter in query.parameters} == {
         "test_start": "2013-11-17",
         "max_categories": 1000,
+        "least_rows": 200,
         "tail_mask": 16383,
         "classes": 2,
     }

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from collections import Counter
 from datetime import UTC, datetime
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +21,7 @@ from retraining.core.documents.evaluation import AuxiliaryScores
 from retraining.core.monitoring import distributions, request_log
 from retraining.core.monitoring.distributions import (
     UNSEEN,
+    Bucket,
     answer_baselines,
     between_bins,
     between_values,
@@ -58,6 +62,32 @@ def test_two_bins_have_the_divergence_and_deviation_worked_out_by_hand():
     deviation = math.sqrt((0.25 * slopes[0] ** 2 + 0.75 * slopes[1] ** 2 - mean**2) / 100)
     assert found.high - found.value == pytest.approx(1.959964 * deviation)
     assert found.value - found.low == pytest.approx(1.959964 * deviation)
+
+
+def _named(shares: npt.NDArray[np.float64]) -> dict[Bucket, float]:
+    return dict(zip("abcdefghijklmnopqrst", shares.tolist(), strict=False))
+
+
+@pytest.mark.parametrize("rows", [(0, 200), (0, 1000), (200, 200), (50_000, 240)])
+@pytest.mark.parametrize(
+    "shares", [[0.05] * 20, [0.5, 0.5], [0.96, 0.01, 0.01, 0.02]], ids=["even", "two", "mostly-one-value"]
+)
+def test_chance_alone_is_seldom_over_what_is_said_of_it(shares: list[float], rows: tuple[int, int]) -> None:
+    """One in 1000 samples of one distribution, of numbers as of categories; of 2,000 draws hardly ever more than 8."""
+    draws = np.random.default_rng(0)
+    over = Counter[str]()
+    for _ in range(2000):
+        p, q = (draws.multinomial(count, shares) / count if count else np.array(shares) for count in rows)
+        bins = between_bins(p.tolist(), q.tolist(), rows)
+        values = between_values(_named(p), _named(q), rows)
+        over["bins"] += bins.value > bins.chance
+        over["values"] += values.value > values.chance
+    assert max(over.values()) <= 8
+
+
+def test_the_chance_of_a_constant_is_none() -> None:
+    assert between_bins([0.0, 1.0, 0.0], [0.0, 1.0, 0.0], (0, 200)).chance == 0
+    assert between_values({"a": 1.0}, {"a": 1.0}, (0, 200)).chance == 0
 
 
 def test_the_interval_of_a_share_is_that_of_the_normal_distribution():

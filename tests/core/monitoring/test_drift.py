@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from retraining.core.documents import Evaluation
+from retraining.core.documents.checks import UsualDistance
 from retraining.core.documents.monitoring import Signal
 from retraining.core.monitoring.distributions import AnswerBaseline, answer_baselines, jensen_shannon
 from retraining.core.monitoring.drift import judge_log, judge_shifts
@@ -30,10 +31,17 @@ LATE = BinaryLabel(name="late", kind="binary")
 EVEN_SCORES = AnswerBaseline(name="late", output="score", edges=(0.0, 0.5), shares=(0.0, 0.5, 0.5), rows=200)
 
 
-def judge(*rows: dict[str, Any], spec: Any = None, answers: tuple[AnswerBaseline, ...] = ()) -> list[Signal]:
+def judge(
+    *rows: dict[str, Any],
+    spec: Any = None,
+    answers: tuple[AnswerBaseline, ...] = (),
+    usual: UsualDistance | None = None,
+) -> list[Signal]:
     """All signals of these rows of the query."""
     the_plan = make_plan(spec)
     train = make_statistics(the_plan).splits["train"]
+    features = {name: item.model_copy(update={"usual": usual}) for name, item in train.features.items()}
+    train = train.model_copy(update={"features": features})
     log = read_requests(rows, [item.name for item in answers])
     return list(judge_shifts(the_plan.spec, train, log, answers, CHAMPION_ID))
 
@@ -62,7 +70,10 @@ def test_a_category_that_training_had_not_counts_with_its_whole_share() -> None:
     found = find(judge(*counted({"carrier": {"UA": 135, "AA": 45, UNSEEN: 120}, "distance": SAME})), "skew", "carrier")
     assert (found.state, found.measure) == ("exceeded", "l_infinity")
     assert found.value == pytest.approx(0.4)
-    assert found.message == "carrier is 0.400 from the training data (limit 0.3), most of it values that are new."
+    assert found.message == (
+        "carrier is 0.400 (0.345 to 0.455) from the training data (limit 0.3, the default until the next retraining: "
+        "these statistics do not say how far days are apart), most of it values that are new."
+    )
     assert found.low is not None
     assert found.low < 0.4
 
@@ -76,6 +87,34 @@ def test_missing_categories_count_as_a_value() -> None:
 def test_numbers_that_moved_out_of_every_bin_are_as_far_as_can_be() -> None:
     found = judge(*counted({"carrier": {"UA": 225, "AA": 75}, "distance": {"0": 300}}))
     assert find(found, "skew", "distance").value == pytest.approx(1)
+
+
+def test_the_limit_is_that_of_the_training_days_and_of_so_many_requests() -> None:
+    """The same distance is over it where days are alike, and not where they differ; the sentence says why."""
+    counts = counted({"carrier": {"UA": 135, "AA": 45, UNSEEN: 120}, "distance": SAME})
+    alike, different = (
+        find(judge(*counts, usual=UsualDistance(days=60, distance=distance)), "skew", "carrier")
+        for distance in (0.01, 0.3)
+    )
+    assert alike.value == pytest.approx(0.4)
+    assert (alike.state, different.state) == ("exceeded", "ok")
+    assert alike.calibrated is not None
+    assert alike.threshold == alike.calibrated.value == pytest.approx(0.06 + alike.calibrated.chance)
+    assert alike.message.startswith(
+        f"carrier is 0.400 ({alike.low:.3f} to {alike.high:.3f}) from the training data (limit {alike.threshold:.3g}, "
+        "the sum of 0.010 usual by 60 training days, 0.05 of interest and "
+    )
+    assert different.threshold == pytest.approx(0.35 + alike.calibrated.chance)
+
+
+def test_a_threshold_of_the_file_is_obeyed_and_the_calibrated_limit_recorded() -> None:
+    counts = counted({"carrier": {"UA": 135, "AA": 45, UNSEEN: 120}, "distance": SAME})
+    usual = UsualDistance(days=60, distance=0.01)
+    found = find(judge(*counts, spec=with_limits(threshold=0.5), usual=usual), "skew", "carrier")
+    assert (found.state, found.threshold) == ("ok", 0.5)
+    assert "(limit 0.5, of the file)" in found.message
+    assert found.calibrated is not None
+    assert found.calibrated.usual == 0.01
 
 
 @pytest.mark.parametrize(("limit", "state"), [(0.5, "ok"), (0.49, "exceeded")])

@@ -48,10 +48,7 @@ def _statistics(counts):
 def _ours(case):
     """The divergence of numbers over the bins that the monitor counts in."""
     baseline = baselines.numeric_statistics(case["reference"])
-    edges = distributions.bin_edges(baseline)
-    counts = baselines.count_numbers(case["current"], edges)
-    shares = [counts.get(place, 0) / len(case["current"]) for place in [*map(str, range(len(edges) + 1)), None]]
-    return distributions.jensen_shannon(distributions.bin_shares(baseline, len(case["reference"]), edges), shares)
+    return baselines.distance_of(baseline, len(case["reference"]), case["current"]).value
 
 
 def _histogram(values, edges):

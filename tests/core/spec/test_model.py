@@ -29,7 +29,7 @@ def test_the_small_model_loads_with_the_defaults(tmp_path):
     spec = load(tmp_path, SPEC_YAML)
     assert spec == make_spec()
     assert (spec.owner, spec.tuning, spec.training.seed) == ("retraining", None, 1)
-    assert spec.monitoring.drift.threshold == 0.3
+    assert spec.monitoring.drift.threshold is None
     assert spec.evaluation.floor == 0.6
 
 

@@ -61,6 +61,20 @@ class NumberHistogram:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UsualDistance:
+    """How far a day of the training split is from its other days, less what chance makes of that.
+
+    It is the monitor's distance: Jensen-Shannon of numbers, L-infinity of categories. Days of fewer rows than
+    `monitoring.min_requests` do not count.
+    """
+
+    days: Count
+    """That count; 0 of examples without a time, too."""
+    distance: Share
+    """The 99th percentile over those days, of which up to a tenth may be out of the ordinary; 0: there are none."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NumericStatistics:
     """Of one numeric feature in one split.
 
@@ -76,6 +90,8 @@ class NumericStatistics:
     quantiles: Annotated[tuple[Number, ...], Limits(max_length=21)]
     histogram: NumberHistogram | None = None
     """null: there is no value, or the statistics are of an earlier release."""
+    usual: UsualDistance | None = None
+    """Of the training split; null there: the statistics are of an earlier release."""
     label_correlation: Number | None = None
     """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
     label_auc: Share | None = None
@@ -108,6 +124,8 @@ class CategoricalStatistics:
     """Rows of the values that are not in `top`, by the last bits of each value's hash (`FARM_FINGERPRINT`); as many
     counts as a power of two. Of the training split; empty: there are no such values, or it is of an earlier release.
     """
+    usual: UsualDistance | None = None
+    """Of the training split; null there: the statistics are of an earlier release."""
     label_by_category: bool = False
     """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
     label_auc: Share | None = None

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import bisect
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from retraining.core.data import statistics
-from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, ValueCount
+from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, UsualDistance, ValueCount
+from retraining.core.monitoring import distributions
 from retraining.core.monitoring.distributions import UNSEEN, Bucket
 
 Numbers = Sequence[float | None]
 Categories = Sequence[str | None]
+Statistics = NumericStatistics | CategoricalStatistics
 
 
 def quantiles_of(numbers: Sequence[float]) -> tuple[float, ...]:
@@ -80,6 +84,71 @@ def count_categories(values: Categories, baseline: CategoricalStatistics) -> dic
         return _hash(value) & (len(baseline.tail) - 1) if baseline.tail else UNSEEN
 
     return dict(Counter(map(bucket, values)))
+
+
+def distance_of(baseline: Statistics, rows: int, values: Sequence[Any]) -> distributions.Distance:
+    """Return what the monitor measures of requests.
+
+    Args:
+        baseline: Statistics of the training split.
+        rows: That it has.
+        values: Of the requests.
+    """
+    sizes = (rows, len(values))
+    if isinstance(baseline, NumericStatistics):
+        edges = distributions.bin_edges(baseline)
+        counts = count_numbers(values, edges)
+        shares = [counts.get(place, 0) / len(values) for place in [*map(str, range(len(edges) + 1)), None]]
+        return distributions.between_bins(distributions.bin_shares(baseline, rows, edges), shares, sizes)
+    found = distributions.value_shares(count_categories(values, baseline), baseline.tail)
+    expected = distributions.category_shares(baseline, rows)
+    return distributions.between_values(expected, found, sizes, distributions.room_of(baseline.tail))
+
+
+def calibrated(days: Sequence[Sequence[Any]], least_rows: int) -> tuple[Statistics, int]:
+    """Return statistics of training days with the usual distance of one from the others, and their rows.
+
+    Args:
+        days: The values of each.
+        least_rows: Days of fewer do not count.
+    """
+    whole = [value for day in days for value in day]
+    is_number = any(isinstance(value, float) for value in whole)
+    baseline: Statistics = numeric_statistics(whole) if is_number else categorical_statistics(whole)
+    if isinstance(baseline, NumericStatistics):
+        edges = distributions.bin_edges(baseline)
+        counts = [
+            Counter(None if value is None else bisect.bisect_right(edges, value) for value in day) for day in days
+        ]
+    else:
+        counts = [Counter(day) for day in days]
+    found = sorted(_from_other_days(counts, least_rows, is_number=is_number))
+    percentiles = [found[round(step * (len(found) - 1) / 100)] for step in range(101)] if found else []
+    distance = statistics.usual_distance(percentiles) if percentiles else 0.0
+    return baseline.model_copy(update={"usual": UsualDistance(days=len(found), distance=distance)}), len(whole)
+
+
+def _from_other_days(days: Sequence[Counter[Any]], least_rows: int, *, is_number: bool) -> Iterator[float]:
+    """Yield how far each day is from the others, less what chance makes of it, as `usual_distances.sql.j2` does."""
+    total: Counter[Any] = Counter()
+    for day in days:
+        total.update(day)
+    places, rows = list(total), total.total()
+    singles = sum(count == 1 for count in total.values()) / rows if len(places) > statistics.MAX_CATEGORIES else 0.0
+    whole = np.array([total[place] for place in places], float)
+    for day in days:
+        here, there = day.total(), rows - day.total()
+        if here < least_rows or not there:
+            continue
+        counts = np.array([day[place] for place in places], float)
+        share, others = counts / here, (whole - counts) / there
+        if is_number:
+            chance = (np.count_nonzero(counts) - 1) / (8 * math.log(2)) * (1 / here + 1 / there)
+            yield float(distributions.jensen_shannon(others.tolist(), share.tolist()) - chance)
+        else:
+            deviation = np.sqrt(share * (1 - share) / here + others * (1 - others) / there)
+            moved = float(np.max(np.abs(share - others) - distributions.Z95 * deviation))
+            yield max(moved, float(share[others == 0].sum()) - singles)
 
 
 def _hash(value: str) -> int:

@@ -146,17 +146,12 @@ def distance_of(vector: Vector, *, without_missing: bool = False) -> distributio
         [value for value in side if value is not None] if without_missing else side
         for side in (vector.reference, vector.current)
     )
-    rows = (len(reference), len(current))
-    if vector.is_number:
-        numbers = monitor_baselines.numeric_statistics(reference)
-        edges = distributions.bin_edges(numbers)
-        counts = monitor_baselines.count_numbers(current, edges)
-        shares = [counts.get(place, 0) / len(current) for place in [*map(str, range(len(edges) + 1)), None]]
-        return distributions.between_bins(distributions.bin_shares(numbers, len(reference), edges), shares, rows)
-    categories = monitor_baselines.categorical_statistics(reference)
-    found = distributions.value_shares(monitor_baselines.count_categories(current, categories), categories.tail)
-    expected = distributions.category_shares(categories, len(reference))
-    return distributions.between_values(expected, found, rows, distributions.room_of(categories.tail))
+    baseline = (
+        monitor_baselines.numeric_statistics(reference)
+        if vector.is_number
+        else monitor_baselines.categorical_statistics(reference)
+    )
+    return monitor_baselines.distance_of(baseline, len(reference), current)
 
 
 def _rounded(values: npt.ArrayLike) -> list[float]:

@@ -28,6 +28,7 @@ from retraining.core.metrics import Metrics
 from retraining.core.monitoring import policy
 from retraining.core.monitoring.distributions import Z95
 from retraining.core.monitoring.intervals import Interval
+from retraining.core.monitoring.limits import DEFAULT
 from retraining.core.monitoring.orders import ORDERS, all_orders, orders_to_remember, reach
 from retraining.core.monitoring.performance import Reference, hold_score
 from retraining.core.monitoring.replay import Recorded, decide_again
@@ -150,7 +151,7 @@ class Year:
         trained = self._trained(RunKey.parse(self.champion.key.run_key).as_of)
         strange = self.world.seen * (1 - float(self.alike[day - 1, trained].mean()))
         gone = self.world.gone and self.world.gone[0] <= day - 1 - BEFORE < self.world.gone[1]
-        limit = self.spec.monitoring.drift.threshold
+        limit = self.spec.monitoring.drift.threshold or DEFAULT
         for name in FEATURES:
             if gone:
                 message = f"{name} is missing in all requests."

@@ -10,10 +10,11 @@ and the key), `auxiliary_rows` and `auxiliary` (`nulls` of an auxiliary label, a
 (`outside`: below 0 or infinite), `numeric` (times too, in days), `association` (what a number tells: of a regression
 `low` and `high` are the variance of the label's rank within the number's bins and in all, of several classes a row
 per class with the number's quantiles), `bin` (`value` of a histogram with edges in `quantiles`), `tail` (`value`: the
-hash), `category` (`deviation` is of the label, or the sum of n ln n over its classes), `fill` (`quantiles` are shares
-of rows with a value, a day each, the newest first), `size` (of images in bytes, of texts and bags in characters),
-`object` (a row per image and what is wrong with objects; `value` says what), `sequence` (lengths), `element` (a
-sequence's numbers), `element_category` (its categories). Split is by span first.
+hash), `usual` (101 `quantiles` of how far a training day is from the others; `row_count` days), `category` (`deviation`
+is of the label, or the sum of n ln n over its classes), `fill` (`quantiles` are shares of rows with a value, a day
+each, the newest first), `size` (of images in bytes, of texts and bags in characters), `object` (a row per image and
+what is wrong with objects; `value` says what), `sequence` (lengths), `element` (a sequence's numbers),
+`element_category` (its categories). Split is by span first.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ from retraining.core.documents.checks import (
     TextStatistics,
     TimeStatistics,
     UnreadableObjects,
+    UsualDistance,
     ValueCount,
     WeightStatistics,
 )
@@ -80,6 +82,8 @@ KEY_ROWS = 30
 ROW_NUMBER_RANGE = 2
 """Of whole numbers: their range for a row of training, at most; the gaps are the rows of validation and test."""
 QUANTILE_STEPS = 20
+_TAIL = math.log(50) / math.log(5)
+"""Of the exponential distribution: how much farther from the median the 99th percentile is than the 90th."""
 FILL_DAYS = 60
 """Newest days whose share of rows with a value is kept, feature by feature."""
 SPLITS = ("train", "validation", "test")
@@ -117,6 +121,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         sequences=columns.sequences(),
         association=association_of(spec.label),
         filled=columns.filled() if spec.data.split == "time" else [],
+        by_days=spec.data.split == "time",
         steps=_steps(spec.label),
         quarantined=bool(quarantined),
     )
@@ -126,6 +131,7 @@ def render_statistics_sql(plan: Plan, snapshot: Snapshot, quarantined: Sequence[
         parameters=(
             Parameter(name="test_start", type="DATE", value=plan.window.test_start.isoformat()),
             Parameter(name="max_categories", type="INT64", value=MAX_CATEGORIES),
+            Parameter(name="least_rows", type="INT64", value=spec.monitoring.min_requests),
             Parameter(name="tail_mask", type="INT64", value=MAX_TAIL - 1),
             *label_parameters(spec.label),
             *columns.auxiliary_parameters(),
@@ -359,6 +365,7 @@ def _numeric(label: Label, sections: _Sections, place: tuple[str, str], row_coun
         stddev=_number(row["deviation"], str(row["feature"])) if row else None,
         quantiles=tuple(float(value) for value in quantiles if value is not None),
         histogram=_histogram(sections["bin"].get(place, [])),
+        usual=_usual(sections, place),
         label_correlation=leaking_correlation(row) if row else None,
         label_auc=auc_of_number(row) if row else None,
         label_association=number_tells_label(label, sections["association"].get(place, [])),
@@ -371,6 +378,31 @@ def _time(rows: list[Row], row_count: int) -> TimeStatistics:
     ends = {"min": "low", "max": "high", "mean": "mean", "stddev": "deviation"}
     found = {name: _number(row[column], str(row["feature"])) if row else None for name, column in ends.items()}
     return TimeStatistics(kind="time", nulls=int(row["nulls"]) if row else row_count, **found)
+
+
+def _usual(sections: _Sections, place: tuple[str, str]) -> UsualDistance | None:
+    """Return how far a day of the training split is from the others; of no days: there are none to compare."""
+    if place[0] != "train":
+        return None
+    row = next(iter(sections["usual"].get(place, [])), None)
+    if row is None:
+        return UsualDistance(days=0, distance=0.0)
+    percentiles = [finite(value) or 0.0 for value in row["quantiles"]]
+    return UsualDistance(days=int(row["row_count"]), distance=usual_distance(percentiles))
+
+
+def usual_distance(percentiles: Sequence[float]) -> float:
+    """Return the 99th percentile of how far days are from each other, in [0, 1].
+
+    At most what follows from the median and the 90th percentile if distances have the tail of an exponential
+    distribution: so up to a tenth of the days may be out of the ordinary (two days of a blizzard, of 60), and the limit
+    is still that of the others.
+
+    Args:
+        percentiles: 101 of them.
+    """
+    median, ninetieth = percentiles[50], percentiles[90]
+    return min(1.0, max(0.0, min(percentiles[99], median + _TAIL * (ninetieth - median))))
 
 
 def _histogram(bins: list[Row]) -> NumberHistogram | None:
@@ -480,6 +512,7 @@ def _category(label: Label, sections: _Sections, place: tuple[str, str]) -> Cate
             "label_by_category": one_label_each(known),
             "label_auc": auc_of_categories(rows) if label.kind == "binary" else None,
             "label_association": categories_tell_label(label, rows, counts),
+            "usual": _usual(sections, place),
         }
     )
 

@@ -23,6 +23,7 @@ from retraining.core.documents.checks import (
     SequenceStatistics,
     SplitStatistics,
     Statistics,
+    UsualDistance,
     ValueCount,
     Volume,
 )
@@ -330,6 +331,7 @@ __all__ = [
     "TriggerEvent",
     "Tuning",
     "TuningRequest",
+    "UsualDistance",
     "Value",
     "ValueCount",
     "Volume",

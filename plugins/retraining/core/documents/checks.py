@@ -28,6 +28,19 @@ from retraining.core.documents.snapshot import AllSplits
 from retraining.core.spec.features import is_empty
 
 
+class UsualDistance(Value):
+    """How far a day of the training split is from its other days, less what chance makes of that.
+
+    It is the monitor's distance: Jensen-Shannon of numbers, L-infinity of categories. Days of fewer rows than
+    `monitoring.min_requests` do not count.
+    """
+
+    days: Count
+    """That count; 0 of examples without a time, too."""
+    distance: Share
+    """The 99th percentile over those days, of which up to a tenth may be out of the ordinary; 0: there are none."""
+
+
 class NumberHistogram(Value):
     """How many rows of a number lie between edges, which rise: below the first, between two each, from the last on.
 
@@ -64,6 +77,8 @@ class NumericStatistics(Value):
     quantiles: Annotated[tuple[Number, ...], Field(max_length=21)]
     histogram: Annotated[NumberHistogram | None, Field(exclude_if=lambda value: value is None)] = None
     """null: there is no value, or the statistics are of an earlier release."""
+    usual: Annotated[UsualDistance | None, Field(exclude_if=lambda value: value is None)] = None
+    """Of the training split; null there: the statistics are of an earlier release."""
     label_correlation: Annotated[Number | None, Field(exclude_if=lambda value: value is None)] = None
     """Pearson's, with the label as a number, where it is near 1 or -1 (0.999): the feature gives the label away."""
     label_auc: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None
@@ -92,6 +107,8 @@ class CategoricalStatistics(Value):
     tail: Annotated[tuple[Count, ...], Field(max_length=16384, exclude_if=lambda value: not value)] = ()
     """Rows of the values that are not in `top`, by the last bits of each value's hash (`FARM_FINGERPRINT`); as many
     counts as a power of two. Of the training split; empty: there are no such values, or it is of an earlier release."""
+    usual: Annotated[UsualDistance | None, Field(exclude_if=lambda value: value is None)] = None
+    """Of the training split; null there: the statistics are of an earlier release."""
     label_by_category: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
     """Whether each category of `top` has one label in all its rows, and they have several: it gives the label away."""
     label_auc: Annotated[Share | None, Field(exclude_if=lambda value: value is None)] = None

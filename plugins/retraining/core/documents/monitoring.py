@@ -14,6 +14,7 @@ from retraining.core.documents.document import (
     ModelId,
     Number,
     RunKey,
+    Share,
     Text,
     Uri,
     UtcTime,
@@ -82,13 +83,33 @@ NamedState = Literal[
 """What is wrong with the input of a signal: why it is not judged, or what it warns of."""
 
 
+class CalibratedLimit(Value):
+    """Where the limit of a distance comes from that the file gives none: the sum of its parts, at most 1."""
+
+    source: Literal["training_days", "few_days", "short_window"]
+    """The last two: too few training days, or a window shorter than a day, so nothing is known to be usual."""
+    days: Count
+    """Of the training split, with enough rows."""
+    usual: Share
+    """How far such days, or two windows like them, are from each other."""
+    least: Share
+    """Beyond that: a smaller change is of no interest."""
+    chance: Share
+    """What sampling alone makes of no distance, in 999 of 1000 windows of this size."""
+
+    @property
+    def value(self) -> float:
+        """Return the limit."""
+        return min(1.0, self.usual + self.least + self.chance)
+
+
 class Signal(Value):
     """One thing that was watched: of the model as a whole, or of a subject.
 
     `subject` is a feature, `version 3`, `carrier=UA` or a table; empty, it is the model. It is exceeded when `value` is
-    strictly over `threshold`; of performance and estimate, when the whole interval is worse than it. `low` and `high`
-    are the interval of `value`, `examples` is what it rests on. With `because`, it tells of its input: never by itself
-    a reason to retrain.
+    strictly over `threshold`; where that is the `calibrated` one, `low` must also be over its `usual`; of performance
+    and estimate, when the whole interval is worse than it. `low` and `high` are the interval of `value`, `examples` is
+    what it rests on. With `because`, it tells of its input: never by itself a reason to retrain.
     """
 
     kind: SignalKind
@@ -100,6 +121,8 @@ class Signal(Value):
     low: Number | None = None
     high: Number | None = None
     threshold: Number | None
+    calibrated: Annotated[CalibratedLimit | None, Field(exclude_if=lambda value: value is None)] = None
+    """Of a feature's distance: its limit where the file gives none, recorded also where it does; null: it has none."""
     examples: Count
     message: Text
 

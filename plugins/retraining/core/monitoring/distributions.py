@@ -8,8 +8,8 @@ often as there is room, so `new = share there / room` (as in Whang, Vander-Zande
 probabilistic counting algorithm"). Numbers: Jensen-Shannon divergence in base 2 over bins, with one for missing values:
 `JSD(P, Q) = (KL(P || M) + KL(Q || M)) / 2`, `M = (P + Q) / 2` (Lin 1991, "Divergence measures based on the Shannon
 entropy"). Both lie in [0, 1]; they are the distances of Vertex AI Model Monitoring and TensorFlow Data Validation. Both
-are effect sizes: their limits mean the same for a hundred requests and for a hundred million, and no significance is
-computed. What few examples make of them is said by an interval: the delta method, 95 %.
+are effect sizes. What few examples make of a distance is said by its interval (the delta method, 95 %), and what they
+make of no distance by `chance`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from enum import Enum
 from retraining.core.documents.answers import AnswerCounts
 from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, SplitStatistics
 from retraining.core.documents.evaluation import Evaluation, Scores
+from retraining.core.monitoring.chance import chance_of_bins, chance_of_shares
 from retraining.core.spec.features import MEDIAN, AuxiliaryLabel, Label
 from retraining.core.spec.model import ModelSpec
 
@@ -59,6 +60,8 @@ class Distance:
     high: float
     most: Bucket = ""
     """What changed most: missing (None) or unseen values; else it is not named."""
+    chance: float = 0.0
+    """What sampling alone makes of no distance, in 999 of 1000 pairs of samples of these sizes."""
 
 
 def l_infinity(p: Mapping[Bucket, float], q: Mapping[Bucket, float]) -> float:
@@ -93,7 +96,22 @@ def between_values(
     seen = room if most is UNSEEN else 1.0
     counted = [(min(1.0, share * seen), count) for share, count in zip(shares, rows, strict=True) if count]
     deviation = math.sqrt(sum(share * (1 - share) / count for share, count in counted)) / seen
-    return _distance_within("l_infinity", changes.get(most, 0.0), deviation, most)
+    found = _distance_within("l_infinity", changes.get(most, 0.0), deviation, most)
+    per_row = sum(1 / count for count in rows if count) / room
+    return replace(found, chance=chance_of_shares(_deviations(p, q, rows, room), per_row))
+
+
+def _deviations(
+    p: Mapping[Bucket, float], q: Mapping[Bucket, float], rows: tuple[int, int], room: float
+) -> list[float]:
+    """Return by how much each value's share differs in two samples of what both are together."""
+    per_row, total = sum(1 / count for count in rows if count), sum(rows) or 1
+    found = []
+    for value in {*p, *q}:
+        seen = room if value is UNSEEN else 1.0
+        share = min(1.0, seen * (p.get(value, 0.0) * rows[0] + q.get(value, 0.0) * rows[1]) / total)
+        found.append(math.sqrt(share * (1 - share) * per_row) / seen)
+    return found
 
 
 def between_bins(p: Sequence[float], q: Sequence[float], rows: tuple[int, int]) -> Distance:
@@ -112,7 +130,8 @@ def between_bins(p: Sequence[float], q: Sequence[float], rows: tuple[int, int]) 
             squares = sum(share * slope**2 for share, slope in zip(shares, slopes, strict=True))
             variance += max(0.0, squares - mean**2) / count
     missing = bool(p) and abs(p[-1] - q[-1]) >= max(abs(a - b) for a, b in zip(p, q, strict=True)) > 0
-    return _distance_within("jensen_shannon", jensen_shannon(p, q), math.sqrt(variance), None if missing else "")
+    found = _distance_within("jensen_shannon", jensen_shannon(p, q), math.sqrt(variance), None if missing else "")
+    return replace(found, chance=chance_of_bins(sum(a + b > 0 for a, b in zip(p, q, strict=True)), rows))
 
 
 def _distance_within(measure: str, value: float, deviation: float, most: Bucket) -> Distance:

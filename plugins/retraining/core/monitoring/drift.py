@@ -8,9 +8,14 @@ giant batch, a wrong clock) is named, and by itself no reason to retrain.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, SplitStatistics
+from retraining.core.documents.checks import (
+    CategoricalStatistics,
+    FeatureStatistics,
+    NumericStatistics,
+    SplitStatistics,
+)
 from retraining.core.documents.monitoring import NamedState, Signal
 from retraining.core.monitoring.distributions import (
     UNSEEN,
@@ -25,13 +30,12 @@ from retraining.core.monitoring.distributions import (
     room_of,
     value_shares,
 )
+from retraining.core.monitoring.limits import EARLIER, calibrate, explicit_limit, limit_of
 from retraining.core.monitoring.request_log import GIANT_SHARE, LoggedWindow, RequestLog
 from retraining.core.monitoring.signals import not_judged
 from retraining.core.signal_kinds import SignalKind
 from retraining.core.spec.model import ModelSpec
 
-EARLIER = "earlier"
-"""In the subject of prediction drift from earlier answers, after the label."""
 MAX_GARBAGE = 0.5
 """Of a window's instances: with a larger share of garbage the rest is not judged."""
 _CHANGED_MOST: dict[Bucket, str] = {None: ", most of it missing values", UNSEEN: ", most of it values that are new"}
@@ -47,32 +51,41 @@ class Obstacle:
 
 @dataclass(frozen=True, kw_only=True)
 class _Distribution:
-    """What is judged: which signal, of what, by which threshold, on how many instances."""
+    """What is judged: which signal, of what, on how many instances.
 
+    `name` is the feature or label of the file; `baseline` what the statistics say of a feature.
+    """
+
+    spec: ModelSpec
     kind: SignalKind
-    subject: str
+    name: str
     measure: str
-    threshold: float
     examples: int
     other: str
+    subject: str = ""
+    baseline: FeatureStatistics | None = None
 
     def by(self, distance: Distance) -> Signal:
-        """Return the signal of a distance: exceeded when strictly over the threshold."""
-        over = distance.value > self.threshold
+        """Return the signal of a distance, with its limit and where that comes from."""
+        calibrated = calibrate(self.spec, self.kind, self.baseline, distance.chance)
+        limit = limit_of(self.spec, self.name, calibrated, of_answers=self.kind == "prediction_drift")
+        over = limit.is_exceeded(distance.value, distance.low)
         most = _CHANGED_MOST.get(distance.most, "") if over else ""
-        how_far = f"{distance.value:.3f} from {self.other} (limit {self.threshold:g})"
+        interval = f"{distance.value:.3f} ({distance.low:.3f} to {distance.high:.3f})"
+        how_far = f"{interval} from {self.other} (limit {limit.value:.3g}, {limit.source})"
         return Signal(
             kind=self.kind,
-            subject=self.subject,
+            subject=self.subject or self.name,
             state="exceeded" if over else "ok",
             reason=None,
             measure=self.measure,
             value=distance.value,
             low=distance.low,
             high=distance.high,
-            threshold=self.threshold,
+            threshold=limit.value,
+            calibrated=calibrated,
             examples=self.examples,
-            message=f"{self.subject.removesuffix(f' {EARLIER}')} is {how_far}{most}.",
+            message=f"{self.name} is {how_far}{most}.",
         )
 
     def not_judged(self, reason: NamedState, message: str) -> Signal:
@@ -82,8 +95,8 @@ class _Distribution:
             self.measure,
             reason,
             message,
-            subject=self.subject,
-            threshold=self.threshold,
+            subject=self.subject or self.name,
+            threshold=explicit_limit(self.spec, self.name),
             examples=self.examples,
         )
 
@@ -152,7 +165,15 @@ def judge_shifts(
 def _skew(spec: ModelSpec, train: SplitStatistics, now: LoggedWindow) -> Iterator[Signal]:
     for name, measure, edges in _judged_features(spec, train):
         counts, baseline = now.values.get(name, {}), train.features[name]
-        judged = _distribution(spec, "skew", name, measure, sum(counts.values()), "the training data")
+        judged = _Distribution(
+            spec=spec,
+            kind="skew",
+            name=name,
+            measure=measure,
+            examples=sum(counts.values()),
+            other="the training data",
+            baseline=baseline,
+        )
         if gone := _explain_gone_feature(name, counts, _missing_share(train, name), "training"):
             yield judged.not_judged("feature_gone", gone)
         elif isinstance(baseline, CategoricalStatistics):
@@ -172,13 +193,14 @@ def _drift(spec: ModelSpec, train: SplitStatistics, log: RequestLog, obstacle: O
         return
     for name, measure, edges in _judged_features(spec, train):
         counts, before = log.now.values.get(name, {}), log.earlier.values.get(name, {})
-        judged = _distribution(
-            spec,
-            "drift",
-            name,
-            measure,
-            sum(counts.values()),
-            f"the requests {_reference_ago(spec)} before",
+        judged = _Distribution(
+            spec=spec,
+            kind="drift",
+            name=name,
+            measure=measure,
+            examples=sum(counts.values()),
+            other=f"the requests {_reference_ago(spec)} before",
+            baseline=train.features[name],
         )
         missing_before = before.get(None, 0) / (sum(before.values()) or 1)
         if gone := _explain_gone_feature(name, counts, missing_before, f"the requests {_reference_ago(spec)} before"):
@@ -197,11 +219,16 @@ def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, d
     now = log.now.answers.get((label.name, deployed_id), {})
     before = log.earlier.answers.get((label.name, deployed_id), {})
     least, answered = spec.monitoring.min_requests, sum(now.values())
-    test_days = "the answers on the champion's test days"
-    judged = _distribution(spec, "prediction_drift", label.name, label.measure, answered, test_days)
+    judged = _Distribution(
+        spec=spec,
+        kind="prediction_drift",
+        name=label.name,
+        measure=label.measure,
+        examples=answered,
+        other="the answers on the champion's test days",
+    )
     ago = f"the champion's answers {_reference_ago(spec)} before"
-    subject = f"{label.name} {EARLIER}"
-    since = _distribution(spec, "prediction_drift", label.name, label.measure, answered, ago, subject=subject)
+    since = replace(judged, other=ago, subject=f"{label.name} {EARLIER}")
     if answered < least:
         few = f"{answered} answers of the champion are too few to judge (at least {least})."
         yield judged.not_judged("too_few", few)
@@ -230,16 +257,6 @@ def _judged_features(spec: ModelSpec, train: SplitStatistics) -> Iterator[tuple[
             yield name, "l_infinity", []
         elif isinstance(baseline, NumericStatistics) and (edges := bin_edges(baseline)):
             yield name, "jensen_shannon", edges
-
-
-def _distribution(
-    spec: ModelSpec, kind: SignalKind, name: str, measure: str, examples: int, other: str, *, subject: str = ""
-) -> _Distribution:
-    limits = spec.monitoring.drift
-    threshold = limits.features.get(name, limits.threshold)
-    return _Distribution(
-        kind=kind, subject=subject or name, measure=measure, threshold=threshold, examples=examples, other=other
-    )
 
 
 def _distance_of_counts(

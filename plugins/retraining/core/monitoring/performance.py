@@ -206,7 +206,9 @@ def hold_score(spec: ModelSpec, found: Interval, reference: Reference) -> Signal
         threshold=limit,
         examples=found.examples,
         message=message,
-        **_interval_values(found),
+        value=found.value,
+        low=found.low,
+        high=found.high,
     )
 
 
@@ -224,7 +226,9 @@ def _show_metric(spec: ModelSpec, subject: str, metric: Metric, cut: Cut) -> Sig
         threshold=None,
         examples=found.examples,
         message=f"{_metric_text(metric, found)}.",
-        **_interval_values(found),
+        value=found.value,
+        low=found.low,
+        high=found.high,
     )
 
 

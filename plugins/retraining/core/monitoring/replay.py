@@ -13,6 +13,7 @@ from statistics import fmean
 from retraining.core.documents import Ledger, LedgerPolicy, Signal, Signals
 from retraining.core.metrics import HIGHER_IS_BETTER
 from retraining.core.monitoring import policy
+from retraining.core.monitoring.limits import EARLIER, limit_of
 from retraining.core.monitoring.orders import ORDERS, all_orders, orders_to_remember
 from retraining.core.spec.model import ModelSpec
 
@@ -136,15 +137,24 @@ def _judge_again(signals: Signals, spec: ModelSpec) -> Signals:
 
 
 def _by_limit(signal: Signal, spec: ModelSpec) -> Signal:
-    limits, threshold = spec.monitoring.drift, signal.threshold
+    threshold = signal.threshold
     if signal.kind in ("skew", "drift", "prediction_drift"):
-        threshold = limits.features.get(signal.subject, limits.threshold)
-    elif signal.kind == "age":
+        return _by_distance(signal, spec)
+    if signal.kind == "age":
         threshold = spec.monitoring.max_age_days
     if signal.state == "not_judged" or signal.value is None or threshold == signal.threshold:
         return signal
     over = threshold is not None and signal.value > threshold
     return signal.model_copy(update={"threshold": threshold, "state": "exceeded" if over else "ok"})
+
+
+def _by_distance(signal: Signal, spec: ModelSpec) -> Signal:
+    """Return a distance by the file's threshold, else by the limit that was calibrated then, else by the default."""
+    if signal.state == "not_judged" or signal.value is None:
+        return signal
+    limit = limit_of(spec, signal.subject.removesuffix(f" {EARLIER}"), signal.calibrated)
+    state = "exceeded" if limit.is_exceeded(signal.value, signal.low) else "ok"
+    return signal.model_copy(update={"threshold": limit.value, "state": state})
 
 
 def _scores(signals: Iterable[Signals]) -> dict[str, list[float]]:

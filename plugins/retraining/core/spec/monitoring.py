@@ -15,8 +15,9 @@ WEEK_HOURS = 168
 class DriftLimits(Section):
     """Distances: L-infinity for categories, Jensen-Shannon for numbers, both in [0, 1]."""
 
-    threshold: Annotated[float, Field(gt=0, le=1)] = 0.3
-    """Strictly over it, a feature's skew or drift is exceeded. 0.3 is Vertex AI Model Monitoring's default."""
+    threshold: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Strictly over it, a feature's skew or drift is exceeded. `null`: each feature has a limit of its own, by how far
+    its [training days](monitoring.md#limits) are from each other."""
     features: dict[ColumnName, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
     """Thresholds of single features. 1 never counts: right for what changes by itself within the window, such as the
     day of the week. Also of the label and of auxiliary ones: how far the champion's answers are from those to its test
