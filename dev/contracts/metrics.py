@@ -17,6 +17,7 @@ _KINDS: tuple[Kind, ...] = get_args(Kind)
 def render_module() -> str:
     """Return the text of the trainer's module."""
     of_likeliest = {name: row.likeliest for name, row in METRICS.items() if row.likeliest}
+    of_best = {name: row.best for name, row in METRICS.items() if row.of_groups}
     return formatted(
         f"""{heading(_SUMMARY, _NOTE)}
 from __future__ import annotations
@@ -37,6 +38,10 @@ OF_EACH_CLASS: tuple[Metric, ...] = {tuple(name for name, row in METRICS.items()
 \"\"\"Of several classes each has the same say, however rare it is.\"\"\"
 OF_QUANTILES: tuple[Metric, ...] = {tuple(name for name, row in METRICS.items() if row.of_quantiles)!r}
 \"\"\"Only labels with quantiles have them.\"\"\"
+OF_COSTS: tuple[Metric, ...] = {tuple(name for name, row in METRICS.items() if row.of_costs)!r}
+\"\"\"Only labels with costs have them.\"\"\"
+OF_GROUPS: Mapping[Metric, int] = {of_best!r}
+\"\"\"Of how many best of each group a metric of their order is; 0: of all.\"\"\"
 """,
         MODULE,
     )
@@ -51,7 +56,7 @@ def _if_asked(kind: Kind) -> tuple[Metric, ...]:
 
 
 def _is_asked(row: MetricSpec, kind: Kind) -> bool:
-    return not row.is_loss and kind not in row.of_epoch
+    return not row.is_loss and not row.of_groups and kind not in row.of_epoch
 
 
 def render_page_table() -> str:
@@ -67,7 +72,7 @@ def render_page_table() -> str:
 
 def _row(kind: Kind, name: Metric, row: MetricSpec) -> str:
     better = "higher" if row.higher_is_better else "lower"
-    what = "; ".join(filter(None, (row.description[kind], "in the label's unit" if row.in_unit else "", row.note)))
+    what = "; ".join(filter(None, (row.description[kind], f"in {row.unit}" if row.unit else "", row.note)))
     shown = ("each epoch" if kind in row.of_epoch else "", "the monitor" if kind in row.watched else "")
     cells = (kind, f"`{name}`", better, what.replace("|", "\\|"), ", ".join(filter(None, shown)))
     return f"| {' | '.join(cells)} |".replace("|  |", "| |")

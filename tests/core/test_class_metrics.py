@@ -125,6 +125,44 @@ def test_a_weight_of_two_is_the_example_twice(examples: tuple[Floats, Floats, Fl
         assert value == (None if repeated[name] is None else pytest.approx(repeated[name], abs=CLOSE)), name
 
 
+@settings(deadline=None)
+@given(st.one_of(binary(), several()), st.data())
+def test_cost_is_of_the_cheapest_answers(examples: tuple[Floats, Floats, Floats], data: st.DataObject) -> None:
+    """By scikit-learn's confusion, and answers that are found one by one."""
+    labels, scores, weights = examples
+    classes = 2 if scores.ndim == 1 else scores.shape[1]
+    amounts = st.lists(st.integers(1, 20), min_size=classes, max_size=classes)
+    costs = np.array([data.draw(amounts) for _ in range(classes)], np.float64) * (1 - np.eye(classes))
+    shares = np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
+    expected_costs = [
+        [sum(share * costs[right, answer] for right, share in enumerate(row)) for answer in range(classes)]
+        for row in shares
+    ]
+    found = measure_scores(labels, scores, weights, costs).cost
+    near = [
+        [costs[int(label), at] for at in range(classes) if row[at] < min(row) + 1e-12]
+        for label, row in zip(labels, expected_costs, strict=True)
+    ]
+    least, most = (np.average([pick(each) for each in near], weights=weights) for pick in (min, max))
+    assert least - CLOSE <= found <= most + CLOSE  # of equally cheap ones rounding decides
+    if all(len(each) == 1 for each in near):
+        answers = np.argmin(expected_costs, axis=1)
+        counted = metrics.confusion_matrix(labels, answers, sample_weight=weights, labels=range(classes))
+        assert found == pytest.approx((counted * costs).sum() / weights.sum(), abs=CLOSE)
+
+
+def test_of_two_equally_cheap_answers_yes_is_given() -> None:
+    """With 1 and 3 from a quarter on."""
+    costs = np.array([[0.0, 1.0], [3.0, 0.0]])
+    assert measure_scores(np.array([1.0]), np.array([0.25]), costs=costs).cost == 0
+    assert measure_scores(np.array([0.0]), np.array([0.25]), costs=costs).cost == 1
+    assert measure_scores(np.array([1.0]), np.array([0.2499]), costs=costs).cost == 3
+
+
+def test_without_costs_there_is_no_cost() -> None:
+    assert measure_scores(np.array([0.0, 1.0]), np.array([0.2, 0.9])).cost is None
+
+
 def test_what_a_kind_of_label_does_not_have_is_null() -> None:
     labels, scores = np.array([0.0, 1.0]), np.array([0.2, 0.9])
     assert measure_scores(labels, scores).macro_f1 is None

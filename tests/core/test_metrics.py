@@ -21,6 +21,7 @@ from retraining.core.metrics import (
 )
 from retraining.core.monitoring.estimates import ESTIMATES
 from retraining.core.monitoring.performance import MEASURES
+from trainer.contract.metrics import OF_COSTS, OF_GROUPS
 from trainer.objective import class_metrics, number_metrics
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -36,8 +37,9 @@ def test_each_metric_has_one_row_and_one_value_in_documents() -> None:
 
 
 def test_each_metric_has_a_function_in_the_trainer() -> None:
-    assert set(class_metrics.FUNCTIONS) == set(Metrics.model_fields)
-    assert set(number_metrics.FUNCTIONS) == set(NumberMetrics.model_fields)
+    elsewhere = {*OF_COSTS, *OF_GROUPS}  # of costs (`costs.py`) and of groups (`rankings.py`)
+    assert {*class_metrics.FUNCTIONS, *elsewhere} == set(Metrics.model_fields)
+    assert {*number_metrics.FUNCTIONS, *OF_GROUPS} == set(NumberMetrics.model_fields)
 
 
 def test_what_the_monitor_has_ways_for_is_in_the_table() -> None:

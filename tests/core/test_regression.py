@@ -69,6 +69,11 @@ def test_a_label_that_contradicts_itself_is_refused(label, words):
     [
         ({"evaluation": {"metric": "auc", "min_value": 0.5}}, "metric of a regression label names 'auc'"),
         ({"evaluation": {**EVALUATION, "metric": "rmsle"}}, "never below 0: say so by label.min: 0"),
+        ({"evaluation": {"metric": "ndcg", "min_value": 0.5}}, "never below 0: say so by label.min: 0"),
+        (
+            {"label": {**LABEL, "min": 0}, "evaluation": {"metric": "ndcg10", "min_value": 0.5}},
+            "name in evaluation.group the column whose rows are ranked",
+        ),
         ({"evaluation": {**EVALUATION, "metric": "pinball"}}, "names 'pinball'; expected one of: mae, rmse, r2, medae"),
         ({"evaluation": {**EVALUATION, "min_value": 1.0, "max_value": None}}, "metric mae needs max_value"),
         ({"evaluation": {**EVALUATION, "promote": {}}}, "promote.max_slice_loss has no default"),

@@ -90,6 +90,11 @@ CROSS: dict[str, Any] = {
     "crosses[+]": {"columns": ["other", "carrier"]},
 }
 CLASSES: dict[str, Any] = {"label": {"name": "late", "kind": "multiclass", "classes": 4}}
+COSTS: dict[str, Any] = {"label.costs": {"false_positive": 1, "false_negative": 10}}
+CLASSES_BESIDE: dict[str, Any] = {"auxiliary_labels[+]": {"name": "delay", "kind": "multiclass", "classes": 3}}
+COSTS_BESIDE: dict[str, Any] = {
+    "auxiliary_labels[+]": {"name": "delay", "kind": "binary", "costs": {"false_positive": 1, "false_negative": 10}}
+}
 OWN: dict[str, Any] = {"training.runtime.image": IMAGE}
 MACHINES: dict[str, Any] = {
     **OWN,
@@ -238,6 +243,8 @@ EXAMPLES: Mapping[str, Any] = {
     "label.name": "other",
     "label.kind": of("regression", along={"evaluation": NUMBER["evaluation"], "data.checks.label_rate": None}),
     "label.classes": of(3, CLASSES),
+    "label.costs.false_positive": of(2, COSTS),
+    "label.costs.false_negative": of(20, COSTS),
     "label.loss": of("huber", NUMBER),
     "label.transform": of("log1p", NUMBER),
     "label.quantiles": of([0.1, 0.5, 0.9], NUMBER, {"label.loss": "quantile", "label.quantiles": [0.5, 0.9]}),
@@ -246,7 +253,9 @@ EXAMPLES: Mapping[str, Any] = {
     "auxiliary_labels[].name": of("before", AUXILIARY),
     "auxiliary_labels[].kind": of("binary", AUXILIARY),
     "auxiliary_labels[].weight": of(0.3, AUXILIARY),
-    "auxiliary_labels[].classes": of(5, {"auxiliary_labels[+]": {"name": "delay", "kind": "multiclass", "classes": 3}}),
+    "auxiliary_labels[].classes": of(5, CLASSES_BESIDE),
+    "auxiliary_labels[].costs.false_positive": of(2, COSTS_BESIDE),
+    "auxiliary_labels[].costs.false_negative": of(20, COSTS_BESIDE),
     "auxiliary_labels[].loss": of("huber", AUXILIARY),
     "auxiliary_labels[].transform": of("log1p", AUXILIARY),
     "auxiliary_labels[].quantiles": of(

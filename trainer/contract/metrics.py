@@ -10,13 +10,28 @@ from collections.abc import Mapping
 from trainer.contract.documents import Metric
 
 OF_KIND: Mapping[str, tuple[Metric, ...]] = {
-    "binary": ("auc", "log_loss", "accuracy", "brier", "pr_auc", "calibration_error", "f1", "f2", "f0_5", "mcc"),
+    "binary": (
+        "auc",
+        "log_loss",
+        "accuracy",
+        "brier",
+        "pr_auc",
+        "calibration_error",
+        "f1",
+        "f2",
+        "f0_5",
+        "mcc",
+        "cost",
+        "ndcg",
+        "ndcg10",
+    ),
     "multiclass": (
         "auc",
         "log_loss",
         "accuracy",
         "brier",
         "mcc",
+        "cost",
         "balanced_accuracy",
         "macro_f1",
         "top2_accuracy",
@@ -24,7 +39,7 @@ OF_KIND: Mapping[str, tuple[Metric, ...]] = {
         "top5_accuracy",
         "top10_accuracy",
     ),
-    "regression": ("mae", "rmse", "r2", "medae", "smape", "mape", "rmsle", "pinball"),
+    "regression": ("mae", "rmse", "r2", "medae", "smape", "mape", "rmsle", "pinball", "ndcg", "ndcg10"),
 }
 """By the kind of the label, of any number of classes and with quantiles."""
 OF_EPOCH: Mapping[str, tuple[Metric, ...]] = {
@@ -34,10 +49,11 @@ OF_EPOCH: Mapping[str, tuple[Metric, ...]] = {
 }
 """What each epoch reports, beside the loss."""
 IF_ASKED: Mapping[str, tuple[Metric, ...]] = {
-    "binary": ("accuracy", "brier", "pr_auc", "f1", "f2", "f0_5", "mcc"),
+    "binary": ("accuracy", "brier", "pr_auc", "f1", "f2", "f0_5", "mcc", "cost"),
     "multiclass": (
         "brier",
         "mcc",
+        "cost",
         "balanced_accuracy",
         "macro_f1",
         "top2_accuracy",
@@ -54,3 +70,7 @@ OF_EACH_CLASS: tuple[Metric, ...] = ("auc", "balanced_accuracy", "macro_f1")
 """Of several classes each has the same say, however rare it is."""
 OF_QUANTILES: tuple[Metric, ...] = ("pinball",)
 """Only labels with quantiles have them."""
+OF_COSTS: tuple[Metric, ...] = ("cost",)
+"""Only labels with costs have them."""
+OF_GROUPS: Mapping[Metric, int] = {"ndcg": 0, "ndcg10": 10}
+"""Of how many best of each group a metric of their order is; 0: of all."""

@@ -59,7 +59,7 @@ from trainer.evaluation.scoring import (
     score,
 )
 from trainer.evaluation.serving import check_serving
-from trainer.evaluation.slices import Cut, cut, number_groups
+from trainer.evaluation.slices import Cut, cut
 from trainer.evaluation.splits import VALIDATION, needs_validation
 from trainer.evaluation.worst import worst_examples
 from trainer.input.source import Source, Split
@@ -402,7 +402,8 @@ def _beside_best(request: EvaluateRequest, scored: Scored, skipped: str | None) 
     """Return the evaluation's fields about the best champion of late."""
     if BEST not in scored.scores:
         return {"best_skipped": skipped}
-    metrics = measure_by(request.label, scored.labels, scored.scores[BEST], scored.weights)
+    groups = scored.groups_by(request.group)
+    metrics = measure_by(request.label, scored.labels, scored.scores[BEST], scored.weights, groups)
     LOGGER.info("evaluate: %s champion of late on %s examples: %s", BEST, len(scored.labels), _numbers(metrics))
     difference, evidence = _compare_with(request, scored, BEST)
     return {"best": metrics, "best_difference": difference, "best_evidence": evidence}
@@ -416,13 +417,8 @@ def _compare_with(request: EvaluateRequest, scored: Scored, other: str) -> tuple
 
 
 def _pair(request: EvaluateRequest, scored: Scored, other: str) -> Pair:
-    label = request.label
-    return Pair(
-        labels=scored.labels,
-        challenger=scored.scores[CHALLENGER],
-        champion=scored.scores[other],
-        quantiles=label.quantiles if isinstance(label, RegressionLabel) else (),
-    )
+    groups = scored.groups_by(request.group)
+    return Pair.of(request.label, scored.labels, scored.scores[CHALLENGER], scored.scores[other], groups)
 
 
 def _drawn_by(request: EvaluateRequest, scored: Scored) -> DrawnBy:
@@ -435,7 +431,7 @@ def _drawn_by(request: EvaluateRequest, scored: Scored) -> DrawnBy:
 
 def _resampling(request: EvaluateRequest, scored: Scored) -> Resampling:
     drawn, drawn_by = request.bootstrap, _drawn_by(request, scored)
-    groups = number_groups(scored.slices[request.group]) if request.group else None
+    groups = scored.groups_by(request.group)
     if scored.days and drawn_by == "days":
         groups = scored.days.of_row
     return Resampling(
@@ -453,11 +449,13 @@ def _resampling(request: EvaluateRequest, scored: Scored) -> Resampling:
 def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[str, Sequence[Cut]]) -> Scores:
     """Measure one model on all examples and on every slice."""
     scores, weights, slices = scored.scores[name], scored.weights, []
+    groups = scored.groups_by(request.group)
     for part in itertools.chain.from_iterable(cuts.values()):
         theirs = None if weights is None else weights[part.rows]
-        metrics = measure_by(request.label, scored.labels[part.rows], scores[part.rows], theirs)
+        own = None if groups is None else groups[part.rows]
+        metrics = measure_by(request.label, scored.labels[part.rows], scores[part.rows], theirs, own)
         slices.append(Slice(column=part.column, value=part.value, rows=len(part.rows), metrics=metrics))
-    metrics, label = measure_by(request.label, scored.labels, scores, weights), request.label
+    metrics, label = measure_by(request.label, scored.labels, scores, weights, groups), request.label
     LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(metrics))
     kind: dict[str, Any] = {"counted": count_answers(label, scores)}
     if isinstance(label, RegressionLabel):

@@ -28,11 +28,13 @@ from trainer.contract.documents import AtThreshold, EvaluateRequest, Label, Mani
 from trainer.errors import NEW_ATTEMPT, DataError, RequestError
 from trainer.evaluation.days import Days
 from trainer.evaluation.drawing import Drawing, Drawn, join
+from trainer.evaluation.slices import number_groups
 from trainer.features.images import as_files
 from trainer.features.values import as_list, as_number, as_text, as_time, parse_feature, parse_list_feature
 from trainer.input.images import ImageFeature
 from trainer.input.source import ColumnSpec, Split
 from trainer.objective.bootstrap import Resampling
+from trainer.objective.evidence import Rows
 from trainer.objective.labels import label_type, labels_of, require_labels
 from trainer.objective.metrics import Floats
 from trainer.objective.thresholds import Choice, choose_threshold, measure_at
@@ -94,6 +96,10 @@ class Scored:
     days: Days | None = None
     references: Mapping[str, Floats] = field(default_factory=dict)
     drawn: Drawn | None = None
+
+    def groups_by(self, column: str | None) -> Rows | None:
+        """Return the number of each example's group by a column; None: there is no column. [n]."""
+        return number_groups(self.slices[column]) if column else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
-from trainer.contract.documents import Difference, Estimate, Evidence, Metric
-from trainer.contract.metrics import OF_KIND
+from trainer.contract.documents import Difference, Estimate, Evidence, Label, Metric, RegressionLabel
+from trainer.contract.metrics import OF_GROUPS, OF_KIND
 from trainer.objective.class_metrics import weigh_scores
+from trainer.objective.costs import Costs, cost_matrix
 from trainer.objective.evidence import Rows, gather_evidence, is_enough, kinds_of_rows
 from trainer.objective.metrics import Floats, Weighing
-from trainer.objective.number_metrics import weigh_numbers
+from trainer.objective.number_metrics import point, weigh_numbers
+from trainer.objective.rankings import weigh_gains
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,17 +34,30 @@ class Pair:
         challenger: [n] or [n, K]
         champion: In the same shape.
         quantiles: Of a label that is a number.
+        costs: Of one with classes; None: it has none.
+        groups: Number of each example's group, within which order counts; None: there are none. [n]
     """
 
     labels: Floats
     challenger: Floats
     champion: Floats
     quantiles: Sequence[float] = ()
+    costs: Costs | None = None
+    groups: Rows | None = None
+
+    @classmethod
+    def of(cls, label: Label, labels: Floats, challenger: Floats, champion: Floats, groups: Rows | None = None) -> Pair:
+        """Return two models' answers to a label."""
+        scores: dict[str, Any] = {"labels": labels, "challenger": challenger, "champion": champion, "groups": groups}
+        if isinstance(label, RegressionLabel):
+            return cls(quantiles=label.quantiles, **scores)
+        return cls(costs=cost_matrix(label), **scores)
 
     def part(self, rows: Rows) -> Pair:
         """Return some of the examples."""
-        scores = {"challenger": self.challenger[rows], "champion": self.champion[rows]}
-        return Pair(labels=self.labels[rows], quantiles=self.quantiles, **scores)
+        groups = None if self.groups is None else self.groups[rows]
+        challenger, champion = self.challenger[rows], self.champion[rows]
+        return replace(self, labels=self.labels[rows], challenger=challenger, champion=champion, groups=groups)
 
     def weigh(self, metric: Metric) -> Weighing:
         """Return the function from weights to challenger minus champion; what no weight changes is done once."""
@@ -56,9 +72,13 @@ class Pair:
         return compare
 
     def _weigh(self, metric: Metric, scores: Floats) -> Weighing:
+        if metric in OF_GROUPS:
+            if self.groups is None:
+                return lambda _: None
+            return weigh_gains(self.labels, point(scores, self.quantiles), self.groups, OF_GROUPS[metric])
         if metric in OF_KIND["regression"]:
             return weigh_numbers(metric, self.labels, scores, self.quantiles)
-        return weigh_scores(metric, self.labels, scores)
+        return weigh_scores(metric, self.labels, scores, self.costs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +132,8 @@ class Resampling:
 
 def find_evidence(pair: Pair, metric: Metric, resampling: Resampling) -> Evidence:
     """Return what the difference in a metric rests on."""
-    kinds, weights = kinds_of_rows(metric, pair.labels, pair.challenger), resampling.whole(len(pair.labels))
+    kinds = kinds_of_rows(metric, pair.labels, pair.challenger, pair.groups)
+    weights = resampling.whole(len(pair.labels))
     least = (resampling.min_rows, resampling.min_groups)
     return gather_evidence(kinds, weights, resampling.groups, *least, resampling.unit)
 

@@ -7,6 +7,7 @@ With two classes, label y ∈ {0, 1}, score p [n], weight w:
 | pr_auc | Σ over scores of precision times the gain in recall; None without positives | Davis, Goadrich 2006 |
 | f1, f2, f0_5 | (1 + β²) tp / ((1 + β²) tp + β² fn + fp) at p ≥ 0.5; None without positives | van Rijsbergen 1979 |
 | mcc | as below, of two classes | Matthews 1975, BBA 405 |
+| cost | mean cost of the answer that is cheapest by the scores, see `costs.py` | Elkan 2001, IJCAI |
 | calibration_error | Σ over 15 equal bins of p of abs(Σ w (p - y)) / Σ w | Naeini, Cooper, Hauskrecht 2015, AAAI |
 
 With more, of the confusion of y and the most likely class:
@@ -28,7 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.contract.documents import Metric, Metrics
-from trainer.contract.metrics import LIKELIEST, OF_KIND
+from trainer.contract.metrics import LIKELIEST, OF_COSTS, OF_GROUPS, OF_KIND
+from trainer.objective.costs import Costs, paid
 from trainer.objective.metrics import (
     Floats,
     Ranking,
@@ -43,27 +45,41 @@ from trainer.objective.metrics import (
 _BINS = 15
 
 
-def defined(names: Sequence[Metric], classes: int) -> tuple[Metric, ...]:
-    """Return the metrics that a label of so many classes has."""
-    return tuple(name for name in names if LIKELIEST.get(name, 0) < classes)
+def defined(names: Sequence[Metric], classes: int, costs: Costs | None = None) -> tuple[Metric, ...]:
+    """Return the metrics that a label of so many classes has, with such costs and without groups."""
+    known = [name for name in names if name not in OF_GROUPS and (costs is not None or name not in OF_COSTS)]
+    return tuple(name for name in known if LIKELIEST.get(name, 0) < classes)
 
 
-def measure_scores(labels: Floats, scores: Floats, weights: Floats | None = None) -> Metrics:
+def measure_scores(
+    labels: Floats, scores: Floats, weights: Floats | None = None, costs: Costs | None = None
+) -> Metrics:
     """Return all metrics of one model.
 
     Args:
         labels: At least one. [n]
         scores: [n] or [n, K]
         weights: None: all count the same. [n]
+        costs: Of the label; None: it has none.
     """
     weights = np.ones(len(labels)) if weights is None else weights
-    names = OF_KIND["binary"] if scores.ndim == 1 else defined(OF_KIND["multiclass"], scores.shape[1])
-    values: dict[str, Any] = {name: weigh_scores(name, labels, scores)(weights) for name in names}
+    kind, classes = ("binary", 2) if scores.ndim == 1 else ("multiclass", scores.shape[1])
+    names = defined(OF_KIND[kind], classes, costs)
+    values: dict[str, Any] = {name: weigh_scores(name, labels, scores, costs)(weights) for name in names}
     return Metrics(**values)
 
 
-def weigh_scores(metric: Metric, labels: Floats, scores: Floats) -> Weighing:
-    """Return the function from weights to a metric; what does not depend on weights is done once."""
+def weigh_scores(metric: Metric, labels: Floats, scores: Floats, costs: Costs | None = None) -> Weighing:
+    """Return the function from weights to a metric; what does not depend on weights is done once.
+
+    Args:
+        metric: That is wanted.
+        labels: [n]
+        scores: [n] or [n, K]
+        costs: Of the label, without which it has no metric of them.
+    """
+    if metric in OF_COSTS and costs is not None:
+        return _mean(lambda labels, scores: paid(labels, scores, costs))(labels, scores)
     return FUNCTIONS[metric](labels, scores)
 
 
@@ -195,4 +211,4 @@ FUNCTIONS: Mapping[Metric, Callable[[Floats, Floats], Weighing]] = {
     "macro_f1": weigh_macro_f1,
     **{name: _mean(partial(among_top, most=most)) for name, most in LIKELIEST.items()},
 }
-"""From labels and scores to the function from weights to a metric. [n], [n] or [n, K]."""
+"""Those that need no costs: from labels and scores to the function from weights to it. [n], [n] or [n, K]."""

@@ -9,6 +9,7 @@ many are needed, below which nothing is judged.
 | several classes; `auc`, `balanced_accuracy`, `macro_f1` | rows of each class that occurs: each has the same say |
 | several classes, another metric | rows that are not of the most frequent class |
 | number | rows |
+| `ndcg`, `ndcg10` | rows of groups whose labels are not all equal: "labels to order" |
 
 Rows that belong together are one unit: of each kind also the groups that have some are counted. Units that count
 unevenly say less than equal ones: their effective number is (Σ w)² / Σ w² (Kish, Survey Sampling, 1965, section 11.7).
@@ -23,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.contract.documents import Evidence, Metric
-from trainer.contract.metrics import OF_EACH_CLASS, OF_KIND
+from trainer.contract.metrics import OF_EACH_CLASS, OF_GROUPS, OF_KIND
 from trainer.objective.metrics import Floats
 
 Rows = npt.NDArray[np.intp]
@@ -43,8 +44,11 @@ class Kinds:
     of_row: Rows
 
 
-def kinds_of_rows(metric: Metric, labels: Floats, scores: Floats) -> Kinds:
-    """Return the kinds of rows that a metric needs. [n], [n] or [n, K]."""
+def kinds_of_rows(metric: Metric, labels: Floats, scores: Floats, groups: Rows | None = None) -> Kinds:
+    """Return the kinds of rows that a metric needs. [n], [n] or [n, K], [n]."""
+    if metric in OF_GROUPS and groups is not None:
+        least, greatest = extremes(labels, groups)
+        return Kinds(names=("labels to order",), of_row=np.where((least < greatest)[groups], 0, -1))
     if metric in OF_KIND["regression"]:
         return Kinds(names=("rows",), of_row=np.zeros(len(labels), np.intp))
     if scores.ndim == 1:
@@ -54,6 +58,15 @@ def kinds_of_rows(metric: Metric, labels: Floats, scores: Floats) -> Kinds:
         return Kinds(names=tuple(f"rows of class {label:g}" for label in classes), of_row=of_row)
     names = ("rows outside the most frequent class",)
     return Kinds(names=names, of_row=np.where(of_row == counts.argmax(), -1, 0))
+
+
+def extremes(labels: Floats, groups: Rows) -> tuple[Floats, Floats]:
+    """Return the least and the greatest label of each group. [n], [n] → [groups] each."""
+    count = int(groups.max()) + 1 if len(groups) else 0
+    least, greatest = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(least, groups, labels)
+    np.maximum.at(greatest, groups, labels)
+    return least, greatest
 
 
 def gather_evidence(

@@ -20,6 +20,7 @@ from trainer.contract.metrics import IF_ASKED, OF_EPOCH
 from trainer.errors import DataError
 from trainer.objective.answers import SCORE, SCORES, Answers
 from trainer.objective.class_metrics import defined, weigh_scores
+from trainer.objective.costs import Costs, cost_matrix
 from trainer.objective.members import mean_of_members
 from trainer.objective.metrics import Floats, Mask, Values
 from trainer.objective.regression import Regression, Scale
@@ -93,9 +94,9 @@ def labels_of(label: Label, statistics: Statistics | None = None) -> Labels:
     if label.kind == "regression":
         return Regression(label, Scale.of(label, statistics) if statistics else None)
     if label.kind == "binary":
-        return Binary(_base_rate(label, statistics), label.classes or ())
+        return Binary(_base_rate(label, statistics), label.classes or (), cost_matrix(label))
     names = () if isinstance(label.classes, int) else label.classes
-    return Multiclass(class_count(label), _class_shares(label, statistics), names)
+    return Multiclass(class_count(label), _class_shares(label, statistics), names, cost_matrix(label))
 
 
 def class_count(label: MulticlassLabel) -> int:
@@ -148,14 +149,16 @@ class Binary:
     Args:
         share: Of 1; only training and its model need it.
         names: Of 0 and 1.
+        costs: Of the label; None: it has none.
     """
 
     outputs: int = 1
     expected: str = "0 or 1"
     of_epoch: tuple[Metric, ...] = OF_EPOCH["binary"]
-    if_asked: tuple[Metric, ...] = IF_ASKED["binary"]
 
-    def __init__(self, share: float = 0.5, names: tuple[str, ...] = ()) -> None:
+    def __init__(self, share: float = 0.5, names: tuple[str, ...] = (), costs: Costs | None = None) -> None:
+        self._costs = costs
+        self.if_asked: tuple[Metric, ...] = defined(IF_ASKED["binary"], 2, costs)
         self.base: tuple[float, ...] = (math.log(share / (1 - share)),)
         self.answers = Answers(output=SCORE, names=names)
 
@@ -190,7 +193,7 @@ class Binary:
         self, targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
     ) -> dict[str, float | None]:
         """Measure loss and metrics. [n], [n] or [n, 1], [n]."""
-        return _measure_classes(targets, scores.reshape(-1), weights, metrics)
+        return _measure_classes(targets, scores.reshape(-1), weights, metrics, self._costs)
 
 
 class Multiclass:
@@ -199,15 +202,23 @@ class Multiclass:
     Args:
         shares: Of each class, as `Binary` has one; only training and its model need them.
         names: Of the classes.
+        costs: Of the label; None: it has none.
     """
 
     of_epoch: tuple[Metric, ...] = OF_EPOCH["multiclass"]
 
-    def __init__(self, classes: int, shares: tuple[float, ...] = (), names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        classes: int,
+        shares: tuple[float, ...] = (),
+        names: tuple[str, ...] = (),
+        costs: Costs | None = None,
+    ) -> None:
+        self._costs = costs
         self.base: tuple[float, ...] = tuple(math.log(share) for share in shares or (1 / classes,) * classes)
         self.outputs: int = classes
         self.answers = Answers(output=SCORES, classes=classes, names=names)
-        self.if_asked: tuple[Metric, ...] = defined(IF_ASKED["multiclass"], classes)
+        self.if_asked: tuple[Metric, ...] = defined(IF_ASKED["multiclass"], classes, costs)
         self.expected: str = f"a whole number from 0 to {classes - 1}"
 
     def loss(self) -> tf_keras.losses.Loss:
@@ -242,14 +253,14 @@ class Multiclass:
         self, targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
     ) -> dict[str, float | None]:
         """Measure loss and metrics. [n], [n, outputs], [n]."""
-        return _measure_classes(targets, scores, weights, metrics)
+        return _measure_classes(targets, scores, weights, metrics, self._costs)
 
 
 def _measure_classes(
-    targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric]
+    targets: Floats, scores: Floats, weights: Floats, metrics: Sequence[Metric], costs: Costs | None
 ) -> dict[str, float | None]:
     names: dict[str, Metric] = {"loss": "log_loss", **{metric: metric for metric in metrics}}
-    return {name: weigh_scores(metric, targets, scores)(weights) for name, metric in names.items()}
+    return {name: weigh_scores(metric, targets, scores, costs)(weights) for name, metric in names.items()}
 
 
 def label_type(label: Label, manifest: Manifest) -> str:

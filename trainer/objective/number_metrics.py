@@ -31,7 +31,7 @@ from trainer.contract.documents import (
     NumberMetrics,
 )
 from trainer.contract.documents import Answers as AnswersDocument
-from trainer.contract.metrics import OF_KIND, OF_QUANTILES
+from trainer.contract.metrics import OF_GROUPS, OF_KIND, OF_QUANTILES
 from trainer.objective.metrics import Floats, Weighing
 
 WeighNumbers = Callable[[Floats, Floats, Sequence[float]], Weighing]
@@ -79,8 +79,8 @@ def measure_numbers(
 
 
 def defined(names: Sequence[Metric], quantiles: Sequence[float]) -> tuple[Metric, ...]:
-    """Return the metrics that a label with such quantiles has."""
-    return tuple(name for name in names if quantiles or name not in OF_QUANTILES)
+    """Return the metrics that a label with such quantiles has, without groups."""
+    return tuple(name for name in names if name not in OF_GROUPS and (quantiles or name not in OF_QUANTILES))
 
 
 def weigh_numbers(metric: Metric, labels: Floats, scores: Floats, quantiles: Sequence[float]) -> Weighing:

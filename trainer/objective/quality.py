@@ -6,15 +6,24 @@ lie between answers and never on one: many equal answers fall into one bin, howe
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from trainer.contract.documents import AnswerCounts, Label, Quality, RegressionLabel
+from trainer.contract.metrics import OF_GROUPS
 from trainer.objective.class_metrics import measure_scores
+from trainer.objective.costs import cost_matrix
+from trainer.objective.evidence import Rows
 from trainer.objective.metrics import Floats
 from trainer.objective.number_metrics import measure_numbers, point
+from trainer.objective.rankings import weigh_gains
 
 
-def measure_by(label: Label, labels: Floats, scores: Floats, weights: Floats | None = None) -> Quality:
+def measure_by(
+    label: Label, labels: Floats, scores: Floats, weights: Floats | None = None, groups: Rows | None = None
+) -> Quality:
     """Return all metrics of one model.
 
     Args:
@@ -22,10 +31,20 @@ def measure_by(label: Label, labels: Floats, scores: Floats, weights: Floats | N
         labels: At least one. [n]
         scores: The model's. [n], [n, classes] or [n, quantiles]
         weights: None: all count the same. [n]
+        groups: Number of each example's group, within which order counts; None: there are none. [n]
     """
     if isinstance(label, RegressionLabel):
-        return measure_numbers(labels, scores, label.quantiles, weights)
-    return measure_scores(labels, scores, weights)
+        measured: Quality = measure_numbers(labels, scores, label.quantiles, weights)
+    else:
+        measured = measure_scores(labels, scores, weights, cost_matrix(label))
+    if groups is None or label.kind == "multiclass":
+        return measured
+    every = np.ones(len(labels)) if weights is None else weights
+    answers = point(scores, label.quantiles) if isinstance(label, RegressionLabel) else scores
+    values: dict[str, Any] = {
+        name: weigh_gains(labels, answers, groups, best)(every) for name, best in OF_GROUPS.items()
+    }
+    return replace(measured, **values)
 
 
 _STEPS = 20

@@ -29,6 +29,7 @@ Metric = Literal[
     "f2",
     "f0_5",
     "mcc",
+    "cost",
     "balanced_accuracy",
     "macro_f1",
     "top2_accuracy",
@@ -43,6 +44,8 @@ Metric = Literal[
     "mape",
     "rmsle",
     "pinball",
+    "ndcg",
+    "ndcg10",
 ]
 LEADING: Mapping[Kind, Metric] = {"binary": "auc", "multiclass": "accuracy", "regression": "mae"}
 """What is shown first of a kind of label."""
@@ -76,6 +79,13 @@ class Metrics(Value):
     """F1 where precision counts twice as much as recall."""
     mcc: Annotated[float, Field(allow_inf_nan=False, ge=-1, le=1)] | None = None
     """Matthews' correlation of label and answer; 0 where one of them is always the same."""
+    cost: Amount | None = None
+    """Of a label with `costs`: mean cost of the answers that the scores make the cheapest."""
+    ndcg: Share | None = None
+    """Of a binary label with `evaluation.group`: normalised discounted cumulative gain, mean over groups whose labels
+    are not all equal; null: there are none."""
+    ndcg10: Share | None = None
+    """The same of the ten best of each group."""
     balanced_accuracy: Share | None = None
     """Of several classes: mean recall over the classes that are there."""
     macro_f1: Share | None = None
@@ -107,6 +117,11 @@ class NumberMetrics(Value):
     """Mean of |answer - label| / |label| over examples whose label is not 0; null: there are none."""
     rmsle: Amount | None = None
     """RMSE of log(1 + value), an answer below 0 taken as 0; null where a label is below 0."""
+    ndcg: Share | None = None
+    """With `evaluation.group`: normalised discounted cumulative gain, the label as gain, mean over groups whose labels
+    are not all equal; null: there are none, or a label is below 0."""
+    ndcg10: Share | None = None
+    """The same of the ten best of each group."""
     pinball: Amount | None
     """Pinball loss, mean over the label's quantiles; null: it has none."""
 
@@ -119,12 +134,14 @@ Quality = Metrics | NumberMetrics
 class LabelShape:
     """What is known of labels: the share of each class, of a binary label of the negatives and the positives.
 
-    Of numbers there are no shares; `stddev` is their deviation, where it is known.
+    Of numbers there are no shares; `stddev` is their deviation, where it is known. `costs` has what each answer costs,
+    by the right class: [classes, classes].
     """
 
     shares: Sequence[float] = ()
     is_binary: bool = False
     stddev: float | None = None
+    costs: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,12 +153,15 @@ class MetricSpec:
         higher_is_better: Else lower is.
         constant: What answers reach that are the same for every example, the shares of the classes or the mean; None:
             the labels' shape does not tell.
-        in_unit: Whether it is in the label's own unit, so that no amount of it is large or small by itself.
+        unit: Of its own, in which no amount is large or small by itself; empty: it has none.
         decides: Whether models can be compared by it.
         likeliest: Of how many likeliest classes it is, which a label must have more of.
         of_quantiles: Whether only labels with quantiles have it.
         of_each_class: Whether of several classes each has the same say, however rare it is.
         of_amounts: Whether only labels that are never below 0 have it.
+        of_costs: Whether only labels with costs have it.
+        of_groups: Whether it is of the order within a group, so that only an evaluation with groups has it.
+        best: Of how many best of each group it is; 0: of all.
         is_loss: Whether each epoch reports it as the loss.
         of_epoch: Kinds of label of which each epoch reports it; of the others a trial does that is judged by it.
         watched: Kinds of label of which the monitor shows it, whatever metric decides.
@@ -154,12 +174,15 @@ class MetricSpec:
     description: Mapping[Kind, str]
     higher_is_better: bool
     constant: Callable[[LabelShape], float | None] = field(default=lambda _: None)
-    in_unit: bool = False
+    unit: str = ""
     decides: bool = True
     likeliest: int = 0
     of_quantiles: bool = False
     of_each_class: bool = False
     of_amounts: bool = False
+    of_costs: bool = False
+    of_groups: bool = False
+    best: int = 0
     is_loss: bool = False
     of_epoch: tuple[Kind, ...] = ()
     watched: tuple[Kind, ...] = ()
@@ -195,10 +218,33 @@ def _f_measure(beta: float, description: str, *, shown: bool = False) -> MetricS
     )
 
 
+def _ranking(best: int, words: str) -> MetricSpec:
+    gain = f"normalised discounted cumulative gain of {words}, mean over groups"
+    return MetricSpec(
+        description={"binary": gain, "regression": f"{gain}; the label is the gain"},
+        higher_is_better=True,
+        of_amounts=True,
+        of_groups=True,
+        best=best,
+        note="only with `evaluation.group`; groups whose labels are all equal are left out, equal answers share their "
+        "places (Järvelin, Kekäläinen 2002)",
+    )
+
+
 def _present(labels: LabelShape) -> int:
     return sum(share > 0 for share in labels.shares)
 
 
+def _cheapest_answer(labels: LabelShape) -> float | None:
+    """Return what the one answer costs that is cheapest where all examples get it; None: nothing is known of costs."""
+    if not labels.costs:
+        return None
+    answers = range(len(labels.costs))
+    expected = [sum(share * row[at] for share, row in zip(labels.shares, labels.costs, strict=True)) for at in answers]
+    return min(expected)
+
+
+_LABELS_UNIT = "the label's unit"
 METRICS: Mapping[Metric, MetricSpec] = {
     "auc": MetricSpec(
         description={
@@ -273,6 +319,18 @@ METRICS: Mapping[Metric, MetricSpec] = {
         constant=lambda _: 0.0,
         note="between -1 and 1; 0 where one of them is always the same (Matthews 1975, Gorodkin 2004)",
     ),
+    "cost": MetricSpec(
+        description={
+            "binary": "mean cost of the answers, yes where that is the cheaper one by the probability",
+            "multiclass": "mean cost of the answers, of each example the class that is cheapest by the probabilities",
+        },
+        higher_is_better=False,
+        constant=_cheapest_answer,
+        unit="the unit of label.costs",
+        watched=("binary", "multiclass"),
+        of_costs=True,
+        note="only with `label.costs` (Elkan 2001)",
+    ),
     "balanced_accuracy": MetricSpec(
         description={"multiclass": "recall of each class, mean over classes"},
         higher_is_better=True,
@@ -296,7 +354,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
     "mae": MetricSpec(
         description={"regression": "mean absolute error"},
         higher_is_better=False,
-        in_unit=True,
+        unit=_LABELS_UNIT,
         of_epoch=("regression",),
         watched=("regression",),
         vertex_field="meanAbsoluteError",
@@ -305,7 +363,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         description={"regression": "root of the mean squared error"},
         higher_is_better=False,
         constant=lambda labels: labels.stddev,
-        in_unit=True,
+        unit=_LABELS_UNIT,
         of_epoch=("regression",),
         watched=("regression",),
         vertex_field="rootMeanSquaredError",
@@ -320,7 +378,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         vertex_field="rSquared",
         note="not defined where all labels are equal",
     ),
-    "medae": MetricSpec(description={"regression": "median absolute error"}, higher_is_better=False, in_unit=True),
+    "medae": MetricSpec(description={"regression": "median absolute error"}, higher_is_better=False, unit=_LABELS_UNIT),
     "smape": MetricSpec(
         description={"regression": "mean of 2 |answer - label| / (|answer| + |label|)"},
         higher_is_better=False,
@@ -343,15 +401,17 @@ METRICS: Mapping[Metric, MetricSpec] = {
     "pinball": MetricSpec(
         description={"regression": "pinball loss, mean over the quantiles"},
         higher_is_better=False,
-        in_unit=True,
+        unit=_LABELS_UNIT,
         of_quantiles=True,
         note="only with `quantiles`",
     ),
+    "ndcg": _ranking(0, "each group"),
+    "ndcg10": _ranking(10, "the ten best of each group"),
 }
 """In the order in which people see them."""
 HIGHER_IS_BETTER: frozenset[str] = frozenset(name for name, row in METRICS.items() if row.higher_is_better)
-IN_UNIT: frozenset[str] = frozenset(name for name, row in METRICS.items() if row.in_unit)
-"""Metrics in the label's own unit: no amount of them is large or small by itself."""
+IN_UNIT: frozenset[str] = frozenset(name for name, row in METRICS.items() if row.unit)
+"""Metrics in a unit of their own: no amount of them is large or small by itself."""
 
 
 def metrics_of(kind: Kind) -> tuple[Metric, ...]:

@@ -74,6 +74,21 @@ def test_what_a_constant_model_scores(label, expected) -> None:
     assert {metric: constant_score(metric, statistics) for metric in expected} == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("label", "costs", "expected"),
+    [
+        ((0.2, None), ((0, 1), (10, 0)), 0.8),  # yes to all: the negatives cost 1
+        ((0.05, None), ((0, 1), (10, 0)), 0.5),  # no to all: the positives cost 10
+        ((None, (6, 3, 1)), ((0, 1, 1), (1, 0, 1), (20, 20, 0)), 0.9),
+        ((None, (6, 3, 1)), (), None),
+    ],
+)
+def test_what_the_cheapest_constant_answer_costs(label, costs, expected) -> None:
+    mean, counts = label
+    found = constant_score("cost", LabelStatistics(mean=mean, nulls=0, counts=counts), costs)
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
 def test_without_a_label_nothing_is_said() -> None:
     """Other checks block then."""
     assert constant_score("auc", LabelStatistics(mean=None, nulls=3)) is None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from retraining.core.data.class_names import class_parameters, with_class_numbers
@@ -21,8 +22,10 @@ from retraining.core.monitoring.request_log import (
     read_labelled_answers,
     render_performance_sql,
 )
+from retraining.core.spec.features import cost_matrix
 from tests.support.small_model import make_spec, spec_values
 from tests.support.warehouse import Warehouse
+from trainer.objective.class_metrics import measure_scores
 
 DATASET = "core_sql"
 NOW = datetime(2013, 11, 20, 3, tzinfo=UTC)
@@ -93,7 +96,8 @@ def test_binary_answers_meet_their_labels(warehouse, local_cloud) -> None:
     rows += [{**rows[0], "late": 1, "at": "2013-11-01T00:00:00Z"}, {**rows[1], "id": "unknown", "late": None}]
     warehouse.load(truth, rows, "id:STRING late:INT64 carrier:STRING at:TIMESTAMP")
     sql = f"SELECT id, late, carrier, at FROM `{truth}` WHERE at < @as_of"
-    query = render_performance_sql(make_spec(), window(log), labels(sql, "carrier", "at"), None, None)
+    spec = make_spec(label={"name": "late", "kind": "binary", "costs": {"false_positive": 2, "false_negative": 3}})
+    query = render_performance_sql(spec, window(log), labels(sql, "carrier", "at"), None, None)
     found = read_labelled_answers(warehouse.run(query))
     own = found[MINE]
     assert dict(own.counts) == {
@@ -111,6 +115,9 @@ def test_binary_answers_meet_their_labels(warehouse, local_cloud) -> None:
     brier = sum((s - t) ** 2 for s, t in zip(SCORES, TRUTH, strict=True)) / 8
     assert measure(cut, "brier", 0.95).value == pytest.approx(brier)
     assert measure(cut, "accuracy", 0.95).value == pytest.approx(6 / 8)
+    costs = np.array([[0.0, 2.0], [3.0, 0.0]])  # yes from 0.4 on
+    expected = measure_scores(np.array(TRUTH), np.array(SCORES), costs=costs).cost
+    assert measure(cut, "cost", 0.95).value == pytest.approx(expected) == pytest.approx(3 / 8)
     assert {name: each.examples for name, each in own.cuts.items()} == {
         ("", ""): 8, ("carrier", "UA"): 4, ("carrier", "AA"): 4,
     }  # fmt: skip
@@ -167,7 +174,7 @@ def test_classes_are_measured_from_their_lists(warehouse, local_cloud) -> None:
         LOG,
     )
     spec = make_spec(
-        label={"name": "late", "kind": "multiclass", "classes": 3},
+        label={"name": "late", "kind": "multiclass", "classes": 3, "costs": {"0": {"1": 2}, "2": {"0": 7, "1": 9}}},
         data=spec_values()["data"] | {"checks": {}},
         evaluation={"metric": "auc", "min_value": 0.5},
     )
@@ -176,6 +183,11 @@ def test_classes_are_measured_from_their_lists(warehouse, local_cloud) -> None:
     cut = own.cuts["", ""]
     assert cut.confusion == {(0, 0): 1, (1, 1): 1, (2, 1): 1, (1, 2): 1}
     assert measure(cut, "accuracy", 0.95).value == 0.5
+    matrix = np.array(cost_matrix(spec.label))
+    expected = measure_scores(np.array(truth), np.array(scores), costs=matrix).cost
+    assert measure(cut, "cost", 0.95).value == pytest.approx(expected)
+    likeliest = matrix[truth, np.argmax(scores, axis=1)].mean()
+    assert expected < likeliest  # a lynx that is said to be none is too dear
     assert measure(cut, "balanced_accuracy", 0.95).value == pytest.approx((1 + 0.5 + 0) / 3)
     assert measure(cut, "top2_accuracy", 0.95).value == 0.75
     loss = -sum(math.log(each[label]) for each, label in zip(scores, truth, strict=True)) / 4

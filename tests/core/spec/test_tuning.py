@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
@@ -94,12 +95,15 @@ def test_metrics_are_those_that_the_trainer_reports():
     """Beside the loss what each epoch measures, and what it measures if a trial reports it."""
     labels: tuple[dict[str, Any], ...] = (
         {"name": "y", "kind": "binary"},
+        {"name": "y", "kind": "binary", "costs": {"false_positive": 1, "false_negative": 10}},
         {"name": "y", "kind": "multiclass", "classes": 6},
+        {"name": "y", "kind": "multiclass", "classes": 3, "costs": {"0": {"2": 5}}},
         {"name": "y", "kind": "regression", "min": 0, "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
     )
     for label in labels:
         measured = (*OF_EPOCH[label["kind"]], *IF_ASKED[label["kind"]])
-        found = {f"val_{name}" for name in defined(measured, label.get("classes", math.inf))}
+        costs = np.eye(2) if "costs" in label else None
+        found = {f"val_{name}" for name in defined(measured, label.get("classes", math.inf), costs)}
         assert {"loss", "val_loss", *found} == set(reported_metrics(TypeAdapter(Label).validate_python(label)))
 
 

@@ -248,6 +248,14 @@ class Metrics:
     """F1 where precision counts twice as much as recall."""
     mcc: Annotated[float, Limits(minimum=-1, maximum=1)] | None = None
     """Matthews' correlation of label and answer; 0 where one of them is always the same."""
+    cost: Amount | None = None
+    """Of a label with `costs`: mean cost of the answers that the scores make the cheapest."""
+    ndcg: Share | None = None
+    """Of a binary label with `evaluation.group`: normalised discounted cumulative gain, mean over groups whose labels
+    are not all equal; null: there are none.
+    """
+    ndcg10: Share | None = None
+    """The same of the ten best of each group."""
     balanced_accuracy: Share | None = None
     """Of several classes: mean recall over the classes that are there."""
     macro_f1: Share | None = None
@@ -280,6 +288,12 @@ class NumberMetrics:
     """Mean of |answer - label| / |label| over examples whose label is not 0; null: there are none."""
     rmsle: Amount | None = None
     """RMSE of log(1 + value), an answer below 0 taken as 0; null where a label is below 0."""
+    ndcg: Share | None = None
+    """With `evaluation.group`: normalised discounted cumulative gain, the label as gain, mean over groups whose labels
+    are not all equal; null: there are none, or a label is below 0.
+    """
+    ndcg10: Share | None = None
+    """The same of the ten best of each group."""
     pinball: Amount | None
     """Pinball loss, mean over the label's quantiles; null: it has none."""
 

@@ -59,6 +59,9 @@ ClassName = Annotated[str, Limits(max_length=200)]
 ClassNames = Annotated[tuple[ClassName, ...], Limits(max_length=1000)]
 """Texts of a label's column, each once."""
 ClassCount = Annotated[int, Limits(minimum=2, maximum=100000)]
+ClassCosts = Annotated[
+    Mapping[str, Mapping[str, Annotated[float, Limits(minimum=0, maximum=1000000000000)]]], Limits(min_length=1)
+]
 Loss = Literal["mse", "mae", "huber", "poisson", "quantile"]
 Quantile = Annotated[float, Limits(above=0, below=1)]
 Weight = Annotated[float, Limits(above=0, maximum=1000)]
@@ -105,6 +108,7 @@ Metric = Literal[
     "f2",
     "f0_5",
     "mcc",
+    "cost",
     "balanced_accuracy",
     "macro_f1",
     "top2_accuracy",
@@ -119,5 +123,7 @@ Metric = Literal[
     "mape",
     "rmsle",
     "pinball",
+    "ndcg",
+    "ndcg10",
 ]
 DrawnBy = Literal["rows", "groups", "days"]

@@ -16,6 +16,7 @@ from trainer.contract.documents.scalars import (
     Address,
     Amount,
     BucketCount,
+    ClassCosts,
     ClassCount,
     ClassNames,
     ClipNorm,
@@ -195,6 +196,16 @@ class Cross:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ErrorCosts:
+    """What the two errors cost."""
+
+    false_positive: Annotated[float, Limits(above=0, maximum=1000000000000)]
+    """What a wrong yes costs."""
+    false_negative: Annotated[float, Limits(above=0, maximum=1000000000000)]
+    """What a missed yes costs."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BinaryLabel:
     """0 or 1, or one of two texts."""
 
@@ -203,6 +214,8 @@ class BinaryLabel:
     kind: Literal["binary"] = "binary"
     classes: ClassNames | None = None
     """The two texts of the column, the second of which is 1; `null`: it has 0 and 1."""
+    costs: ErrorCosts | None = None
+    """What the two errors cost, in any unit: the metric `cost`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +227,10 @@ class MulticlassLabel:
     kind: Literal["multiclass"] = "multiclass"
     classes: ClassCount | ClassNames
     """How many classes, or the texts of the column: a model's scores have their order."""
+    costs: ClassCosts | None = None
+    """What errors cost, in any unit, by the right class and the answer: the metric `cost`. What
+    is not said costs 1. As `{lynx: {cat: 5}}`.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -284,13 +284,9 @@ def _compare(request: EvaluateRequest, scored: Scored, item: Trained, resampling
     if item.line is None:
         return ReferenceLine(name=item.name, rows=0, features=0, not_judged=item.not_judged)
     answers, label = scored.references[item.name], request.label
-    pair = Pair(
-        labels=scored.labels,
-        challenger=scored.scores[CHALLENGER],
-        champion=answers,
-        quantiles=label.quantiles if isinstance(label, RegressionLabel) else (),
-    )
-    metrics = measure_by(label, scored.labels, answers, scored.weights)
+    groups = scored.groups_by(request.group)
+    pair = Pair.of(label, scored.labels, scored.scores[CHALLENGER], answers, groups)
+    metrics = measure_by(label, scored.labels, answers, scored.weights, groups)
     found = bootstrap_metrics(pair, [request.metric], resampling).get(request.metric)
     LOGGER.info("evaluate: reference line %s: %s %s", item.name, request.metric, getattr(metrics, request.metric))
     return ReferenceLine(

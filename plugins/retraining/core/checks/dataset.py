@@ -7,7 +7,7 @@ in `spec.check_rules`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 
 from retraining.core.checks.features import feature_findings
@@ -31,6 +31,7 @@ from retraining.core.documents.plan import Plan
 from retraining.core.documents.snapshot import Snapshot
 from retraining.core.errors import DataError
 from retraining.core.metrics import HIGHER_IS_BETTER, METRICS, LabelShape, Metric
+from retraining.core.spec.features import cost_matrix
 from retraining.core.spec.model import ModelSpec
 
 
@@ -85,12 +86,19 @@ def _needed_rows(spec: ModelSpec, test: SplitStatistics) -> list[tuple[str, int]
     return [("rows outside the most frequent class", sum(label.counts) - max(label.counts))] if label.counts else []
 
 
-def constant_score(metric: Metric, label: LabelStatistics) -> float | None:
-    """Return what a model scores that always answers with the shares of the test labels; None: it is not known."""
+def constant_score(metric: Metric, label: LabelStatistics, costs: Sequence[Sequence[float]] = ()) -> float | None:
+    """Return what a model scores that always answers with the shares of the test labels; None: it is not known.
+
+    Args:
+        metric: That is asked for.
+        label: Over the test split.
+        costs: What each answer costs, by the right class; empty: the label has none. [classes, classes]
+    """
     shares, numbers = _shares(label), label.numbers
     if not shares and numbers is None:
         return None
-    shape = LabelShape(shares=shares, is_binary=label.counts is None, stddev=numbers.stddev if numbers else None)
+    stddev = numbers.stddev if numbers else None
+    shape = LabelShape(shares=shares, is_binary=label.counts is None, stddev=stddev, costs=costs)
     return METRICS[metric].constant(shape)
 
 
@@ -105,7 +113,7 @@ def _floor(spec: ModelSpec, label: LabelStatistics) -> Iterator[Finding]:
     metric, floor = spec.evaluation.metric, spec.evaluation.floor
     higher = metric in HIGHER_IS_BETTER
     key = "evaluation.min_value" if higher else "evaluation.max_value"
-    constant = constant_score(metric, label)
+    constant = constant_score(metric, label, cost_matrix(spec.label))
     if floor > 1 if higher else floor < 0:
         best = 1 if higher else 0
         yield finding(

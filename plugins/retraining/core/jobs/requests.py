@@ -32,8 +32,9 @@ from retraining.core.errors import PlanError
 from retraining.core.jobs.champions import RANDOM, Beginning, reason_to_skip
 from retraining.core.jobs.planned_training import planned_training
 from retraining.core.naming import serving, storage, vertex
+from retraining.core.spec.costs import ErrorCosts
 from retraining.core.spec.data import Data
-from retraining.core.spec.evaluation import ErrorCosts, Threshold, read_rule
+from retraining.core.spec.evaluation import Threshold, read_rule
 from retraining.core.spec.features import plain_label
 from retraining.core.spec.training import HyperparameterValue
 from retraining.core.untyped import ProtoJson

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from retraining.core.documents.monitoring import Signal
-from retraining.core.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric, Quality, watched_metrics
+from retraining.core.metrics import HIGHER_IS_BETTER, IN_UNIT, METRICS, Metric, Quality, watched_metrics
 from retraining.core.monitoring import intervals
 from retraining.core.monitoring.intervals import Interval
 from retraining.core.monitoring.request_log import Cut, VersionAnswers
@@ -57,7 +57,7 @@ class Reference:
 
 
 def allowed_drop(spec: ModelSpec) -> float | None:
-    """Return how much of the metric may be lost; None: it is in the label's unit, and the file does not say."""
+    """Return how much of the metric may be lost; None: it has a unit of its own, and the file does not say."""
     drop = spec.monitoring.performance.max_drop
     unsaid = drop == PerformanceLimits.model_fields["max_drop"].default
     return None if spec.evaluation.metric in IN_UNIT and unsaid else drop
@@ -187,7 +187,7 @@ def hold_score(spec: ModelSpec, found: Interval, reference: Reference) -> Signal
     metric = spec.evaluation.metric
     before, own, drop = reference.best(metric), reference.own(metric), allowed_drop(spec)
     if before is None or drop is None or reference.reason:
-        unsaid = f"say in monitoring.performance.max_drop how much {metric} may lose: it is in the label's unit"
+        unsaid = f"say in monitoring.performance.max_drop how much {metric} may lose: it is in {METRICS[metric].unit}"
         why = reference.reason or (unsaid if before is not None else "the champion's evaluation is not there")
         message = f"{_metric_text(metric, found)}; {why}."
         signal = not_judged("performance", metric, "no_reference", message, examples=found.examples)

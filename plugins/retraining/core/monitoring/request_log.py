@@ -23,7 +23,7 @@ from retraining.core.documents.json_text import read_json
 from retraining.core.metrics import tops_of
 from retraining.core.monitoring.distributions import UNSEEN, AnswerBaseline, Bucket, bin_edges
 from retraining.core.monitoring.intervals import ScoreBucket, Sums
-from retraining.core.spec.features import MEDIAN, OUTPUT_NAMES, class_count
+from retraining.core.spec.features import MEDIAN, OUTPUT_NAMES, class_count, cost_matrix
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import Row, TemplateValues
 
@@ -355,6 +355,9 @@ def render_performance_sql(
         parameters += labels.parameters
         if levels:
             parameters.append(Parameter(name="levels", type="FLOAT64", value=levels))
+        if costs := cost_matrix(spec.label):
+            row_by_row = tuple(itertools.chain.from_iterable(costs))
+            parameters.append(Parameter(name="costs", type="FLOAT64", value=row_by_row))
     sql = render(
         "performance.sql.j2",
         table=window.log_table,
@@ -387,6 +390,8 @@ def _label_columns(spec: ModelSpec, found: frozenset[str]) -> TemplateValues:
             {"columns": cut, "places": [places[name] for name in cut]} for cut in cuts if set(cut) <= places.keys()
         ],
         "tops": list(tops_of(classes).items()),
+        "costs": bool(cost_matrix(spec.label)),
+        "classes": classes,
         "each_class": classes > 0 and evaluation.metric == "auc",
         "quantiles_of_error": evaluation.metric == "medae",
     }

@@ -22,6 +22,7 @@ from retraining.core.promotion.reference import LINES, why_not_judged
 from retraining.core.promotion.slices import value_of
 from retraining.core.report import charts
 from retraining.core.report.run import Run
+from retraining.core.spec.features import cost_matrix
 
 SLICES_SHOWN = 12
 INTERVAL_WIDTH = 480.0
@@ -155,7 +156,7 @@ def metric_rows(run: Run, evaluation: Evaluation) -> list[MetricRow]:
                 higher_is_better=metric in HIGHER_IS_BETTER,
                 challenger=ours,
                 champion=other,
-                baseline=base_rate_value(metric, evaluation),
+                baseline=base_rate_value(metric, evaluation, cost_matrix(run.plan.spec.label)),
                 gain=_gain(metric, ours, other),
                 gains=_gains(differences.get(metric)),
             )
@@ -175,7 +176,7 @@ def quality_warnings(evaluation: Evaluation) -> Iterator[str]:
             )
 
 
-def base_rate_value(metric: Metric, evaluation: Evaluation) -> float | None:
+def base_rate_value(metric: Metric, evaluation: Evaluation, costs: Sequence[Sequence[float]] = ()) -> float | None:
     """Return a metric of always predicting the base rate: it ranks nothing (AUC 0.5), and errs by the label's variance.
 
     With several classes the shares of all are predicted. Of a number it is the mean of the test labels.
@@ -187,7 +188,8 @@ def base_rate_value(metric: Metric, evaluation: Evaluation) -> float | None:
         return stored
     rate, counts = evaluation.label_rate or 0.0, evaluation.label_weights or evaluation.label_counts
     shares = [count / sum(counts) for count in counts] if counts else [1 - rate, rate]
-    return METRICS[metric].constant(LabelShape(shares=shares, is_binary=not counts))
+    shape = LabelShape(shares=shares, is_binary=not counts, costs=costs)
+    return METRICS[metric].constant(shape)
 
 
 def interval(run: Run, evaluation: Evaluation) -> Interval | None:

@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from retraining.core.metrics import HIGHER_IS_BETTER, IN_UNIT, Metric
+from retraining.core.metrics import HIGHER_IS_BETTER, IN_UNIT, METRICS, Metric
+from retraining.core.spec.costs import ErrorCosts
 from retraining.core.spec.section import ColumnName, Count, Section
 
 _RULE = r"^(max_f1|(recall|precision) ?>= ?(0?\.[0-9]{0,9}[1-9]|1|1\.0))$"
@@ -15,22 +16,12 @@ _EXPECTED = (
     "expected a number between 0 and 1, max_f1, recall>=0.9, precision>=0.8 or {false_positive: …, false_negative: …}"
 )
 
-Cost = Annotated[float, Field(gt=0, le=10**12)]
 RuleText = Annotated[str, StringConstraints(pattern=_RULE)]
 RuleName = Literal["recall", "precision", "max_f1"]
 
 
-class ErrorCosts(Section):
-    """What the two errors cost: the threshold has the least cost over the validation split."""
-
-    false_positive: Cost
-    """What a wrong yes costs."""
-    false_negative: Cost
-    """What a missed yes costs."""
-
-
 Threshold = Annotated[float, Field(gt=0, lt=1)] | RuleText | ErrorCosts
-"""A text is `max_f1`, or the least recall or precision that is wanted."""
+"""A text is `max_f1`, or the least recall or precision that is wanted; of costs the least over the validation split."""
 
 
 def require_rule(value: object) -> object:
@@ -64,7 +55,7 @@ class Promote(Section):
     """Of the gain's interval (paired bootstrap of 500 samples)."""
     max_slice_loss: Annotated[float, Field(ge=0, le=10**12)] = 0.03
     """No slice may surely lose more (at `confidence`, with Holm's correction over all slices). Must be written where
-    the [metric](#metrics) is in the label's unit and there are slices."""
+    the [metric](#metrics) has a unit of its own and there are slices."""
     max_loss_from_best: Annotated[float | None, Field(ge=0, le=10**12, exclude_if=lambda value: value is None)] = None
     """A challenger that surely loses more against the [best champion of late](evaluation.md#the-best-champion-of-late)
     is stopped (at `confidence`), in the metric. Default: 0.01 where higher is better, else 1 % of that champion's
@@ -142,8 +133,8 @@ class Evaluation(Section):
             raise ValueError(f"promote.min_gain {self.promote.min_gain:g} of {self.metric}: expected -1 to 1")
         if self.metric in IN_UNIT and self.slices and "max_slice_loss" not in self.promote.model_fields_set:
             raise ValueError(
-                f"metric {self.metric} is in the label's unit, of which promote.max_slice_loss has no default: say how "
-                "much a slice may lose"
+                f"metric {self.metric} is in {METRICS[self.metric].unit}, of which promote.max_slice_loss has no "
+                "default: say how much a slice may lose"
             )
         if taken := [name for name in self.baselines if name in CONSTANT_BASELINES]:
             raise ValueError(f"baselines names {taken[0]!r}, which every regression is held against: remove it")

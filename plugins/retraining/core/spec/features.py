@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.metrics import METRICS, Metric, metrics_of
+from retraining.core.spec.costs import ClassCosts, ErrorCosts, matrix_of_classes, matrix_of_errors, require_class_costs
 from retraining.core.spec.section import ColumnName, Section
 
 MAX_FEATURES = 2000
@@ -262,6 +263,8 @@ class BinaryLabel(Section):
     kind: Literal["binary"]
     classes: Annotated[ClassNames | None, Field(exclude_if=is_none)] = None
     """The two [texts of the column](#labels-that-are-texts), the second of which is 1; `null`: it has 0 and 1."""
+    costs: Annotated[ErrorCosts | None, Field(exclude_if=is_none)] = None
+    """What the two errors [cost](evaluation.md#costs), in any unit: the metric `cost`."""
 
     @model_validator(mode="after")
     def _has_two_classes(self) -> Self:
@@ -278,11 +281,16 @@ class MulticlassLabel(Section):
     kind: Literal["multiclass"]
     classes: ClassCount | ClassNames
     """How many classes, or the [texts of the column](#labels-that-are-texts): a model's scores have their order."""
+    costs: Annotated[ClassCosts | None, Field(exclude_if=is_none)] = None
+    """What errors [cost](evaluation.md#costs), in any unit, by the right class and the answer: the metric `cost`. What
+    is not said costs 1. As `{lynx: {cat: 5}}`."""
 
     @model_validator(mode="after")
     def _has_classes(self) -> Self:
         if not isinstance(self.classes, int):
             _require_classes(self.classes)
+        if self.costs is not None:
+            require_class_costs(self.costs, [class_text(self, number) for number in range(class_count(self))])
         return self
 
 
@@ -404,6 +412,15 @@ def class_count(label: Label | AuxiliaryLabel) -> int:
     return len(class_names(label)) or 2
 
 
+def cost_matrix(label: Label | AuxiliaryLabel) -> tuple[tuple[float, ...], ...]:
+    """Return what each answer costs, by the right class; empty: the label has no costs. [classes, classes]."""
+    if label.kind == "regression" or label.costs is None:
+        return ()
+    if label.kind == "binary":
+        return matrix_of_errors(label.costs)
+    return matrix_of_classes(label.costs, [class_text(label, number) for number in range(class_count(label))])
+
+
 def class_text(label: Label | AuxiliaryLabel, number: int) -> str:
     """Return what a class is called: by its text, or its number."""
     names = class_names(label)
@@ -418,7 +435,8 @@ is one more, `class`, which no column can be called."""
 def deciding_metrics(label: Label | AuxiliaryLabel) -> list[Metric]:
     """Return the metrics by which models of a label can be compared: those of its kind that it has."""
     has_quantiles = label.kind == "regression" and bool(label.quantiles)
-    is_amount = label.kind == "regression" and (label.loss == "poisson" or (label.min is not None and label.min >= 0))
+    is_amount = label.kind != "regression" or label.loss == "poisson" or (label.min is not None and label.min >= 0)
+    has_costs = bool(cost_matrix(label))
     classes = class_count(label) if label.kind == "multiclass" else 0
     return [
         name
@@ -427,6 +445,7 @@ def deciding_metrics(label: Label | AuxiliaryLabel) -> list[Metric]:
         and not 0 < classes <= METRICS[name].likeliest
         and (has_quantiles or not METRICS[name].of_quantiles)
         and (is_amount or not METRICS[name].of_amounts)
+        and (has_costs or not METRICS[name].of_costs)
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core.errors import PlanError, suggest
-from retraining.core.metrics import IN_UNIT, METRICS
+from retraining.core.metrics import IN_UNIT, METRICS, Metric
 from retraining.core.settings import EMAIL_PATTERN
 from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.data import Data, DataChecks
@@ -279,11 +279,13 @@ class ModelSpec(Section):
     @model_validator(mode="after")
     def _judged_by_the_labels_kind(self) -> Self:
         evaluation, metric = self.evaluation, self.evaluation.metric
-        known = deciding_metrics(self.label)
-        if METRICS[metric].of_amounts and self.label.kind == "regression" and metric not in known:
-            raise ValueError(f"evaluation.metric {metric} is of labels that are never below 0: say so by label.min: 0")
-        if metric not in known:
-            raise ValueError(_unknown(f"evaluation.metric of a {self.label.kind} label", metric, known))
+        if problem := _metric_problem(metric, self.label):
+            raise ValueError(problem)
+        if METRICS[metric].of_groups and evaluation.group is None:
+            raise ValueError(
+                f"evaluation.metric {metric} is of the order within a group: name in evaluation.group the column whose "
+                "rows are ranked against each other"
+            )
         if self.label.kind != "regression" and evaluation.baselines:
             raise ValueError(f"evaluation.baselines are of a regression, not of a {self.label.kind} label: remove them")
         if self.label.kind == "regression" and self.data.checks.label_rate != DataChecks().label_rate:
@@ -303,8 +305,8 @@ class ModelSpec(Section):
         searches = self.tuning is not None and self.tuning.search == "auto"
         if searches and metric in IN_UNIT and "max_drop" not in self.monitoring.performance.model_fields_set:
             raise ValueError(
-                f"metric {metric} is in the label's unit, of which monitoring.performance.max_drop has no default: say "
-                "how much the champion may lose until hyperparameters are searched again"
+                f"metric {metric} is in {METRICS[metric].unit}, of which monitoring.performance.max_drop has no "
+                "default: say how much the champion may lose until hyperparameters are searched again"
             )
         return self
 
@@ -474,6 +476,18 @@ _FREE_KEYS = (
     ["monitoring", "drift", "features"],
     ["evaluation", "baselines"],
 )
+
+
+def _metric_problem(metric: Metric, label: Label) -> str | None:
+    """Return why models of a label cannot be compared by a metric; None: they can."""
+    row, known = METRICS[metric], deciding_metrics(label)
+    if metric in known:
+        return None
+    if row.of_amounts and label.kind in row.description:
+        return f"evaluation.metric {metric} is of labels that are never below 0: say so by label.min: 0"
+    if row.of_costs and label.kind in row.description:
+        return f"evaluation.metric {metric} is of labels with costs: say in label.costs what errors cost"
+    return _unknown(f"evaluation.metric of a {label.kind} label", metric, known)
 
 
 def _unknown(where: str, name: str, known: Sequence[str]) -> str:

@@ -30,7 +30,14 @@ def reported_metrics(label: Label, auxiliary: Sequence[AuxiliaryLabel] = ()) -> 
 
 
 def _metrics_of(label: Label | AuxiliaryLabel) -> list[str]:
-    return ["loss", *(metric for metric in deciding_metrics(label) if not METRICS[metric].is_loss)]
+    return [
+        "loss",
+        *(
+            metric
+            for metric in deciding_metrics(label)
+            if not METRICS[metric].is_loss and not METRICS[metric].of_groups
+        ),
+    ]
 
 
 def goal_of(metric: str) -> Goal | None:
