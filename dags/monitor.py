@@ -13,7 +13,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.notification import TOLD
-from retraining.operators.airflow.params import monitor_params
+from retraining.operators.airflow.params import give_params, monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
 from retraining.operators.monitoring.decision import DecideRetrainingOperator
 from retraining.operators.monitoring.measurement import MeasureSignalsOperator
@@ -37,7 +37,6 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         catchup=False,
         max_active_runs=1,  # a ledger row must see the one before it
         default_args={"owner": spec.owner, **RETRIES, **BOUNDED, **TOLD},
-        params=monitor_params(spec),
         tags=["monitor", spec.name, *spec.tags],
     ) as dag:
         measure = MeasureSignalsOperator(task_id="measure", model=spec.name)
@@ -51,6 +50,7 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         measure >> decide
         if spec.triggers.new_day:
             FindNewDayOperator(task_id="new_day", model=spec.name)
+    give_params(dag, monitor_params(spec))
     return dag
 
 

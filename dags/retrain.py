@@ -15,7 +15,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.failures import RefuseSpecOperator
-from retraining.operators.airflow.params import retrain_params
+from retraining.operators.airflow.params import give_params, retrain_params
 from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
@@ -54,7 +54,6 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={"owner": spec.owner, **RETRIES, **BOUNDED},
-        params=retrain_params(spec),
         tags=["retrain", spec.name, *spec.tags],
     ) as dag:
         plan = PlanRunOperator(task_id="plan", model=spec.name, inlets=assets)
@@ -79,6 +78,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", types=types).as_teardown()
         conclude = ConcludeRunOperator(task_id="conclude").as_teardown(on_failure_fail_dagrun=True)
         chain(deploy, [report, cancel_jobs], conclude)
+    give_params(dag, retrain_params(spec))
     return dag
 
 

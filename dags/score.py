@@ -14,7 +14,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Scoring
-from retraining.operators.airflow.params import score_params
+from retraining.operators.airflow.params import give_params, score_params
 from retraining.operators.airflow.schedules import cron_schedule
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.ending.conclusion import ConcludeRunOperator
@@ -43,7 +43,6 @@ def score_dag(spec: ModelSpec, scoring: Scoring) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={"owner": spec.owner, **RETRIES, **BOUNDED},
-        params=score_params(spec),
         tags=["score", spec.name, *spec.tags],
     ) as dag:
         plan = PlanScoringOperator(task_id="plan", model=spec.name)
@@ -57,6 +56,7 @@ def score_dag(spec: ModelSpec, scoring: Scoring) -> DAG:
         clean_up = CleanUpScoringOperator(task_id="clean_up").as_teardown()
         conclude = ConcludeRunOperator(task_id="conclude").as_teardown(on_failure_fail_dagrun=True)
         chain(write, cancel_jobs, clean_up, conclude)
+    give_params(dag, score_params(spec))
     return dag
 
 

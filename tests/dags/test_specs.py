@@ -192,6 +192,16 @@ def test_unpausing_starts_no_run_of_the_past(dags) -> None:
         assert [day.logical_date.day for day in days][-1] == 18
 
 
+def test_a_form_is_stored_once_and_not_with_each_task(dags) -> None:
+    """Copies for each task, and each class of it, were two fifths of the time to parse a DAG."""
+    from tests.support.airflow_release import DagSerialization
+
+    dag = dags["retrain__flight_delays"]
+    assert {"as_of", "force"} <= set(dag.params)
+    stored = json.dumps(DagSerialization.to_dict(dag))
+    assert stored.count('"force"') == 1
+
+
 def test_parse_time_of_a_hundred_models(bundle: Path) -> None:
     """Printed, not judged: seconds to build the DAGs of 100 specs, after Airflow's own import."""
     for number in range(100 - len(REPOSITORY) // 2):
