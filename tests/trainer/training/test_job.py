@@ -307,6 +307,28 @@ def test_both_models_are_judged_on_the_same_examples(trained, judge, exported, t
     assert json.loads((tmp_path / "evaluation.json").read_bytes())["difference"]["samples"] == 200
 
 
+def test_costs_and_the_order_within_groups_may_decide(trained, judge, exported, tmp_path: Path) -> None:
+    """The same two models, in the two other units."""
+    weak = relocated(
+        exported.train_request(training={"epochs": 1, "model": "dense", "hyperparameters": {"learning_rate": 1e-5}}),
+        tmp_path / "weak",
+    )
+    exported.train(weak)
+    label = {"name": "late", "kind": "binary", "costs": {"false_positive": 1, "false_negative": 4}}
+    dear = judge(trained[0].model_uri, weak.model_uri, label=label, metric="cost")
+    ours, theirs = dear.challenger.metrics, dear.champion.metrics
+    assert 0 < ours.cost < theirs.cost <= 4
+    assert dear.difference.metric == "cost"
+    assert dear.difference.mean == pytest.approx(ours.cost - theirs.cost)
+    assert dear.difference.high < 0  # lower is better
+    assert all(item.difference.metric == "cost" for item in dear.slice_differences if item.difference)
+    order = judge(trained[0].model_uri, weak.model_uri, metric="ndcg10", group="zone")
+    assert order.challenger.metrics.ndcg10 > order.champion.metrics.ndcg10
+    assert order.challenger.metrics.cost is None
+    assert order.difference_evidence.units.endswith("labels to order")
+    assert order.drawn_by == "groups"
+
+
 def test_without_a_champion_there_is_no_difference(trained, judge) -> None:
     found = judge(trained[0].model_uri, None)
     assert found.champion is None
