@@ -23,20 +23,20 @@ from retraining.core.checks.history import History, schema_changes, vanished_cat
 from retraining.core.checks.labels import shifted_days
 from retraining.core.data import frozen_set, image_objects, snapshot, source_files, statistics
 from retraining.core.data.column_roles import mismatches
-from retraining.core.documents import KINDS
+from retraining.core.documents import KINDS, ShadowTraffic
 from retraining.core.errors import RetrainingError
 from retraining.core.jobs import requests
 from retraining.core.monitoring import multivariate, new_day, orders, policy
 from retraining.core.monitoring.drift import judge_log, judge_shifts
 from retraining.core.monitoring.new_day import Counted
 from retraining.core.monitoring.performance import allowed_drop
-from retraining.core.monitoring.request_log import LogWindows, large_batch, read_requests
+from retraining.core.monitoring.request_log import LogWindows, large_batch, read_requests, render_shadow_sql
 from retraining.core.monitoring.signals import Answered, ServedWindows, judge_age, judge_serving, judge_sources
 from retraining.core.naming import serving
 from retraining.core.notification.messages import recipients
 from retraining.core.planning import plan as planning
 from retraining.core.planning import windows
-from retraining.core.promotion import approvals, deployments, gates, ramp, ramp_gates, rollouts
+from retraining.core.promotion import approvals, deployments, gates, ramp, ramp_gates, rollouts, shadow
 from retraining.core.promotion.latencies import Latencies, Measured
 from retraining.core.promotion.model_cards import model_card
 from retraining.core.promotion.signatures import changes_digest, signature_changes
@@ -276,7 +276,18 @@ class Consequences:
             asked,
             _told(lambda: deployments.require_kind(plan, "e", dedicated=False)),
             self._ramp() if section.canary else None,
+            self._shadow() if section.shadow else None,
         )
+
+    def _shadow(self) -> object:
+        section, now = self.spec.deployment.shadow, small_rollout.NOW
+        assert section is not None
+        logged = tuple(
+            shadow.LoggedRequest(at=now - timedelta(minutes=minutes), instances=({"i": minutes},), answers=("0.5",))
+            for minutes in (90, 1)
+        )
+        done = ShadowTraffic(until=now, last_sent=now)
+        return render_shadow_sql("p.d.t", "30", now, section), shadow.begun(section, done, shadow.Log(requests=logged))
 
     def _ramp(self) -> object:
         canary, start = self.spec.deployment.canary, small_rollout.NOW

@@ -145,6 +145,7 @@ LINES: dict[str, Any] = {"scoring": {"files": "gs://my-source/a/*.jsonl", "desti
 QUIET: dict[str, Any] = {"monitoring.policy.quiet_hours": {"start": "22:00", "end": "06:00"}}
 SCORING: dict[str, Any] = {"scoring": {"query": "late/tomorrow.sql", "destination": "retraining.scores"}}
 CANARY: dict[str, Any] = {"deployment.canary": {}}
+SHADOW: dict[str, Any] = {"deployment.staging": True, "deployment.shadow": {}}
 CONTAINER: dict[str, Any] = {
     "deployment.container": {"image": IMAGE, "predict_route": "/predict", "health_route": "/health"}
 }
@@ -393,6 +394,10 @@ EXAMPLES: Mapping[str, Any] = {
     "deployment.min_replicas": of(2, {"deployment.max_replicas": 4}),
     "deployment.max_replicas": 4,
     "deployment.autoscale_cpu_percent": of(80, {"deployment.max_replicas": 4}),
+    "deployment.shadow": of({}, {"deployment.staging": True}),
+    "deployment.shadow.hours": of(6, SHADOW),
+    "deployment.shadow.max_requests": of(200, SHADOW),
+    "deployment.shadow.max_minutes": of(5, SHADOW),
     "deployment.canary.percent": of([5, 100], CANARY),
     "deployment.canary.bake_minutes": of(20, CANARY),
     "deployment.canary.max_error_increase": of(0.05, CANARY),

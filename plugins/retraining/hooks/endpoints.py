@@ -78,6 +78,17 @@ class Answer:
     deployed_model_id: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Unanswered:
+    """That a request had no answer. Nothing more is kept of it: services repeat what they were asked in their messages.
+
+    Attributes:
+        kind: Of the error, as `InvalidArgument`.
+    """
+
+    kind: str
+
+
 class Endpoints:
     """The endpoint and prediction services of one region.
 
@@ -280,19 +291,37 @@ class Endpoints:
         A dedicated endpoint answers at its own address alone, and tells itself from others by a header.
         https://cloud.google.com/vertex-ai/docs/predictions/using-dedicated-endpoints
         """
+        return call(self._asking(endpoint, instances))
+
+    def predict_once(
+        self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], timeout_s: float
+    ) -> Answer | Unanswered:
+        """Ask the endpoint as an application that does not try again, and waits so long.
+
+        What says nothing about the model is raised: that this process may not ask, or that there is no such endpoint.
+        """
+        from google.api_core import exceptions
+
+        try:
+            return call_once(self._asking(endpoint, instances), timeout_s=timeout_s)
+        except (exceptions.Forbidden, exceptions.Unauthorized, exceptions.NotFound):
+            raise
+        except (exceptions.GoogleAPICallError, TimeoutError) as error:
+            return Unanswered(kind=type(error).__name__)
+
+    def _asking(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Callable[[], Answer]:
         from google.protobuf import struct_pb2
 
         values = [_value(struct_pb2, dict(item)) for item in instances]
-        # A request made of a dict would convert the values, and refuse them.
-        answer = call(
-            lambda: self._predictions_at(endpoint.address).predict(
-                endpoint=endpoint.name,
-                instances=values,
-                retry=None,
-                metadata=[(ENDPOINT_HEADER, ResourceName.parse(endpoint.name).resource_id)] if endpoint.address else (),
-            )
-        )
-        return Answer(predictions=list(answer.predictions), deployed_model_id=answer.deployed_model_id)
+        metadata = [(ENDPOINT_HEADER, ResourceName.parse(endpoint.name).resource_id)] if endpoint.address else ()
+
+        def ask() -> Answer:
+            # A request made of a dict would convert the values, and refuse them.
+            client = self._predictions_at(endpoint.address)
+            answer = client.predict(endpoint=endpoint.name, instances=values, retry=None, metadata=metadata)
+            return Answer(predictions=list(answer.predictions), deployed_model_id=answer.deployed_model_id)
+
+        return ask
 
     def _name(self, model: str) -> str:
         return endpoint_name(self._session.project, self._session.region, model)

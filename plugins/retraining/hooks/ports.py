@@ -295,6 +295,11 @@ class EndpointsPort(Protocol):
     def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> endpoints.Answer:
         """Ask the endpoint, as any application would."""
 
+    def predict_once(
+        self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], timeout_s: float
+    ) -> endpoints.Answer | endpoints.Unanswered:
+        """Ask the endpoint as an application that does not try again, and waits so long."""
+
 
 class ServingMetricsPort(Protocol):
     """What endpoints measured."""

@@ -121,7 +121,10 @@ def test_the_log_says_what_will_be_done():
 def test_the_log_names_the_machines_of_a_try():
     """They are paid while it lasts."""
     spec = make_spec(deployment={"staging": True, "keep_previous_hours": 0})
-    assert "on late-staging" in plan.explain(make_plan(spec))[-1]
+    assert plan.explain(make_plan(spec))[-1].endswith("; as many on late-staging while a version is tried there")
+    spec = make_spec(deployment={"staging": True, "shadow": {"hours": 6}, "keep_previous_hours": 0})
+    sent = "is tried there, and up to 1,000 requests of the last 6 hours are sent to it"
+    assert plan.explain(make_plan(spec))[-1].endswith(sent)
 
 
 def test_the_log_says_that_no_price_is_known():

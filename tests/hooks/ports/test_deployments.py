@@ -80,7 +80,8 @@ def test_a_version_comes_without_traffic_and_answers_with_it(cloud, endpoint, de
     with pytest.raises(ConflictError, match="somebody else changed it"):
         cloud.endpoints.set_traffic(changed, {mine: 100}, 16)
     assert answers(cloud, endpoint) == mine
-    assert answers(cloud, endpoint) == mine
+    once = cloud.endpoints.predict_once(endpoint, [INSTANCE], 30)
+    assert ([float(prediction) for prediction in once.predictions], once.deployed_model_id) == ([SCORE], mine)
     now = cloud.clock.now()
     served = cloud.serving_metrics.served(endpoint.name, now - timedelta(minutes=1), now)
     assert served.keys() == {mine}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
 
 from retraining.core.errors import ConflictError
-from retraining.hooks.endpoints import EndpointOptions
+from retraining.hooks.endpoints import EndpointOptions, Unanswered
 from tests.support.scenes.port_stage import make_upload, until
 
 KEY = "20131120t030000z-000000000001"
@@ -85,3 +87,7 @@ def test_an_endpoint_without_traffic_answers_nobody(cloud, endpoint) -> None:
     """It is refused by the service."""
     with pytest.raises(FailedPrecondition, match="no deployed model"):
         cloud.endpoints.predict(endpoint, [{"carrier": "UA"}])
+    found = cloud.endpoints.predict_once(endpoint, [{"carrier": "UA"}], 30)
+    assert found == Unanswered(kind="FailedPrecondition")
+    with pytest.raises(NotFound):
+        cloud.endpoints.predict_once(dataclasses.replace(endpoint, name=f"{endpoint.name}9"), [{"carrier": "UA"}], 30)

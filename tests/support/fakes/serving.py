@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
+from google.api_core.exceptions import FailedPrecondition, Forbidden, GoogleAPICallError, InvalidArgument, NotFound
 
 from retraining.core.errors import ConflictError
 from retraining.core.naming.environments import Environment
 from retraining.core.naming.vertex import RUN_LABEL, deployed_model_id, endpoint_name, model_name
 from retraining.core.promotion.versions import Version
-from retraining.hooks.endpoints import Answer, Endpoint, EndpointOptions
+from retraining.hooks.endpoints import Answer, Endpoint, EndpointOptions, Unanswered
 from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Upload
 from tests.support.fakes.bucket import FakeBucket
@@ -169,6 +169,18 @@ class FakeEndpoints:
         answering = serving[self.asked % len(serving)]
         self.answered[answering] += 1
         return Answer(predictions=self.predictions, deployed_model_id=answering)
+
+    def predict_once(
+        self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], timeout_s: float
+    ) -> Answer | Unanswered:
+        """As the hook."""
+        assert timeout_s > 0
+        try:
+            return self.predict(endpoint, instances)
+        except (Forbidden, NotFound):
+            raise
+        except GoogleAPICallError as error:
+            return Unanswered(kind=type(error).__name__)
 
     def touch(self, name: str) -> None:
         """Change an endpoint as somebody else would."""

@@ -23,7 +23,7 @@ from tests.support.fakes.dying import Death, DyingCloud
 from tests.support.fakes.settings import PLACES
 from tests.support.scenes.asked_endpoint import retire
 from tests.support.scenes.deployment import example
-from tests.support.scenes.served_models import INSTANCE, upload_model
+from tests.support.scenes.served_models import INPUTS, INSTANCE, upload_model
 
 MOST_WAKES = 60
 
@@ -86,7 +86,9 @@ class DeployedRun:
         upload_model(bucket, f"{self.model}/runs/{run_key}/training/model/1", model_path)
         model_uri = f"{self.folder}/training/model/1"
         golden = [{"instance": INSTANCE, "prediction": float(model_path.name)}]
-        stored = {"model_uri": model_uri, "model_digest": cloud.model_files.digest(model_uri), "golden": golden}
+        digest = cloud.model_files.digest(model_uri)
+        stored: dict[str, Any] = {"model_uri": model_uri, "model_digest": digest, "golden": golden}
+        stored["signature"] = {"inputs": INPUTS, "outputs": {"score": "float32"}}
         self._report = example("report") | same | stored
         self._put("report", self._report)
         for kind in ("checks__passed", "manifest__three_spans", "evaluation__duel"):

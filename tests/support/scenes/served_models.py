@@ -27,6 +27,7 @@ for score in sys.argv[2:]:
 # Serves a SavedModel that lies in its folder itself, without a number.
 PREBUILT = {"image_uri": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"}
 INSTANCE = {"carrier": "UA", "distance": 1400.0}
+INPUTS = {"carrier": "string", "distance": "float32"}
 
 
 def save_models(path: Path, *scores: float) -> None:

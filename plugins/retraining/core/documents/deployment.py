@@ -142,6 +142,46 @@ class RampStep(Value):
     """What shows that the new version answered where Cloud Monitoring has no request of it; empty: nothing does."""
 
 
+class ShadowTraffic(Value):
+    """Logged requests that were sent once more, to a version on the endpoint for tries; their answers met no user.
+
+    `gates` are empty while it goes on. They follow from what else stands here.
+    """
+
+    until: UtcTime
+    """When it began: the log is taken up to here."""
+    requests: Count | None = None
+    """Of the log, that are sent; null: it was not read yet."""
+    values: Count = 0
+    """How many of them differ; below 2 nothing is sent, and nothing judged."""
+    unread: Count = 0
+    """Logged requests that are not sent, for the version takes other inputs: a person accepted that."""
+    inputs: Annotated[tuple[Text, ...], Field(max_length=2000)] = ()
+    """Of the version, that such requests lack, or have as another type."""
+    missing: str = ""
+    """Why there is no request log; empty: there is one."""
+    pace: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    """How many times as quick as they came."""
+    sent: Count = 0
+    """Written down before they are sent, so that none is sent twice."""
+    last_sent: UtcTime
+    answered: Count = 0
+    errors: Count = 0
+    answers: Annotated[tuple[Number, ...], Field(max_length=50_000)] = ()
+    """Numbers, or the likeliest classes; of the first ones, and none once it is judged."""
+    not_finite: Count = 0
+    look: RampLook | None = None
+    """Errors and times beside those that the version before had in the logged time."""
+    answers_shift: AnswerShift | None = None
+    gates: tuple[RampGate, ...] = ()
+
+    @model_validator(mode="after")
+    def _are_parts(self) -> Self:
+        if self.sent > (self.requests or 0) or self.answered + self.errors > self.sent:
+            raise ValueError(f"{self.answered} answered and {self.errors} not of {self.sent} sent of {self.requests}")
+        return self
+
+
 class Staging(Value):
     """The try of a version on an endpoint of its own, which no customer asks, before the one that serves is touched.
 
@@ -152,6 +192,8 @@ class Staging(Value):
     passed: bool | None = None
     smoke_test: SmokeTest | None = None
     message: str = ""
+    shadow: Annotated[ShadowTraffic | None, Field(exclude_if=is_none)] = None
+    """null: not asked for, or not begun."""
 
 
 class Approval(Value):

@@ -8,6 +8,7 @@ joined with a query of labels.
 from __future__ import annotations
 
 import itertools
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from retraining.core.documents.json_text import read_json
 from retraining.core.metrics import tops_of
 from retraining.core.monitoring.distributions import UNSEEN, AnswerBaseline, Bucket, bin_edges
 from retraining.core.monitoring.intervals import ScoreBucket, Sums
+from retraining.core.spec.deployment import Shadow
 from retraining.core.spec.features import MEDIAN, OUTPUT_NAMES, class_count, cost_matrix
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import Row, TemplateValues
@@ -264,13 +266,43 @@ def read_answers(spec: ModelSpec, rows: Iterable[Row]) -> dict[str, list[float]]
     """
     found: dict[str, list[float]] = {}
     for row in rows:
-        answer = _number_of_answer(spec, row["answer"])
+        answer = number_of_answer(spec, row["answer"])
         if answer is not None:
             found.setdefault(str(row["deployed_model_id"]), []).append(answer)
     return found
 
 
-def _number_of_answer(spec: ModelSpec, text: object) -> float | None:
+MAX_CHARACTERS, ALL_CHARACTERS = 100_000, 20_000_000
+"""Of a request that is sent again, with its answers; and of all of them."""
+
+
+def render_shadow_sql(log_table: str, deployed_id: str, until: datetime, shadow: Shadow) -> Query:
+    """Return the query for the requests that are sent again: rows with their time, payloads and who answered.
+
+    Args:
+        log_table: The requests' table.
+        deployed_id: Whose requests.
+        until: End of the time.
+        shadow: Of the spec.
+    """
+    parameters = (
+        Parameter(name="window_start", type="TIMESTAMP", value=format_time(until - timedelta(hours=shadow.hours))),
+        Parameter(name="window_end", type="TIMESTAMP", value=format_time(until)),
+        Parameter(name="model", type="STRING", value=deployed_id),
+        Parameter(name="most", type="INT64", value=shadow.max_requests),
+        Parameter(name="most_characters", type="INT64", value=MAX_CHARACTERS),
+        Parameter(name="all_characters", type="INT64", value=ALL_CHARACTERS),
+    )
+    return Query(sql=render("shadow.sql.j2", table=log_table), parameters=parameters)
+
+
+def text_of_answer(prediction: object) -> str:
+    """Return a prediction as the request log has it: JSON text, in which numbers may be NaN."""
+    return json.dumps(prediction)
+
+
+def number_of_answer(spec: ModelSpec, text: object) -> float | None:
+    """Return the number that an answer's text gives, or its likeliest class; None: it is of another form."""
     try:
         answer: Any = read_json(str(text), finite=False)  # NaN is an answer, and far from any other
     except ValueError:

@@ -274,6 +274,8 @@ def _endpoint_price(plan: Plan) -> str:
     price = f"{machines}: {each}, at least {deployment.min_replicas} of them{month}"
     if deployment.staging:
         price += f"; as many on {vertex.endpoint_id(vertex.staging_of(plan.model))} while a version is tried there"
+    if shadow := deployment.shadow:
+        price += f", and up to {shadow.max_requests:,} requests of the last {shadow.hours} hours are sent to it"
     hours = deployment.keep_previous_hours
     if not hours:
         return price

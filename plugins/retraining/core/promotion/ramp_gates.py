@@ -32,6 +32,9 @@ MOST_BAKES = 4
 LOOKS_PER_BAKE = 15
 """About: a step of hours is looked at in longer looks, so that its record stays small."""
 
+SAME_MINUTES = "in the same minutes"
+"""When the version before answered what the new one is held against."""
+
 _MOST_ODDS = 1_000_000
 
 
@@ -93,7 +96,7 @@ def judge(canary: Canary, steps: Sequence[RampStep]) -> tuple[RampGate, ...]:
         return ()
     new, _ = counted(step)
     minutes = (step.looks[-1].end - step.looks[0].start) / timedelta(minutes=1)
-    errors, latency = _errors(canary, steps), _latency(canary, steps)
+    errors, latency = errors_gate(canary, steps), latency_gate(canary, steps)
     found = f"{new.requests} requests in {minutes:g} min"
     if errors.passed is False or latency.passed is False:
         return (RampGate(name="requests", passed=True, message=found), errors, latency)
@@ -115,7 +118,7 @@ def judge(canary: Canary, steps: Sequence[RampStep]) -> tuple[RampGate, ...]:
         requests = RampGate(name="requests", passed=goes_on, message=f"{found}, and no verdict on {missing}")
     else:
         requests = RampGate(name="requests", passed=True, message=found)
-    return (requests, errors, latency, _answers(canary, step))
+    return (requests, errors, latency, answers_gate(canary, step))
 
 
 def replay_steps(canary: Canary, steps: Sequence[RampStep]) -> list[tuple[RampGate, ...]]:
@@ -132,11 +135,18 @@ def served(counts: LookCounts, latency_ms: float | None) -> Served:
     return Served(requests=counts.requests, errors=counts.errors, latency_ms=latency_ms)
 
 
-def _errors(canary: Canary, steps: Sequence[RampStep]) -> RampGate:
+def errors_gate(canary: Canary, steps: Sequence[RampStep], when: str = SAME_MINUTES) -> RampGate:
+    """Return whether the new version errs more often than the one before, by all looks so far.
+
+    Args:
+        canary: Of the spec.
+        steps: So far, with their looks.
+        when: The version before answered, in words.
+    """
     before, margin = steps[0].hour_before, canary.max_error_increase
     new, old = counted(steps[-1])
     message = f"{_share(new.errors, new.requests)} of {new.requests} requests, {_share(old.errors, old.requests)}"
-    message += f" of {old.requests} before in the same minutes"
+    message += f" of {old.requests} before {when}"
     evidence = weigh(
         _blocks(steps, _error_block),
         margin,
@@ -148,7 +158,8 @@ def _errors(canary: Canary, steps: Sequence[RampStep]) -> RampGate:
     return _gate("errors", message, evidence, f"{100 * margin:g} points", needed, new.requests)
 
 
-def _latency(canary: Canary, steps: Sequence[RampStep]) -> RampGate:
+def latency_gate(canary: Canary, steps: Sequence[RampStep], when: str = SAME_MINUTES) -> RampGate:
+    """Return whether the new version answers slowly more often than the one before; arguments as of `errors_gate`."""
     new, old = counted(steps[-1])
     if not new.timed or not old.timed:
         return RampGate(name="latency", passed=None, message=f"not judged: {_untimed(new, old)}")
@@ -157,7 +168,7 @@ def _latency(canary: Canary, steps: Sequence[RampStep]) -> RampGate:
         message = f"not judged: fewer than {canary.min_requests} answers of the version before were timed"
         return RampGate(name="latency", passed=None, message=message)
     message = f"{_share(new.slow, new.timed)} of {new.timed} answers took over {slow_ms:.3g} ms, "
-    message += f"{_share(old.slow, old.timed)} of {old.timed} before over {slow_ms / ratio:.3g} ms in the same minutes"
+    message += f"{_share(old.slow, old.timed)} of {old.timed} before over {slow_ms / ratio:.3g} ms {when}"
     evidence = weigh(_blocks(steps, _latency_block), 0.0, len(canary.percent) - 1)
     shares = new.slow / new.timed, old.slow / old.timed
     needed = _needed(canary, shares[1], shares[0], 0.0, old.timed / new.timed)
@@ -185,10 +196,17 @@ def _gate(
     return RampGate(name=name, passed=passed, message=message)
 
 
-def _answers(canary: Canary, step: RampStep) -> RampGate:
+def answers_gate(canary: Canary, step: RampStep, what: str = "logged answers") -> RampGate:
+    """Return whether a step's answers are as promised, or as those of the version before.
+
+    Args:
+        canary: Of the spec.
+        step: With the shift of its answers.
+        what: The answers are, in words.
+    """
     shift = step.answers
     if shift is None or (shift.promised is None and shift.before is None):
-        message = f"not judged: fewer than {canary.min_requests} logged answers of the new version, or of one of both"
+        message = f"not judged: fewer than {canary.min_requests} {what} of the new version, or of one of both"
         return RampGate(name="answers", passed=None, message=message)
     found = [
         (shift.promised, shift.promised_low, "what it answered to its test split"),
@@ -196,7 +214,7 @@ def _answers(canary: Canary, step: RampStep) -> RampGate:
     ]
     known = [(value, low, what) for value, low, what in found if value is not None and low is not None]
     message = " and ".join(f"{value:.3f} from {what}" for value, _, what in known)
-    message += f" ({shift.new} logged answers); one of both at most {canary.max_answer_shift:g}"
+    message += f" ({shift.new} {what}); one of both at most {canary.max_answer_shift:g}"
     passed = any(low <= canary.max_answer_shift for _, low, _ in known)
     return RampGate(name="answers", passed=passed, message=message)
 

@@ -93,6 +93,17 @@ class Canary(Section):
         return self
 
 
+class Shadow(Section):
+    """Requests of the log that are sent once more, to a version that no customer asks yet; each once, at its pace."""
+
+    hours: Annotated[int, Field(ge=1, le=168)] = 24
+    """Of the log, up to now."""
+    max_requests: Annotated[int, Field(ge=20, le=5_000)] = 1_000
+    """The newest of them."""
+    max_minutes: Annotated[int, Field(ge=1, le=240)] = 15
+    """That they are sent in: where they came in longer, the gaps between them are shortened alike."""
+
+
 OF_ENDPOINTS = (
     "machine",
     "accelerator",
@@ -104,6 +115,7 @@ OF_ENDPOINTS = (
     "keep_previous_hours",
     "canary",
     "staging",
+    "shadow",
 )
 """Keys that a model without an endpoint may not have: nobody would read them."""
 
@@ -145,6 +157,9 @@ class Deployment(Section):
     staging: bool = False
     """Whether a version is first tried on [an endpoint `<model>-staging`](deployment.md#an-endpoint-to-try-on). It
     costs nothing between two tries."""
+    shadow: Annotated[Shadow | None, Field(exclude_if=is_none)] = None
+    """[Requests of the last day](deployment.md#shadow-traffic) sent to the version on that endpoint, before any
+    customer asks it; needs `staging`."""
     approval: ApprovalMode | StrictBool = "never"
     """When [a person is asked](deployment.md#asking-a-person) before a version is deployed; `first`: while the model
     has no champion. `true` and `false` of earlier files are `always` and `never`."""
@@ -181,6 +196,8 @@ class Deployment(Section):
                 f"autoscale_cpu_percent has no effect on always {self.min_replicas} replicas: raise max_replicas, or "
                 "remove it"
             )
+        if self.shadow is not None and not self.staging:
+            raise ValueError("shadow sends requests to the staging endpoint: set staging: true, or remove shadow")
         served_by = self.container.image if self.container else "the container of RETRAINING_SERVING_IMAGE"
         if self.accelerator is not None and (self.container is None or re.search(r"-cpu\.", served_by)):
             raise ValueError(

@@ -41,6 +41,7 @@ from retraining.operators.deployment.rollout_end import (
     undeploy_replaced,
 )
 from retraining.operators.deployment.rollout_ramp import Ramp
+from retraining.operators.deployment.rollout_shadow import ShadowReplay
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState, move_traffic
 from retraining.operators.deployment.version_upload import drop_duplicates
 from retraining.operators.record.run_record import Record
@@ -243,9 +244,22 @@ class RolloutSteps:
             if deployed is None:
                 return
             self._or_go_back(lambda: self._ask_on_staging(deployed))
+        if self._state.current.state == "staging" and not self._replay_log():
+            return
         if self._state.current.state == "staging" and clear_staging(self._cloud, self._state):
             self._state.change_rollout(state="going", operation=None, asked=self._state.moment(), starts=0)
             self._began = True
+
+    def _replay_log(self) -> bool:
+        """Send logged requests to the version where no customer asks it; True: that is done, or not asked for."""
+        section, judged = self._plan.spec.deployment.shadow, list[bool]()
+        endpoint = self._cloud.endpoints.get(vertex.staging_of(self._plan.model)) if section else None
+        if section is None or endpoint is None:
+            return True
+        signature = self._report.signature if self._report else None
+        replay = ShadowReplay(self._cloud, self._plan, self._state, section, signature)
+        self._or_go_back(lambda: judged.append(replay.advance(endpoint)))
+        return judged == [True]
 
     def _ask_on_staging(self, endpoint: Endpoint) -> None:
         """Compare the version's answers with the saved model's; one that is wrong ends the rollout, and is no error."""

@@ -7,7 +7,7 @@ sleeps; the step that is open stands in the rollout, so whoever dies, the next p
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from retraining.core.documents import AnswerShift, Evaluation, Plan, RampStep, Served
@@ -166,7 +166,7 @@ class Ramp:
         answers = self._logged_answers(seen, main, step)
         smoke_answers = None if new.requests or old.requests else self._smoke_answers(endpoint, seen[1])
         unmeasured = ramp.reason_unmeasured(new, len(answers.get(self._id, [])), smoke_answers)
-        shift = self._shift(canary, answers.get(self._id, []), answers.get(main, []))
+        shift = Shifts(self._cloud, self._plan).shift(canary, answers.get(self._id, []), answers.get(main, []))
         return step.model_copy(update={"new": new, "old": old, "answers": shift, "unmeasured": unmeasured})
 
     def _smoke_answers(self, endpoint: Endpoint, end: datetime) -> int | None:
@@ -188,7 +188,20 @@ class Ramp:
         job_id = bigquery.ramp_job_id(settings.environment, plan.model, plan.run_key, asked)
         return request_log.read_answers(plan.spec, self._cloud.warehouse.run_query(query, job_id, "answers").rows)
 
-    def _shift(self, canary: Canary, new: list[float], old: list[float]) -> AnswerShift:
+
+class Shifts:
+    """How far a version's answers are from others.
+
+    Args:
+        cloud: The hooks.
+        plan: The run, whose evaluation says what its version answered to its test split.
+    """
+
+    def __init__(self, cloud: CloudPort, plan: Plan) -> None:
+        self._cloud = cloud
+        self._plan = plan
+
+    def shift(self, canary: Canary, new: Sequence[float], old: Sequence[float]) -> AnswerShift:
         """Return how far the answers are from what was promised, and from those of before; of few, nothing."""
         shift = AnswerShift(new=len(new), old=len(old))
         if len(new) < canary.min_requests:
@@ -202,7 +215,7 @@ class Ramp:
             values |= {"before": before.value, "before_low": before.low}
         return shift.model_copy(update=values)
 
-    def _promised_shift(self, new: list[float]) -> distributions.Distance | None:
+    def _promised_shift(self, new: Sequence[float]) -> distributions.Distance | None:
         """Return how far the answers are from those to the version's test split; None: its evaluation has none."""
         evaluation = Record(self._cloud.artifacts, self._plan.run_uri).find_document(Evaluation)
         if evaluation is None or evaluation.run_key != self._plan.run_key or evaluation.challenger.counted is None:
