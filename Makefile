@@ -95,6 +95,7 @@ $(VENV)/localcloud/.ready: dev/requirements.txt
 $(VENV)/tuning/.ready: packages/localcloud/src/localcloud/tuning-requirements.txt
 $(VENV)/bench-tfx/.ready: packages/bench/requirements-tfx.txt
 $(VENV)/bench-models/.ready: packages/bench/requirements-models.txt
+$(VENV)/bench-drift/.ready: packages/bench/requirements-drift.txt
 $(VENV)/tfdv/.ready: dev/tfdv/requirements.txt
 $(VENV)/floor/.ready: requirements-floor.txt
 $(VENV)/containers/.ready: dev/containers/requirements.txt
@@ -146,6 +147,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade examples/xgboost/image/requirements.in -o examples/xgboost/image/requirements.txt
 	$(COMPILE) --upgrade packages/bench/requirements-tfx.in -o packages/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade --overrides packages/bench/requirements-models-overrides.txt packages/bench/requirements-models.in -o packages/bench/requirements-models.txt
+	$(COMPILE) --upgrade packages/bench/requirements-drift.in -o packages/bench/requirements-drift.txt
 	$(COMPILE) --upgrade dev/tfdv/requirements.in -o dev/tfdv/requirements.txt
 	$(COMPILE) --upgrade packages/localcloud/clients/requirements.in -o packages/localcloud/clients/requirements.txt
 	$(COMPILE) --upgrade packages/localcloud/clients/gsutil.in -o packages/localcloud/clients/gsutil.txt
@@ -375,9 +377,10 @@ bench-policy: $(VENV)/airflow/.ready ## Play the retraining policy through a yea
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.policy
 
 .PHONY: bench-monitor
-bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready ## Count the monitor's false alarms, its delay behind injected shifts, and what its default limits see: monitor.json, monitor_limits.json and the picture of docs/monitoring.md (6 min)
+bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready $(VENV)/bench-drift/.ready $(VENV)/tfdv/.ready ## Count the monitor's false alarms, its delay behind injected shifts, and what its default limits see, beside TensorFlow Data Validation, NannyML and Evidently: monitor.json, monitor_limits.json, monitor_verdicts.json and the picture of docs/monitoring.md (Python 3.11; 12 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 $(AIRFLOW_PY) -m bench.monitor
-	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_limits
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 $(AIRFLOW_PY) -m bench.monitor_limits
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_verdicts $(VENV)/bench-drift/bin/python $(VENV)/tfdv/bin/python
 
 .PHONY: bench-estimate
 bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## Hold the monitor's estimate without labels against what labels say later, over a year of flights, and count how often its interval has the truth: estimate.json, coverage.json, docs/monitoring.md (7 min)
@@ -385,11 +388,8 @@ bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## Hold the monito
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.estimate_coverage
 
 .PHONY: monitor-references
-monitor-references: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready $(UV) ## Ask NannyML, Evidently and TensorFlow Data Validation again what the monitor's numbers are held to (docs/monitoring.md), in a throw-away environment (Python 3.11; 2 min)
-	@$(UV) venv --quiet --clear --no-project --python $(PYTHON) build/references
-	@$(UV) pip install --quiet --python build/references/bin/python nannyml==0.13.1 evidently==0.7.23 pandas==2.3.3
-	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.monitor_references build/references/bin/python $(VENV)/tfdv/bin/python
-	@rm -rf build/references
+monitor-references: $(VENV)/airflow/.ready $(VENV)/bench-drift/.ready $(VENV)/tfdv/.ready ## Ask NannyML, Evidently and TensorFlow Data Validation again what the monitor's numbers are held to (docs/monitoring.md; Python 3.11; 2 min)
+	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.monitor_references $(VENV)/bench-drift/bin/python $(VENV)/tfdv/bin/python
 
 .PHONY: monitor-vectors
 monitor-vectors: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready ## Ask TensorFlow Data Validation again for its verdicts on 180 random columns, which the monitor's are held to: monitor_vectors.json, docs/monitoring.md (Python 3.11; 2 min)

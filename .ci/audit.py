@@ -35,6 +35,7 @@ LOCKS = (
     "examples/xgboost/image/requirements.txt",
     "dev/requirements.txt",
     "packages/localcloud/src/localcloud/tuning-requirements.txt",
+    "packages/bench/requirements-drift.txt",
     "packages/bench/requirements-models.txt",
     "packages/bench/requirements-tfx.txt",
     "dev/tfdv/requirements.txt",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bench import flights, monitor, monitor_limits, monitor_streams
+from bench import flights, monitor, monitor_limits, monitor_streams, monitor_verdicts
 from bench.checkout import REPOSITORY_PATH
 from bench.monitor_streams import Baseline, Shift
 
@@ -84,6 +85,7 @@ def test_the_page_has_the_documents_figures() -> None:
 # --- limits ----------------------------------------------------------------------------------------------------------
 
 FALSE_BEFORE = ("miles in kilometres", "half a deviation", "20 % of the carriers replaced", "25 % missing")
+UNCHANGED = tuple(f"unchanged, {size:,} requests" for size in monitor_limits.SIZES)
 
 
 def test_a_month_of_flights_sees_by_its_days_what_three_tenths_never_saw() -> None:
@@ -106,4 +108,38 @@ def test_all_months_saw_every_shift_without_a_false_alarm_and_are_on_the_page() 
     assert {what: known[what]["by the days"] for what in FALSE_BEFORE} == dict.fromkeys(FALSE_BEFORE, 80)
     assert not any(known[f"unchanged, {size:,} requests"]["by the days"] for size in monitor_limits.SIZES)
     for row in monitor_limits.table_rows(known):
+        assert row in page
+
+
+# --- others' verdicts ------------------------------------------------------------------------------------------------
+
+
+def test_of_each_kind_some_windows_are_judged_the_real_days_over_the_whole_month() -> None:
+    days: list[list[float | None]] = [[float(day)] for day in range(30)]
+    real = {"distance": [*days, [None, None]]}
+    (found,) = monitor_verdicts.sampled_windows(9, {"distance": days}, real).values()
+    assert [window.values for window in found if window.what == "real days"] == [[0.0], [9.0], [19.0], [29.0]]
+    kinds = Counter(window.what for window in found)
+    assert kinds == dict.fromkeys((*UNCHANGED, "miles in kilometres", "real days"), monitor_verdicts.PER_FEATURE)
+
+
+def test_real_days_of_the_weather_are_apart() -> None:
+    kinds = [
+        monitor_verdicts.kind_of(monitor_limits.Window(what=what, feature=feature, values=[]))
+        for what, feature in [("real days", "temp"), ("real days", "carrier"), (UNCHANGED[0], "temp")]
+    ]
+    assert kinds == ["real days, weekday and weather", "real days", UNCHANGED[0]]
+
+
+def test_all_tools_judged_the_same_windows_and_are_on_the_page() -> None:
+    """Ours saw every shift and raised no false alarm, which none of the others did."""
+    document = json.loads(monitor_verdicts.RESULT_PATH.read_text(encoding="utf-8"))
+    known, page = document["windows"], (REPOSITORY_PATH / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    assert set(document["versions"]) == {"nannyml", "evidently", "tfdv"}
+    assert set(known) == {*UNCHANGED, *monitor_limits.SHIFTS, "real days", "real days, weekday and weather"}
+    for rule in monitor_verdicts.RULES:
+        missed = sum(known[what]["of"] - known[what][rule] for what in monitor_limits.SHIFTS)
+        false = sum(known[what][rule] for what in UNCHANGED)
+        assert (missed + false == 0) == (rule == "by the days"), rule
+    for row in monitor_verdicts.table_rows(known):
         assert row in page

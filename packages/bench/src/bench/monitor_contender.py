@@ -1,6 +1,7 @@
-"""One public implementation of `make monitor-references`: `python -m bench.monitor_contender TOOL`, in its environment.
+"""One public implementation for `make monitor-references` and others: `python -m bench.monitor_contender TOOL`.
 
-In: the inputs of `bench.monitor_references` as JSON. Out: as JSON, the tool's version and what it says of each input.
+It runs in the tool's environment. In: the inputs of `bench.monitor_references`, of `bench.monitor_vectors` or of
+`bench.monitor_verdicts` as JSON. Out: as JSON, the tool's version and what it says of each input.
 """
 
 from __future__ import annotations
@@ -146,6 +147,78 @@ def ask_tfdv_of_vectors(inputs: Case) -> Case:
     return {"values": values, "pbtxt": _compare(written, "jensen_shannon_divergence")}
 
 
+def judge_windows_nannyml(inputs: Case) -> Case:
+    """Return whether each window is an alert: by the deviations of the training days, of each day a chunk."""
+    import nannyml
+
+    def judge(case: Case) -> list[bool]:
+        days, windows = (
+            pd.concat(
+                [pd.DataFrame({"x": column_of(values), "at": start + place}) for place, values in enumerate(sides)],
+                ignore_index=True,
+            )
+            for start, sides in ((0, case["days"]), (len(case["days"]), case["windows"]))
+        )
+        for side in (days, windows):
+            side["at"] = pd.Timestamp("2013-01-01") + pd.to_timedelta(side["at"], unit="D")
+        calculator = nannyml.UnivariateDriftCalculator(["x"], timestamp_column_name="at", chunk_period="D")
+        found = calculator.fit(days).calculate(windows).filter(period="analysis").to_df()
+        return [bool(alert) for alert in found["x", "jensen_shannon", "alert"]]
+
+    return {name: {"nannyml": judge(case)} for name, case in inputs["features"].items()}
+
+
+def judge_windows_evidently(inputs: Case) -> Case:
+    """Return whether each window has drifted from all training days: by the test and threshold that it chooses itself.
+
+    It leaves missing values out before it does.
+    """
+    from evidently.legacy.calculations.stattests import get_stattest
+    from evidently.legacy.core import ColumnType
+
+    def judge(case: Case) -> list[bool]:
+        reference = _whole(case).dropna()
+        kind = ColumnType.Categorical if reference.dtype == object else ColumnType.Numerical
+        found = []
+        for values in case["windows"]:
+            current = column_of(values).dropna()
+            test = get_stattest(reference, current, kind, None)
+            found.append(bool(test(reference, current, kind, None).drifted))
+        return found
+
+    return {name: {"evidently": judge(case)} for name, case in inputs["features"].items()}
+
+
+def judge_windows_tfdv(inputs: Case) -> Case:
+    """Return whether each window has an anomaly by the schema inferred from all training days, and by distances.
+
+    It has no threshold of its own for distances; it gets that of the inputs.
+    """
+    import tensorflow_data_validation as validation
+
+    def judge(case: Case) -> dict[str, list[bool]]:
+        reference = validation.generate_statistics_from_dataframe(pd.DataFrame({"x": _whole(case)}))
+        distance = "infinity_norm" if _whole(case).dtype == object else "jensen_shannon_divergence"
+        schema = validation.infer_schema(reference)
+        found: dict[str, list[bool]] = {"tfdv_schema": [], "tfdv_distance": []}
+        for values in case["windows"]:
+            now = validation.generate_statistics_from_dataframe(pd.DataFrame({"x": column_of(values)}))
+            found["tfdv_schema"].append(bool(validation.validate_statistics(now, schema).anomaly_info))
+            found["tfdv_distance"].append(_compare((reference, now), distance)["x"] > inputs["threshold"])
+        return found
+
+    return {name: judge(case) for name, case in inputs["features"].items()}
+
+
+def column_of(values: Sequence[Any]) -> pd.Series:
+    """Return numbers or categories as a column; null is missing."""
+    return pd.Series(values, dtype="object" if any(isinstance(value, str) for value in values) else "float64")
+
+
+def _whole(case: Case) -> pd.Series:
+    return column_of([value for day in case["days"] for value in day])
+
+
 def _compare(sides: Sequence[statistics_pb2.DatasetFeatureStatisticsList], distance: str) -> dict[str, float]:
     """Return the distance of each feature of two statistics: those before, and those now."""
     import tensorflow_data_validation as validation
@@ -176,6 +249,9 @@ TOOLS: Mapping[str, tuple[str, Callable[[Case], Case]]] = {
     "evidently": ("evidently", ask_evidently),
     "tfdv": ("tensorflow-data-validation", ask_tfdv),
     "tfdv_vectors": ("tensorflow-data-validation", ask_tfdv_of_vectors),
+    "nannyml_windows": ("nannyml", judge_windows_nannyml),
+    "evidently_windows": ("evidently", judge_windows_evidently),
+    "tfdv_windows": ("tensorflow-data-validation", judge_windows_tfdv),
 }
 
 
