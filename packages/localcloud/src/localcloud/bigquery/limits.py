@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from localcloud.bigquery.patches.sql import top_counts
+from localcloud.bigquery.patches import sql
 from localcloud.untyped import Untyped
 
 TEXT_BYTES = 100_000_000  # https://cloud.google.com/bigquery/quotas#query_jobs: a row's maximum size is 100 MB
@@ -45,7 +45,7 @@ def bound_memory(limit: str, directory: Path) -> None:
         self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
         self.connection.execute(f"SET memory_limit = '{limit}'")
         self.connection.execute(f"SET temp_directory = '{directory / 'spill'}'")
-        self.connection.execute(top_counts.MACRO)
+        sql.register_functions(self.connection)
         for macro in _MACROS:
             self.connection.execute(macro)
 

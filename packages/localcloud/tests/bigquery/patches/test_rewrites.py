@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,10 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
         "SELECT APPROX_TOP_COUNT(x, 1) v FROM UNNEST(['a', 'b', 'a']) x",
         [{"v": [{"value": "a", "count": 2}]}],
     ),
+    "dates": ("SELECT DATE_TRUNC(DATE '2017-11-05', WEEK(MONDAY)) v", [{"v": date(2017, 10, 30)}]),
+    "time_formats": ("SELECT FORMAT_TIMESTAMP('%E3S', TIMESTAMP '2020-01-01 00:00:01.5+00') v", [{"v": "01.500"}]),
+    "conversions": ("SELECT CAST(2.5 AS INT64) v", [{"v": 3}]),
+    "bounds": ("SELECT ARRAY_SLICE([1, 2, 3], 1, 2) v", [{"v": [2, 3]}]),
     "divisions": ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [{"v": 36}]),
 }
 

@@ -75,7 +75,7 @@ def client(local_cloud) -> bigquery.Client:
         ),
         (
             "SELECT CAST(SUM(CAST(f AS BIGNUMERIC)) AS STRING) v FROM UNNEST([9223372036854775807, 1]) f",
-            ["9223372036854775808.0000000000"],  # the service writes no zeros; `core.data.snapshot` cuts them
+            ["9223372036854775808"],
         ),
         ("SELECT DIV(n, 2 * 5) v FROM UNNEST([95]) n", [9]),
         ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [36]),

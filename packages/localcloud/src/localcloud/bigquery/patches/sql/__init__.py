@@ -6,9 +6,11 @@ concerned. A script's statements come one by one, when they run.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 
+import duckdb
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
@@ -16,12 +18,16 @@ from localcloud.bigquery.patches import numerics
 from localcloud.bigquery.patches.sql import (
     array_indexes,
     arrays_without_nulls,
+    bounds,
     byte_literals,
     column_names,
+    conversions,
+    dates,
     divisions,
     offset_names,
     selected_structs,
     struct_fields,
+    time_formats,
     top_counts,
 )
 from localcloud.untyped import Untyped
@@ -34,10 +40,28 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     struct_fields.rewrite,
     selected_structs.rewrite,
     byte_literals.rewrite,
+    bounds.rewrite,
     divisions.rewrite,
+    conversions.rewrite,  # before those that make casts
+    time_formats.rewrite,
+    dates.rewrite,
     column_names.rewrite,
     numerics.rewrite,
 )
+
+_MACROS = {**dates.MACROS, **conversions.MACROS, **bounds.MACROS, **time_formats.MACROS}
+"""DuckDB's, which statements call after they were rewritten: what stands for each call."""
+
+
+def register_functions(connection: Untyped) -> None:
+    """Register what rewritten statements call."""
+    with contextlib.suppress(duckdb.Error):  # a session of the same connection has it
+        connection.remove_function("localcloud_json_numbers")
+    texts = {"parameters": ["VARCHAR"], "return_type": "VARCHAR", "type": "arrow", "null_handling": "special"}
+    connection.create_function("localcloud_json_numbers", conversions.json_numbers, **texts)
+    connection.execute(top_counts.MACRO)
+    for function, body in _MACROS.items():
+        connection.execute(f"CREATE OR REPLACE TEMP MACRO {function} AS {body}")
 
 
 def apply(executor: Untyped) -> None:

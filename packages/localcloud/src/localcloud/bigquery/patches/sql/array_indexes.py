@@ -12,5 +12,7 @@ def rewrite(tree: exp.Expression) -> bool:
         index = node.expressions[0].copy()
         if node.args["offset"] == 0:
             index = exp.Add(this=exp.Paren(this=index), expression=exp.Literal.number(1))
+        if not node.args.get("safe") and node.this.find(exp.Query) is None:  # what is asked once is not asked twice
+            index = exp.Anonymous(this="localcloud_element", expressions=[node.this.copy(), index])
         node.replace(exp.Anonymous(this="list_extract", expressions=[node.this.copy(), index]))
     return bool(nodes)

@@ -1,0 +1,95 @@
+"""Patches arguments out of bounds: DuckDB gives NULL, an empty text or another answer where BigQuery refuses.
+
+| GoogleSQL | without it |
+|---|---|
+| `a[OFFSET(9)]`, `a[ORDINAL(0)]` beyond the end | NULL |
+| DIV and MOD by 0 | NULL |
+| SUBSTR from 0, from before the beginning, of a negative length | a character less, empty, empty |
+| ARRAY_SLICE | counted from one |
+| TIMESTAMP_ADD and TIMESTAMP_SUB of months and years | an answer |
+| REPEAT a negative number of times, GENERATE_ARRAY by steps of 0 | empty |
+
+Not offered, and refused by name: INSTR from the end, FORMAT with `'` (digits in threes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+
+MACROS: Mapping[str, str] = {
+    "localcloud_element(a, i)": (
+        "CASE WHEN i < 1 OR i > len(a)"
+        " THEN CAST(error('Array index ' || CAST(i - 1 AS VARCHAR) || ' is out of bounds') AS BIGINT) ELSE i END"
+    ),
+    "localcloud_divisor(n)": ("CASE WHEN n = 0 THEN CAST(error('division by zero') AS BIGINT) ELSE n END"),
+    "localcloud_position(s, p)": ("CASE WHEN p = 0 OR p < -length(s) THEN 1 ELSE p END"),
+    "localcloud_at_least_0(n, what)": (
+        "CASE WHEN n < 0"
+        " THEN CAST(error(what || ' must not be negative, got ' || CAST(n AS VARCHAR)) AS BIGINT) ELSE n END"
+    ),
+    "localcloud_slice(a, first, last)": (
+        "list_slice(a,"
+        " CASE WHEN first < 0 THEN first ELSE first + 1 END, CASE WHEN last < 0 THEN last ELSE last + 1 END)"
+    ),
+}
+_LONG_PARTS = ("WEEK", "MONTH", "QUARTER", "YEAR")
+
+
+def rewrite(tree: exp.Expression) -> bool:
+    """Rewrite a statement's tree; tell whether anything in it is concerned."""
+    found = False
+    kinds = (
+        exp.IntDiv, exp.Mod, exp.Substring, exp.ArraySlice, exp.TimestampAdd, exp.TimestampSub, exp.Repeat,
+        exp.GenerateSeries, exp.StrPosition, exp.Format,
+    )  # fmt: skip
+    for node in reversed(list(tree.find_all(*kinds))):
+        found = _bound(node) or found
+    return found
+
+
+def _bound(node: exp.Expression) -> bool:
+    match node:
+        case exp.IntDiv() | exp.Mod() if not _is_number(node.expression):
+            node.set("expression", _call("localcloud_divisor", node.expression))
+        case exp.Substring() if not _is_number(node.args.get("start")) or not _is_number(node.args.get("length", 1)):
+            node.set("start", _call("localcloud_position", node.this, node.args["start"]))
+            if node.args.get("length") is not None:
+                node.set("length", _call("localcloud_at_least_0", node.args["length"], "The length of SUBSTR"))
+        case exp.ArraySlice():
+            node.replace(_call("localcloud_slice", node.this, node.args["start"], node.args["end"]))
+        case exp.TimestampAdd() | exp.TimestampSub() if node.args["unit"].name.upper() in _LONG_PARTS:
+            node.replace(_refusal(f"A TIMESTAMP has no {node.args['unit'].name.upper()}s to add: use a DATETIME"))
+        case exp.Repeat() if not _is_number(node.args["times"]):
+            node.set("times", _call("localcloud_at_least_0", node.args["times"], "The count of REPEAT"))
+        case exp.GenerateSeries() if _is_zero(node.args.get("step")):
+            node.replace(_refusal("The step of GENERATE_ARRAY must not be 0"))
+        case exp.StrPosition() if isinstance(node.args.get("position"), exp.Neg):
+            node.replace(_refusal("The local cloud has no INSTR from the end"))
+        case exp.Format() if "%'" in node.this.name:
+            node.replace(_refusal("The local cloud has no FORMAT with digits in threes (%')"))
+        case _:
+            return False
+    return True
+
+
+def _is_number(value: object) -> bool:
+    """Return whether a value is a whole number above 0, which is in bounds."""
+    if isinstance(value, int):
+        return True
+    return isinstance(value, exp.Literal) and not value.is_string and value.this.isdigit() and int(value.this) > 0
+
+
+def _is_zero(value: exp.Expression | None) -> bool:
+    return isinstance(value, exp.Literal) and value.this == "0"
+
+
+def _call(name: str, *values: exp.Expression | str) -> exp.Expression:
+    """Return a call of a macro, of its argument's own type."""
+    literals = [value.copy() if isinstance(value, exp.Expression) else exp.Literal.string(value) for value in values]
+    return exp.Anonymous(this=name, expressions=literals)
+
+
+def _refusal(message: str) -> exp.Expression:
+    return exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(message)])

@@ -1,0 +1,126 @@
+"""Patches conversions: numbers to integers, and values to texts and JSON, which DuckDB writes in ways of its own.
+
+| GoogleSQL | without it |
+|---|---|
+| CAST(2.5 AS INT64) | 2: half to even; BigQuery rounds half away from zero |
+| CAST('1.5' AS INT64) | 2; BigQuery refuses it, and SAFE_CAST gives NULL |
+| CAST(25.0 AS STRING), of NUMERIC, of a TIMESTAMP with parts of a second | `25.0`, nine digits, `.5` |
+| STRING(timestamp, zone) | without the zone's offset |
+| TO_JSON_STRING of NaN, infinities, 1.0, NULL, a TIMESTAMP, BYTES | no JSON, `1.0`, NULL, with a blank, as text |
+| PARSE_TIMESTAMP(format, text, zone) | the zone was not looked at |
+
+What a value is, DuckDB's `typeof` says when a statement is bound, so that nothing is asked row by row. Inside structs
+and arrays times stay as DuckDB writes them. Source: the reference of conversion and JSON functions,
+cloud.google.com/bigquery/docs/reference/standard-sql.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pyarrow as pa
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+
+from localcloud.bigquery.patches.sql.dates import call
+
+_INTEGER = r"^\s*[+-]?([0-9]+|0[xX][0-9a-fA-F]+)\s*$"
+_ZERO = "timezone('UTC', t)"
+_MINUTES = f"date_diff('minute', {_ZERO}, timezone(zone, t))"
+MACROS: Mapping[str, str] = {
+    "localcloud_int64(x)": (
+        "CASE"
+        " WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN CAST(round(CAST(CAST(x AS VARCHAR) AS DOUBLE)) AS BIGINT)"
+        f" WHEN typeof(x) = 'VARCHAR' AND NOT regexp_matches(CAST(x AS VARCHAR), '{_INTEGER}')"
+        " THEN CAST(error('Bad int64 value: ' || CAST(x AS VARCHAR)) AS BIGINT)"
+        " ELSE CAST(x AS BIGINT) END"
+    ),
+    "localcloud_safe_int64(x)": (
+        "CASE"
+        " WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN TRY_CAST(round(TRY_CAST(CAST(x AS VARCHAR) AS DOUBLE)) AS BIGINT)"
+        f" WHEN typeof(x) = 'VARCHAR' AND NOT regexp_matches(CAST(x AS VARCHAR), '{_INTEGER}') THEN NULL"
+        " ELSE TRY_CAST(x AS BIGINT) END"
+    ),
+    # Parts of a second in threes, as few as say it.
+    "localcloud_second_parts(t)": (
+        r"CASE WHEN epoch_us(t) % 1000000 = 0 THEN ''"
+        " WHEN epoch_us(t) % 1000 = 0 THEN strftime(t, '.%g') ELSE strftime(t, '.%f') END"
+    ),
+    "localcloud_timestamp_text(t, zone)": (
+        " strftime(timezone(zone, t), '%Y-%m-%d %H:%M:%S') || localcloud_second_parts(timezone(zone, t))"
+        f" || CASE WHEN {_MINUTES} < 0 THEN '-' ELSE '+' END || lpad(CAST(abs({_MINUTES}) // 60 AS VARCHAR), 2, '0')"
+        f" || CASE WHEN {_MINUTES} % 60 = 0 THEN '' ELSE ':' || lpad(CAST(abs({_MINUTES}) % 60 AS VARCHAR), 2, '0') END"
+    ),
+    "localcloud_text(x)": (
+        "CASE"
+        r" WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN regexp_replace(CAST(x AS VARCHAR), '\.0$', '')"
+        r" WHEN typeof(x) LIKE 'DECIMAL%' THEN"
+        r" regexp_replace(regexp_replace(CAST(x AS VARCHAR), '(\.[0-9]*?)0+$', '\1'), '\.$', '')"
+        " WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE'"
+        " THEN localcloud_timestamp_text(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ), 'UTC')"
+        " ELSE CAST(x AS VARCHAR) END"
+    ),
+    "localcloud_json(x)": (
+        "CASE WHEN x IS NULL THEN 'null'"
+        " WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE' THEN '\"' || strftime(timezone('UTC',"
+        " TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ)), '%Y-%m-%dT%H:%M:%S')"
+        " || localcloud_second_parts(timezone('UTC', TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ))) || 'Z\"'"
+        " WHEN typeof(x) = 'BLOB' THEN '\"' || base64(CAST(x AS BLOB)) || '\"'"
+        " ELSE localcloud_json_numbers(CAST(to_json(x) AS VARCHAR)) END"
+    ),
+}
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN|-?[0-9]+\.0(?![0-9eE])')
+_SUSPECT = re.compile(r"Infinity|NaN|\.0(?![0-9])")
+
+
+def rewrite(tree: exp.Expression) -> bool:
+    """Rewrite a statement's tree; tell whether anything in it is concerned."""
+    found = False
+    for node in reversed(list(tree.find_all(exp.Cast, exp.TryCast, exp.String, exp.JSONFormat, exp.StrToTime))):
+        new = _converted(node)
+        if new is not None:
+            node.replace(new)
+            found = True
+    return found
+
+
+def json_numbers(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return JSON texts with numbers as BigQuery writes them; what stands in strings stays."""
+    return pa.array([_with_numbers(text) for text in texts.to_pylist()], pa.string())
+
+
+def _with_numbers(text: str | None) -> str | None:
+    if text is None or not _SUSPECT.search(text):
+        return text
+    return _TOKEN.sub(lambda match: _token(match.group()), text)
+
+
+def _token(token: str) -> str:
+    if token.startswith('"'):
+        return token
+    return token.removesuffix(".0") if token.endswith(".0") else f'"{token}"'
+
+
+def _converted(node: exp.Expression) -> exp.Expression | None:
+    match node:
+        case exp.Cast() if (
+            node.args.get("format") is None and not node.to.expressions and not node.to.args.get("nested")
+        ):
+            safe = isinstance(node, exp.TryCast)
+            if node.to.is_type("bigint") and not _is_plain(node.this):
+                return call("localcloud_safe_int64" if safe else "localcloud_int64", node.this)
+            if node.to.is_type("text") and not safe and not _is_plain(node.this):
+                return call("localcloud_text", node.this, type_="STRING")
+        case exp.String() if node.args.get("zone") is not None:
+            return call("localcloud_timestamp_text", node.this, node.args["zone"], type_="STRING")
+        case exp.JSONFormat() if not node.args.get("options"):
+            return call("localcloud_json", node.this, type_="STRING")
+        case exp.StrToTime() if node.args.get("zone") is not None and "%z" not in node.args["format"].sql():
+            parsed = exp.ParseDatetime(this=node.this.copy(), format=node.args["format"].copy())
+            return exp.Anonymous(this="TIMESTAMP", expressions=[parsed, node.args["zone"].copy()])
+    return None
+
+
+def _is_plain(value: exp.Expression) -> bool:
+    """Return whether a value is a whole number, NULL or a parameter without a type, for which DuckDB is right."""
+    return isinstance(value, exp.Null) or (isinstance(value, exp.Literal) and not value.is_string and value.is_int)

@@ -1,0 +1,135 @@
+"""Patches parts of dates and times: DuckDB counts boundaries for whole units, and starts weeks on Mondays.
+
+| GoogleSQL | without it |
+|---|---|
+| TIMESTAMP_DIFF | 01:00:00 minus 00:59:59 was an hour |
+| DATE_DIFF, DATETIME_DIFF by WEEK, WEEK(day), ISOWEEK | by ISO weeks, or refused |
+| DATE_TRUNC, DATETIME_TRUNC, TIMESTAMP_TRUNC to WEEK(day), ISOWEEK | the day itself, or refused |
+| LAST_DAY of WEEK, WEEK(day), ISOWEEK | the month's last |
+| EXTRACT(WEEK), EXTRACT(WEEK(day)) | the ISO week, or refused |
+| EXTRACT(MILLISECOND), EXTRACT(MICROSECOND) | counted from the minute |
+| EXTRACT(TIME) | refused |
+| GENERATE_TIMESTAMP_ARRAY | datetimes |
+| UNIX_SECONDS, UNIX_MILLIS | rounded, not cut off |
+
+Source: the reference of date, datetime and timestamp functions, cloud.google.com/bigquery/docs/reference/standard-sql.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+
+MACROS: Mapping[str, str] = {
+    "localcloud_whole_units(part, later, earlier)": ("date_sub(part, earlier, later)"),
+    # The number of the week since 1970-01-04, a Sunday; `first` is the first day of weeks, 0 being Sunday.
+    "localcloud_week(d, first)": (
+        "CAST(floor((date_diff('day', DATE '1970-01-04', CAST(d AS DATE)) - first) / 7.0) AS BIGINT)"
+    ),
+    "localcloud_week_day(d, first, later)": (
+        "DATE '1970-01-04' + CAST(localcloud_week(d, first) * 7 + first + later AS INTEGER)"
+    ),
+    # Days before the year's first such day are in week 0.
+    "localcloud_week_of_year(d, first)": (
+        "CAST(floor((dayofyear(d) + 6 - ((dayofweek(d) - first + 7) % 7)) / 7.0) AS BIGINT)"
+    ),
+    "localcloud_unix(t, unit)": ("CAST((epoch_us(t) - ((epoch_us(t) % unit) + unit) % unit) // unit AS BIGINT)"),
+}
+_DAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
+_BELOW_SECOND = {"MILLISECOND": 1000, "MICROSECOND": 1_000_000}
+
+
+def rewrite(tree: exp.Expression) -> bool:
+    """Rewrite a statement's tree; tell whether anything in it is concerned."""
+    found = False
+    for node in reversed(list(tree.find_all(*_BY_KIND))):  # inner ones first
+        new = _BY_KIND[type(node)](node)
+        if new is not None:
+            node.replace(new)
+            found = True
+    return found
+
+
+def call(name: str, *values: exp.Expression | int | str, type_: str = "INT64") -> exp.Expression:
+    """Return a call of a macro, of a type that is known: sqlglot asks for it where a struct has it, in UNNEST."""
+    literals = []
+    for value in values:
+        if isinstance(value, exp.Expression):
+            literals.append(value.copy())
+        else:
+            literals.append(exp.Literal.number(value) if isinstance(value, int) else exp.Literal.string(value))
+    return exp.cast(exp.Anonymous(this=name, expressions=literals), type_, dialect="bigquery")
+
+
+def _first_day(unit: exp.Expression | None, *, plain: bool) -> int | None:
+    """Return the first day of a part's weeks; None: it is of no weeks, or of plain ones, which need nothing."""
+    if isinstance(unit, exp.WeekStart):
+        return _DAYS.index(unit.this.name.upper())
+    name = unit.name.upper() if unit is not None else ""
+    return 1 if name == "ISOWEEK" else 0 if plain and name == "WEEK" else None
+
+
+def _whole_units(node: exp.Expression) -> exp.Expression | None:
+    return call("localcloud_whole_units", node.args["unit"].name.lower(), node.this, node.expression)
+
+
+def _weeks_between(node: exp.Expression) -> exp.Expression | None:
+    first = _first_day(node.args.get("unit"), plain=True)
+    if first is None:
+        return None
+    later, earlier = (call("localcloud_week", each, first) for each in (node.this, node.expression))
+    return exp.Paren(this=exp.Sub(this=later, expression=earlier))
+
+
+def _start_of_week(node: exp.Expression) -> exp.Expression | None:
+    first = _first_day(node.args["unit"], plain=False)
+    if first is None:
+        return None
+    zone = node.args.get("zone")
+    if isinstance(node, exp.DateTrunc):
+        return call("localcloud_week_day", node.this, first, 0, type_="DATE")
+    if isinstance(node, exp.DatetimeTrunc):
+        return exp.cast(call("localcloud_week_day", node.this, first, 0, type_="DATE"), "DATETIME", dialect="bigquery")
+    local = exp.Anonymous(this="DATE", expressions=[node.this.copy(), *([zone.copy()] if zone else [])])
+    start = call("localcloud_week_day", local, first, 0, type_="DATE")
+    return exp.Anonymous(this="TIMESTAMP", expressions=[start, *([zone.copy()] if zone else [])])
+
+
+def _end_of_week(node: exp.Expression) -> exp.Expression | None:
+    first = _first_day(node.args.get("unit"), plain=True)
+    return None if first is None else call("localcloud_week_day", node.this, first, 6, type_="DATE")
+
+
+def _part(node: exp.Expression) -> exp.Expression | None:
+    part = node.this
+    if isinstance(part, exp.WeekStart) or part.name.upper() == "WEEK":
+        return call("localcloud_week_of_year", node.expression, _first_day(part, plain=True) or 0)
+    if part.name.upper() in _BELOW_SECOND:
+        return exp.Mod(this=node.copy(), expression=exp.Literal.number(_BELOW_SECOND[part.name.upper()]))
+    if part.name.upper() == "TIME":
+        return exp.cast(node.expression.copy(), "TIME", dialect="bigquery")
+    return None
+
+
+def _instants(node: exp.Expression) -> exp.Expression | None:
+    return exp.cast(node.copy(), "ARRAY<TIMESTAMP>", dialect="bigquery")
+
+
+def _unix(unit: int) -> Callable[[exp.Expression], exp.Expression | None]:
+    return lambda node: call("localcloud_unix", node.this, unit)
+
+
+_BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expression | None]] = {
+    exp.TimestampDiff: _whole_units,
+    exp.DateDiff: _weeks_between,
+    exp.DatetimeDiff: _weeks_between,
+    exp.DateTrunc: _start_of_week,
+    exp.DatetimeTrunc: _start_of_week,
+    exp.TimestampTrunc: _start_of_week,
+    exp.LastDay: _end_of_week,
+    exp.Extract: _part,
+    exp.GenerateTimestampArray: _instants,
+    exp.UnixSeconds: _unix(1_000_000),
+    exp.UnixMillis: _unix(1000),
+}

@@ -1,0 +1,42 @@
+"""Patches formats of times: parts of a second, which DuckDB writes by other elements, and `%g`.
+
+`%E3S` becomes `%S.%g`, as DuckDB's `%g` is the millisecond; in GoogleSQL it is the ISO year without its century, which
+is refused by name. `%E*S` has as many digits as say it: they are written between two marks, and cut there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+
+from localcloud.bigquery.patches.sql.dates import call
+
+_MARK = "\ue000"  # of no text that anybody writes
+MACROS: Mapping[str, str] = {
+    "localcloud_cut_parts(s)": (
+        f"regexp_replace(regexp_replace(s, '{_MARK}\\.0+{_MARK}', '', 'g'), '{_MARK}(\\.[0-9]*?)0*{_MARK}', '\\1', 'g')"
+    )
+}
+
+
+def rewrite(tree: exp.Expression) -> bool:
+    """Rewrite a statement's tree; tell whether anything in it is concerned."""
+    found = False
+    for node in reversed(list(tree.find_all(exp.TimeToStr))):
+        elements = node.args["format"]
+        if not isinstance(elements, exp.Literal):
+            continue
+        if unknown := re.search(r"%(g|E[124579]S)", elements.this):
+            message = f"The local cloud has no {unknown.group()} in formats of times"
+            node.replace(exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(message)]))
+        elif "%E3S" in elements.this or "%E*S" in elements.this:
+            text = elements.this.replace("%E3S", "%S.%g").replace("%E*S", f"%S{_MARK}.%f{_MARK}")
+            node.set("format", exp.Literal.string(text))
+            if _MARK in text:
+                node.replace(call("localcloud_cut_parts", node, type_="STRING"))
+        else:
+            continue
+        found = True
+    return found
