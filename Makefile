@@ -365,8 +365,9 @@ bench-tuning-grid: $(VENV)/trainer/.ready ## Measure again the scores that bench
 	@PYTHONPATH=$(DEV):. exec $(TRAINER_PY) -m bench.tuning_grid
 
 .PHONY: bench-gates
-bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simulated comparisons: equal models, gains, a year of nights, scarce evidence, days with effects; gates.json and the pictures of docs/evaluation.md (25 min; QUICK=1 prints small tables, 3 min)
-	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates $(if $(QUICK),--quick)
+bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simulated comparisons: equal models, gains, a year of nights, scarce evidence, days with effects, and what effects the days of the flights have; gates.json and the pictures of docs/evaluation.md (25 min; QUICK=1 prints small tables, 3 min)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 $(AIRFLOW_PY) -m bench.gates $(if $(QUICK),--quick)
+	@$(if $(QUICK),,PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates_flights)
 
 .PHONY: bench-ramp
 bench-ramp: $(VENV)/airflow/.ready ## Play ramps of equal and of worse versions at 1 to 1,000 requests a second: false rollbacks, power, minutes; ramp.json, docs/deployment.md (2 min; RAMPS=100)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import gates, gates_cells, gates_days
+from bench import gates, gates_cells, gates_days, gates_flights
 from bench.checkout import REPOSITORY_PATH
 from bench.gates_plots import write_plots
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_slices
@@ -144,3 +144,18 @@ def test_the_page_has_every_cell_of_the_days() -> None:
         assert line in page
     most = days["promise"] + 3 * (days["promise"] * (1 - days["promise"]) / days["comparisons"]) ** 0.5
     assert [cell for cell in days["promotions"] if cell["row"].endswith("by days") and cell["erred"] > most] == []
+
+
+@pytest.mark.parametrize(("effect", "expected"), [(0.0, 1.0), (3**0.5, 2.0), (5.5, 5.6)])
+def test_how_alike_days_are_is_found(effect: float, expected: float) -> None:
+    """As `gates_days` makes them: 400 days of 100 rows."""
+    random, of_row = np.random.default_rng(5), np.repeat(np.arange(400), 100)
+    differences = random.normal(size=len(of_row)) + effect / 10 * random.normal(size=400)[of_row]
+    within = (1 + (effect / 10) ** 2) ** 0.5  # the days are in the rows' own deviation too
+    assert gates_flights.ratio_of_errors(differences, of_row) == pytest.approx(expected / within, rel=0.1)
+
+
+def test_the_days_of_the_flights_are_in_the_docs() -> None:
+    found = json.loads(gates_flights.RESULT_PATH.read_text(encoding="utf-8"))
+    assert gates_flights.table(found) in (REPOSITORY_PATH / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    assert found["ratios"].keys() == gates_flights.PAIRS.keys()

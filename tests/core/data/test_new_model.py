@@ -225,6 +225,13 @@ def test_names_that_no_spec_has_get_others(tmp_path):
     assert "source.`mean radius` AS `mean_radius`,\n  source.`mean-radius` AS `mean_radius_2`" in files.sql
 
 
+@pytest.mark.parametrize(("count", "expected"), [(90, 14), (57, 14), (40, 5)])
+def test_a_table_with_days_enough_is_tested_on_as_many_as_an_interval_over_days_needs(tmp_path, count, expected):
+    """Rows of a day are too alike for an interval over rows; a short table has none to give."""
+    spec = valid_spec(tmp_path, write(profile(days=every(1, count, rows=200), row_count=200 * count)))
+    assert spec.data.test_days == expected
+
+
 def test_monthly_days_are_counted_and_not_the_calendar(tmp_path):
     """Ten years of the first of each month: a window of 60 months, seven of them tested."""
     days = every(30, 120, rows=200)

@@ -15,6 +15,7 @@ from statistics import median
 
 from retraining.core.data.column_roles import types_of
 from retraining.core.data.table_profile import MAX_CLASSES, Counted, FilledDay, NewModel, TableProfile
+from retraining.core.documents.evaluation import LEAST_DAYS
 from retraining.core.errors import DataError
 from retraining.core.metrics import Metric
 from retraining.core.spec.features import MAX_CLASS_NAME
@@ -246,13 +247,19 @@ def _taken(days: list[FilledDay]) -> list[FilledDay]:
 
 
 def _tested(taken: list[FilledDay]) -> int:
-    """Return how many of the newest are tested: some 7, until they have a tenth of the rows; at most a quarter."""
+    """Return how many of the newest are tested, until they have a tenth of the rows; at most a quarter.
+
+    As many days as an interval over days needs, where there are enough: rows of a day are too alike to be drawn one by
+    one (docs/evaluation.md, "Where days have effects"). With fewer days, or months in the place of days, some 7.
+    """
     total, rows = sum(day.rows for day in taken), 0
     newest = taken[0].day
+    by_day = len(taken) >= 4 * LEAST_DAYS and (newest - taken[LEAST_DAYS].day).days <= MAX_TEST_DAYS
+    least = LEAST_DAYS if by_day else min(7, len(taken) // 8)
     for count, day in enumerate(taken[:-1], 1):
         rows += day.rows
         longest = (newest - taken[count].day).days >= MAX_TEST_DAYS
-        enough = count >= min(7, len(taken) // 8) and rows >= total / 10
+        enough = count >= least and rows >= total / 10
         if enough or longest or count >= len(taken) / 4:
             return count
     return 1
