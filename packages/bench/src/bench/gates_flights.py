@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
-from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
-from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from bench.flights import CATEGORIES, LABEL, NUMBERS, flights_by_day
 from trainer.objective.metrics import log_losses
@@ -88,7 +88,8 @@ def columns_of_flights() -> tuple[Floats, Floats, npt.NDArray[np.datetime64]]:
 
 
 def _codes(column: pa.ChunkedArray) -> Floats:
-    return column.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.float64)
+    codes = column.combine_chunks().dictionary_encode().indices
+    return np.asarray(codes.to_numpy(zero_copy_only=False), np.float64)
 
 
 def measure() -> dict[str, Any]:
