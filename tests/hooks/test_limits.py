@@ -26,7 +26,7 @@ from retraining.core.naming.environments import Environment
 from retraining.core.promotion.versions import Version
 from retraining.core.spec.source_files import SourceFiles
 from retraining.hooks import airflow_api, cloud, limits, transports, vertex_jobs
-from retraining.hooks.endpoints import Endpoint
+from retraining.hooks.endpoints import Endpoint, Unanswered
 from retraining.hooks.logs import Cursor
 from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Upload
@@ -87,6 +87,7 @@ ARGUMENTS: dict[str, Any] = {
     "slices": [{}],
     "start": NOW - timedelta(minutes=5),
     "table": "p.data.t",
+    "timeout_s": SHORT_S,
     "to": VERSION,
     "traffic": {"1": 100},
     "upload": Upload(display_name="m", description="", artifact_uri="gs://b/m", container_spec={}, labels={}),
@@ -206,6 +207,8 @@ def test_each_method_ends_with_an_error_that_passes(service: str, kind: Any, mon
             for name in TIMES:
                 monkeypatch.setattr(limits, name, seconds)
             for name, error in outcomes(questions).items():
+                if isinstance(error, Unanswered):  # of a request whose failure is what is asked for
+                    continue
                 assert isinstance(error, Exception), name
                 assert is_transient(error), f"{name}: {error!r}"
             names = [name for name in names if not servers[name].asked]

@@ -287,7 +287,9 @@ class Consequences:
             for minutes in (90, 1)
         )
         done = ShadowTraffic(until=now, last_sent=now)
-        return render_shadow_sql("p.d.t", "30", now, section), shadow.begun(section, done, shadow.Log(requests=logged))
+        return render_shadow_sql("my-project.data.log", "30", now, section), shadow.begun(
+            section, done, shadow.Log(requests=logged)
+        )
 
     def _ramp(self) -> object:
         canary, start = self.spec.deployment.canary, small_rollout.NOW

@@ -394,7 +394,6 @@ EXAMPLES: Mapping[str, Any] = {
     "deployment.min_replicas": of(2, {"deployment.max_replicas": 4}),
     "deployment.max_replicas": 4,
     "deployment.autoscale_cpu_percent": of(80, {"deployment.max_replicas": 4}),
-    "deployment.shadow": of({}, {"deployment.staging": True}),
     "deployment.shadow.hours": of(6, SHADOW),
     "deployment.shadow.max_requests": of(200, SHADOW),
     "deployment.shadow.max_minutes": of(5, SHADOW),
