@@ -279,6 +279,7 @@ DOCUMENTED: dict[str, tuple[tuple[str, Any], ...]] = {
         ("CAST(NUMERIC '1.50' AS STRING)", "1.5"),
     ),
     "texts": (
+        ("SAFE.SUBSTR('foo', 0, -2)", None),
         ("SUBSTR('apple', 2)", "pple"),
         ("SUBSTR('apple', 2, 2)", "pp"),
         ("SUBSTR('apple', -2)", "le"),
@@ -480,7 +481,6 @@ NOT_OFFERED = (
     "FORMAT('%t', DATE '2015-09-01')",
     "FORMAT('%T', DATE '2015-09-01')",
     'FORMAT("%\'d", 123456789)',
-    "SAFE.SUBSTR('foo', 0, -2)",
     "FORMAT_TIMESTAMP('%g', TIMESTAMP '2050-12-25 15:30:55+00')",
     "FORMAT_TIMESTAMP('%E2S', TIMESTAMP '2050-12-25 15:30:55+00')",
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from retraining.core.documents import LedgerResult
+from retraining.core.documents import Ledger, LedgerResult
+from retraining.core.documents.monitoring import CalibratedLimit
 from retraining.core.report.models_page.history import (
     RUNS_KEPT,
     WATCHES_KEPT,
@@ -10,7 +11,10 @@ from retraining.core.report.models_page.history import (
     describe_result,
     newest_runs,
     newest_watches,
+    watch_row,
 )
+from tests.support.contracts import EXAMPLES
+from tests.support.scenes.ledger import signal, signals
 from tests.support.scenes.models_page import NOW, run, watch
 
 
@@ -68,3 +72,11 @@ def test_long_text_is_cut() -> None:
     """To what the document takes."""
     assert cut("x" * 3000) == "x" * 1999 + "…"
     assert cut("short") == "short"
+
+
+def test_a_signal_whose_limit_follows_from_the_training_days_is_shown() -> None:
+    """What the page does not draw of a signal is left out, whatever a later release records of it."""
+    row = Ledger.parse((EXAMPLES / "ledger__cooldown.json").read_bytes())
+    limit = CalibratedLimit(source="training_days", days=60, usual=0.02, least=0.05, chance=0.01)
+    shown = watch_row("key", row, signals(signal("skew:carrier", calibrated=limit, threshold=limit.value)))
+    assert [(each.subject, each.threshold) for each in shown.signals] == [("carrier", limit.value)]

@@ -131,7 +131,7 @@ def describe_result(result: LedgerResult) -> str:
 
 
 def _shown_signal(signal: Signal) -> ShownSignal:
-    values = signal.model_dump(exclude={"message"})
+    values = signal.model_dump(include=set(ShownSignal.model_fields))
     return ShownSignal(**{**values, "subject": cut(signal.subject), "measure": cut(signal.measure)})
 
 

@@ -27,12 +27,19 @@ from localcloud.bigquery.patches.sql.dates import call
 _INTEGER = r"^\s*[+-]?([0-9]+|0[xX][0-9a-fA-F]+)\s*$"
 _ZERO = "timezone('UTC', t)"
 _MINUTES = f"date_diff('minute', {_ZERO}, timezone(zone, t))"
+
+
+def _two_digits(number: str) -> str:
+    """Return the text of a number below 100; DuckDB's own `lpad`, as that of `limits` is a side effect to it."""
+    return f"system.main.lpad(CAST({number} AS VARCHAR), 2, '0')"
+
+
 MACROS: Mapping[str, str] = {
     "localcloud_int64(x)": (
         "CASE"
         " WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN CAST(round(CAST(CAST(x AS VARCHAR) AS DOUBLE)) AS BIGINT)"
         f" WHEN typeof(x) = 'VARCHAR' AND NOT regexp_matches(CAST(x AS VARCHAR), '{_INTEGER}')"
-        " THEN CAST(error('Bad int64 value: ' || CAST(x AS VARCHAR)) AS BIGINT)"
+        " THEN CAST('Bad int64 value: ' || CAST(x AS VARCHAR) AS BIGINT)"
         " ELSE CAST(x AS BIGINT) END"
     ),
     "localcloud_safe_int64(x)": (
@@ -48,8 +55,8 @@ MACROS: Mapping[str, str] = {
     ),
     "localcloud_timestamp_text(t, zone)": (
         " strftime(timezone(zone, t), '%Y-%m-%d %H:%M:%S') || localcloud_second_parts(timezone(zone, t))"
-        f" || CASE WHEN {_MINUTES} < 0 THEN '-' ELSE '+' END || lpad(CAST(abs({_MINUTES}) // 60 AS VARCHAR), 2, '0')"
-        f" || CASE WHEN {_MINUTES} % 60 = 0 THEN '' ELSE ':' || lpad(CAST(abs({_MINUTES}) % 60 AS VARCHAR), 2, '0') END"
+        f" || CASE WHEN {_MINUTES} < 0 THEN '-' ELSE '+' END || {_two_digits(f'abs({_MINUTES}) // 60')}"
+        f" || CASE WHEN {_MINUTES} % 60 = 0 THEN '' ELSE ':' || {_two_digits(f'abs({_MINUTES}) % 60')} END"
     ),
     "localcloud_text(x)": (
         "CASE"
