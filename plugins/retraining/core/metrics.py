@@ -225,6 +225,7 @@ def _ranking(best: int, words: str) -> MetricSpec:
         higher_is_better=True,
         of_amounts=True,
         of_groups=True,
+        only_where_it_decides=True,
         best=best,
         note="only with `evaluation.group`; groups whose labels are all equal are left out, equal answers share their "
         "places (Järvelin, Kekäläinen 2002)",

@@ -89,6 +89,15 @@ def test_what_the_cheapest_constant_answer_costs(label, costs, expected) -> None
     assert found == (None if expected is None else pytest.approx(expected))
 
 
+def test_a_ceiling_that_the_same_answer_for_all_stays_under() -> None:
+    """Of 0.2 positives yes to all costs 0.8."""
+    label = {"name": "late", "kind": "binary", "costs": {"false_positive": 1, "false_negative": 10}}
+    for ceiling, is_dead in ((0.8, True), (0.79, False)):
+        evaluation = {"metric": "cost", "max_value": ceiling, "promote": {"min_examples": 10}}
+        said = words(make_spec(label=label, evaluation=evaluation))
+        assert ("the same has cost 0.800" in said.get("floor", "")) is is_dead
+
+
 def test_without_a_label_nothing_is_said() -> None:
     """Other checks block then."""
     assert constant_score("auc", LabelStatistics(mean=None, nulls=3)) is None

@@ -126,6 +126,16 @@ def test_binary_answers_meet_their_labels(warehouse, local_cloud) -> None:
     assert found[OTHER].cuts["", ""].examples == 1
 
 
+def test_a_label_that_is_none_of_two_ends_no_question(warehouse, local_cloud) -> None:
+    """It is a no, as for the other metrics: whoever fills the table of labels may write 2 or -1."""
+    log = table(local_cloud, "perf_odd_labels")
+    warehouse.load(log, [row(1, 50, [{"id": "a"}, {"id": "b"}, {"id": "c"}], [0.9, 0.9, 0.1])], LOG)
+    spec = make_spec(label={"name": "late", "kind": "binary", "costs": {"false_positive": 2, "false_negative": 3}})
+    sql = "SELECT 'a' AS id, 2 AS late UNION ALL SELECT 'b', -1 UNION ALL SELECT 'c', 1"
+    own = read_labelled_answers(warehouse.run(render_performance_sql(spec, window(log), labels(sql), None, None)))[MINE]
+    assert measure(own.cuts["", ""], "cost", 0.95).value == pytest.approx((2 + 2 + 3) / 3)
+
+
 @pytest.mark.parametrize("with_instance", [True, False])
 def test_keys_of_a_table_are_joined_by_request_and_place(warehouse, local_cloud, with_instance: bool) -> None:
     """Without the column `instance` a key is of the first one; whole numbers are keys too."""

@@ -113,10 +113,10 @@ class TestQuality:
     def test_a_variant_of_a_metric_is_shown_only_where_it_decides(self):
         """F1 and Matthews' correlation always."""
         judged = json.loads(evaluation().to_bytes())
-        judged["challenger"]["metrics"] |= {"f1": 0.5, "f2": 0.6, "mcc": 0.3}
+        judged["challenger"]["metrics"] |= {"f1": 0.5, "f2": 0.6, "mcc": 0.3, "ndcg": 0.7}
         shown = {row.metric for row in metric_rows(run_of(), documents.Evaluation.parse(json.dumps(judged)))}
         assert {"f1", "mcc"} <= shown
-        assert "f2" not in shown
+        assert not {"f2", "ndcg"} & shown
 
     def test_only_what_the_labels_kind_has_is_shown(self):
         """Of two classes the precision-recall curve, of more than three the top three."""

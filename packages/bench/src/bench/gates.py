@@ -11,12 +11,8 @@ bootstrap and the gate's own correction.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -31,6 +27,7 @@ from bench.checkout import REPOSITORY_PATH
 from bench.gates_cells import measure_cells, table_head, table_lines
 from bench.gates_days import days_head, measure_days
 from bench.gates_plots import write_plots
+from bench.origin import with_origin
 from retraining.core.promotion.slices import SliceLoss, surely_worse
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices
 from trainer.objective.evidence import Rows
@@ -177,16 +174,6 @@ def measure(comparisons: int, per_gain: int, years: int, pool: ProcessPoolExecut
     return known
 
 
-def _with_origin(measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return what is measured, when and where, and the seconds that it took."""
-    start = time.monotonic()
-    return measured() | {
-        "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__},
-        "seconds": round(time.monotonic() - start),
-    }
-
-
 def print_tables(cells: Mapping[str, Any], days: Mapping[str, Any]) -> None:
     """Print the shares of false promotions and stops beside the promise."""
     for name in ("promotions", "stops"):
@@ -219,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print_tables(measure_cells(QUICK, pool), measure_days(QUICK, pool))
             return 0
         if not kept:
-            known = _with_origin(lambda: measure(options.comparisons, options.per_gain, options.years, pool))
+            known = with_origin(lambda: measure(options.comparisons, options.per_gain, options.years, pool))
             known |= {
                 "comparisons": options.comparisons,
                 "per_gain": options.per_gain,
@@ -228,8 +215,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "decay": DECAY,
             }
         if not options.days_only:
-            known["cells"] = _with_origin(lambda: measure_cells(options.per_cell, pool))
-        known["days"] = _with_origin(lambda: measure_days(options.per_cell, pool))
+            known["cells"] = with_origin(lambda: measure_cells(options.per_cell, pool))
+        known["days"] = with_origin(lambda: measure_days(options.per_cell, pool))
     RESULT_PATH.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     write_plots(known, IMAGES_PATH)
     print_tables(known["cells"], known["days"])

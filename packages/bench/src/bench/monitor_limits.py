@@ -11,12 +11,8 @@ In: the flights of 2013. Out: for limits of 0.3, of 0.1, and by the training day
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import math
-import os
-import platform
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -31,6 +27,7 @@ from bench import monitor_baselines
 from bench.checkout import REPOSITORY_PATH
 from bench.flights import NUMBERS
 from bench.monitor_streams import FEATURES, year
+from bench.origin import with_origin
 from retraining.core.monitoring.limits import calibrate, limit_of
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
@@ -175,24 +172,24 @@ def table_rows(known: Mapping[str, Mapping[str, int]]) -> list[str]:
     return rows
 
 
+def measure_months(processes: int) -> dict[str, Counter[str]]:
+    """Return what was counted in all months."""
+    found = defaultdict[str, Counter[str]](Counter)
+    with ProcessPoolExecutor(processes) as pool:
+        for month in pool.map(measure_month, MONTHS):
+            for what, counted in month.items():
+                found[what].update(counted)
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and write the result."""
     parser = argparse.ArgumentParser(prog="bench.monitor_limits", description=__doc__)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
-    start, found = time.monotonic(), defaultdict[str, Counter[str]](Counter)
-    with ProcessPoolExecutor(options.processes) as pool:
-        for month in pool.map(measure_month, MONTHS):
-            for what, counted in month.items():
-                found[what].update(counted)
-    known = {
-        "windows": found,
-        "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__},
-        "seconds": round(time.monotonic() - start),
-    }
+    known = with_origin(lambda: {"windows": measure_months(options.processes)})
     RESULT_PATH.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    print("\n".join(table_rows(found)))
+    print("\n".join(table_rows(known["windows"])))
     return 0
 
 

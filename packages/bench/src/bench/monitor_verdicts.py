@@ -13,11 +13,7 @@ Validation. Out: of a part of the windows, how many each calls a shift (`monitor
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
-import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +25,7 @@ import numpy as np
 from bench import monitor_baselines, monitor_limits, monitor_references
 from bench.flights import WEATHER
 from bench.monitor_limits import Column, Window
+from bench.origin import with_origin
 
 RESULT_PATH = Path(__file__).with_name("monitor_verdicts.json")
 MONTHS = (6, 12)
@@ -118,17 +115,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("both", help="Python with NannyML and Evidently")
     parser.add_argument("tfdv", help="Python with TensorFlow Data Validation")
     options = parser.parse_args(arguments)
-    start = time.monotonic()
-    found, versions = judge_all(options.both, options.tfdv)
-    known = {
-        "windows": {what: dict(sorted(counted.items())) for what, counted in found.items()},
-        "versions": versions,
-        "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__},
-        "seconds": round(time.monotonic() - start),
-    }
+
+    def ask() -> dict[str, Any]:
+        found, versions = judge_all(options.both, options.tfdv)
+        return {
+            "windows": {what: dict(sorted(counted.items())) for what, counted in found.items()},
+            "versions": versions,
+        }
+
+    known = with_origin(ask)
     RESULT_PATH.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    print("\n".join(table_rows(found)))
+    print("\n".join(table_rows(known["windows"])))
     return 0
 
 

@@ -146,6 +146,11 @@ DOCUMENTED: dict[str, tuple[tuple[str, Any], ...]] = {
         ),
         ("PARSE_DATETIME('%Y-%m-%d %H:%M:%S', '1998-10-18 13:45:55')", dt.datetime(1998, 10, 18, 13, 45, 55)),
         ("PARSE_TIME('%H', '15')", dt.time(15, 0)),
+        ("STRING(TIMESTAMP '2008-12-25 15:30:00+00')", "2008-12-25 15:30:00+00"),
+        ("STRING(DATE '2008-12-25')", "2008-12-25"),
+        ("CAST(b'abc' AS STRING)", "abc"),
+        ("CAST(1.5e0 + RAND() * 0 AS INT64)", 2),
+        ("TO_JSON_STRING(ARRAY(SELECT x FROM UNNEST([1, 2]) AS x))", "[1,2]"),
         ("STRING(TIMESTAMP '2008-12-25 15:30:00+00', 'UTC')", "2008-12-25 15:30:00+00"),
         ("STRING(TIMESTAMP '2008-12-25 15:30:00+00', 'America/New_York')", "2008-12-25 10:30:00-05"),
         ("CAST(TIMESTAMP '2008-12-25 15:30:00+00' AS STRING)", "2008-12-25 15:30:00+00"),
@@ -486,6 +491,7 @@ NOT_OFFERED = (
 )
 """BigQuery has an answer; here they are an error, never another answer."""
 OTHERWISE = (
+    ("JSON_QUERY_ARRAY('[1,{\"a\":2}]')", ["1", '{"a":2}'], [1, {"a": 2}]),
     ("CAST('NaN' AS FLOAT64) = CAST('NaN' AS FLOAT64)", False, True),
     ("CAST('NaN' AS FLOAT64) > 1", False, True),
     ("(SELECT MIN(x) FROM UNNEST([CAST('NaN' AS FLOAT64), 1]) x)", math.nan, 1.0),
@@ -560,6 +566,22 @@ def test_of_many_rows_each_gets_its_answer(client: bigquery.Client) -> None:
         (None, None, None, "1.", 8, '{"x":null,"t":"1.5"}'),
         (1, "0.5", 12, "12", 7, '{"x":0.5,"t":"12"}'),
         (2, "2", None, None, None, '{"x":2,"t":null}'),
+    ]
+
+
+def test_numbers_of_json_are_written_short_and_texts_that_look_like_them_stay(client: bigquery.Client) -> None:
+    """In one column: rows that take the quick way, and those whose texts need a look."""
+    rows = client.query_and_wait(
+        "SELECT TO_JSON_STRING(STRUCT(s, x)) AS v FROM (SELECT 'a1.0,b' AS s, 2.0 AS x UNION ALL SELECT 'plain', 3.0"
+        " UNION ALL SELECT 'NaN', 7.0 UNION ALL SELECT '\"1.0,', CAST('inf' AS FLOAT64) UNION ALL SELECT NULL, 0.5)"
+        " ORDER BY x"
+    )
+    assert [row["v"] for row in rows] == [
+        '{"s":null,"x":0.5}',
+        '{"s":"a1.0,b","x":2}',
+        '{"s":"plain","x":3}',
+        '{"s":"NaN","x":7}',
+        '{"s":"\\"1.0,","x":"Infinity"}',
     ]
 
 

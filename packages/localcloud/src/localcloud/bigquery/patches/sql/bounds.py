@@ -18,6 +18,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud.bigquery.patches.sql.dates import call
+
 # A text that is no number ends a statement as `error` would; that one is a side effect to DuckDB, beside no alias.
 MACROS: Mapping[str, str] = {
     "localcloud_element(a, i)": (
@@ -54,17 +56,17 @@ def rewrite(tree: exp.Expression) -> bool:
 def _bound(node: exp.Expression) -> bool:
     match node:
         case exp.IntDiv() | exp.Mod() if not _is_number(node.expression):
-            node.set("expression", _call("localcloud_divisor", node.expression))
+            node.set("expression", call("localcloud_divisor", node.expression, type_=None))
         case exp.Substring() if not _is_number(node.args.get("start")) or not _is_number(node.args.get("length", 1)):
-            node.set("start", _call("localcloud_position", node.this, node.args["start"]))
+            node.set("start", call("localcloud_position", node.this, node.args["start"]))
             if node.args.get("length") is not None:
-                node.set("length", _call("localcloud_at_least_0", node.args["length"], "The length of SUBSTR"))
+                node.set("length", call("localcloud_at_least_0", node.args["length"], "The length of SUBSTR"))
         case exp.ArraySlice():
-            node.replace(_call("localcloud_slice", node.this, node.args["start"], node.args["end"]))
+            node.replace(call("localcloud_slice", node.this, node.args["start"], node.args["end"], type_=None))
         case exp.TimestampAdd() | exp.TimestampSub() if node.args["unit"].name.upper() in _LONG_PARTS:
             node.replace(_refusal(f"A TIMESTAMP has no {node.args['unit'].name.upper()}s to add: use a DATETIME"))
         case exp.Repeat() if not _is_number(node.args["times"]):
-            node.set("times", _call("localcloud_at_least_0", node.args["times"], "The count of REPEAT"))
+            node.set("times", call("localcloud_at_least_0", node.args["times"], "The count of REPEAT"))
         case exp.GenerateSeries() if _is_zero(node.args.get("step")):
             node.replace(_refusal("The step of GENERATE_ARRAY must not be 0"))
         case exp.StrPosition() if isinstance(node.args.get("position"), exp.Neg):
@@ -85,12 +87,6 @@ def _is_number(value: object) -> bool:
 
 def _is_zero(value: exp.Expression | None) -> bool:
     return isinstance(value, exp.Literal) and value.this == "0"
-
-
-def _call(name: str, *values: exp.Expression | str) -> exp.Expression:
-    """Return a call of a macro, of its argument's own type."""
-    literals = [value.copy() if isinstance(value, exp.Expression) else exp.Literal.string(value) for value in values]
-    return exp.Anonymous(this=name, expressions=literals)
 
 
 def _refusal(message: str) -> exp.Expression:

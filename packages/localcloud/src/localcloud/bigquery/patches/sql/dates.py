@@ -51,15 +51,23 @@ def rewrite(tree: exp.Expression) -> bool:
     return found
 
 
-def call(name: str, *values: exp.Expression | int | str, type_: str = "INT64") -> exp.Expression:
-    """Return a call of a macro, of a type that is known: sqlglot asks for it where a struct has it, in UNNEST."""
+def call(name: str, *values: exp.Expression | int | str, type_: str | None = "INT64") -> exp.Expression:
+    """Return a call of a macro.
+
+    Args:
+        name: Of the macro.
+        values: Expressions, numbers and texts.
+        type_: That is said beside it, because sqlglot asks for it where a struct has the call, in UNNEST; None: that of
+            an argument, which may be several.
+    """
     literals = []
     for value in values:
         if isinstance(value, exp.Expression):
             literals.append(value.copy())
         else:
             literals.append(exp.Literal.number(value) if isinstance(value, int) else exp.Literal.string(value))
-    return exp.cast(exp.Anonymous(this=name, expressions=literals), type_, dialect="bigquery")
+    found = exp.Anonymous(this=name, expressions=literals)
+    return exp.cast(found, type_, dialect="bigquery") if type_ else found
 
 
 def _first_day(unit: exp.Expression | None, *, plain: bool) -> int | None:
