@@ -32,9 +32,14 @@ class Days:
     names: tuple[str, ...]
     of_row: Rows
 
-    def rows(self) -> list[Rows]:
-        """Return the examples of each day. [n_days] of [n_rows]."""
-        return [np.flatnonzero(self.of_row == day) for day in range(len(self.names))]
+    def rows(self, among: npt.NDArray[np.bool_] | None = None) -> list[Rows]:
+        """Return the examples of each day. [n_days] of [n_rows].
+
+        Args:
+            among: Which examples are counted at all, and numbered; None: all. [n]
+        """
+        of_row = self.of_row if among is None else self.of_row[among]
+        return [np.flatnonzero(of_row == day) for day in range(len(self.names))]
 
 
 def find_days(split: ManifestSplit, key: str, keys: npt.NDArray[np.object_], storage: Storage) -> Days:

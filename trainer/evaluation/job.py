@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from trainer.contract.documents import (
     AuxiliaryScores,
@@ -65,7 +66,7 @@ from trainer.evaluation.worst import worst_examples
 from trainer.input.source import Source, Split
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_metrics, bootstrap_slices, find_evidence
 from trainer.objective.curves import draw_curves
-from trainer.objective.evidence import gather_evidence, kinds_of_rows
+from trainer.objective.evidence import Rows, gather_evidence, kinds_of_rows
 from trainer.objective.labels import class_count, require_labels, require_weights
 from trainer.objective.metrics import Floats, confusion, count_labels, measure_baseline, weigh_labels
 from trainer.objective.number_metrics import describe_answers, measure_baselines
@@ -244,8 +245,6 @@ class _Comparison:
             drawing=draw_rows(request, self._judged.models),
         )
         scored = self.score_split(request.split, split, further, lines)
-        if not request.by_day or CHAMPION not in self._judged.names:
-            return scored
         days = find_days(self._manifest.splits[request.split], request.key, scored.keys, self._storage)
         return replace(scored, days=days)
 
@@ -425,7 +424,7 @@ def _drawn_by(request: EvaluateRequest, scored: Scored) -> DrawnBy:
     """Return what is resampled together: few days would say less than their rows."""
     if request.group:
         return "groups"
-    days = len(scored.days.names) if scored.days else 0
+    days = len(scored.days.names) if scored.days and request.by_day else 0
     return "days" if days >= request.bootstrap.min_days else "rows"
 
 
@@ -457,7 +456,7 @@ def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[st
         slices.append(Slice(column=part.column, value=part.value, rows=len(part.rows), metrics=metrics))
     metrics, label = measure_by(request.label, scored.labels, scores, weights, groups), request.label
     LOGGER.info("evaluate: %s on %s examples: %s", name, len(scored.labels), _numbers(metrics))
-    kind: dict[str, Any] = {"counted": count_answers(label, scores)}
+    kind: dict[str, Any] = {"counted": count_answers(label, scores, _rows_by_day(scored, name))}
     if isinstance(label, RegressionLabel):
         kind["answers"] = describe_answers(scored.labels, scores, label.quantiles)
     else:
@@ -465,6 +464,13 @@ def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[st
         kind["curves"] = draw_curves(scored.labels, scores, weights)
     auxiliary = _measure_auxiliary(request, scored, name)
     return Scores(metrics=metrics, slices=tuple(slices), auxiliary=auxiliary, **kind)
+
+
+def _rows_by_day(scored: Scored, model: str, among: npt.NDArray[np.bool_] | None = None) -> list[Rows] | None:
+    """Return the rows of each test day; None: not the challenger's, whose answers alone are counted so."""
+    if scored.days is None or model != CHALLENGER:
+        return None
+    return scored.days.rows(among) if len(scored.days.names) > 1 else []
 
 
 def _measure_auxiliary(request: EvaluateRequest, scored: Scored, model: str) -> dict[str, AuxiliaryScores]:
@@ -481,8 +487,8 @@ def _measure_auxiliary(request: EvaluateRequest, scored: Scored, model: str) -> 
             LOGGER.warning("evaluate: %s, auxiliary label %s: answers are not finite", model, label.name)
             continue
         metrics = measure_by(label, values[known], answers[known], theirs)
-        answered = answers[np.isfinite(answers.reshape(len(answers), -1)).all(axis=1)]
-        counted = count_answers(label, answered)
+        finite = np.asarray(np.isfinite(answers.reshape(len(answers), -1)).all(axis=1), np.bool_)
+        counted = count_answers(label, answers[finite], _rows_by_day(scored, model, finite))
         measured[label.name] = AuxiliaryScores(rows=int(known.sum()), metrics=metrics, counted=counted)
         LOGGER.info("evaluate: %s, auxiliary label %s: %s", model, label.name, _numbers(metrics))
     return measured
@@ -518,7 +524,7 @@ def _by_day(
     request: EvaluateRequest, scored: Scored, pair: Pair, resampling: Resampling
 ) -> tuple[SliceDifference, ...]:
     """Return the difference of each test day, by its rows."""
-    if scored.days is None:
+    if scored.days is None or not request.by_day:
         return ()
     rows = scored.days.rows()
     compared = bootstrap_slices(pair, request.metric, rows, replace(resampling, groups=None))

@@ -6,6 +6,7 @@ lie between answers and never on one: many equal answers fall into one bin, howe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,26 +52,40 @@ _STEPS = 20
 _GRID = 1e-6
 """Of the largest answer: what is closer is equal; float32 has steps of 1e-7."""
 _SMALLEST = 1e-3
+_MOST_DAYS, _MOST_COUNTS = 90, 100
+"""What the monitor's limits come from; with more, the document would be large and say no more."""
 
 
-def count_answers(label: Label, scores: Floats) -> AnswerCounts:
+def count_answers(label: Label, scores: Floats, days: Sequence[Rows] | None = None) -> AnswerCounts:
     """Count a model's answers to a label: numbers in bins, of quantiles the median, several classes by the likeliest.
 
     Args:
         label: What was answered.
         scores: At least one, all finite. [n] or [n, classes or quantiles]
+        days: Which answers are of one day, the first day first; None: they are not counted by day. [n_days] of [n_rows]
     """
     if label.kind == "multiclass":
-        return AnswerCounts(counts=tuple(np.bincount(scores.argmax(axis=1), minlength=scores.shape[1]).tolist()))
-    return _count_numbers(point(scores, label.quantiles) if isinstance(label, RegressionLabel) else scores)
+        edges, places, count = np.array([]), scores.argmax(axis=1), scores.shape[1]
+    else:
+        answers = point(scores, label.quantiles) if isinstance(label, RegressionLabel) else scores
+        edges = _edges_between(answers)
+        places, count = np.searchsorted(edges, answers, side="right"), len(edges) + 1
+    counted = AnswerCounts(edges=tuple(edges.tolist()), counts=_counts(places, count))
+    if days is None:
+        return counted
+    newest = days[-_MOST_DAYS:] if count <= _MOST_COUNTS else ()
+    return replace(counted, by_day=tuple(_counts(places[rows], count) for rows in newest))
 
 
-def _count_numbers(answers: Floats) -> AnswerCounts:
-    """Count answers between edges at 5 % steps, and those around all of them. [n]."""
+def _counts(places: Rows, count: int) -> tuple[int, ...]:
+    return tuple(np.bincount(places, minlength=count).tolist())
+
+
+def _edges_between(answers: Floats) -> Floats:
+    """Return edges between neighbouring answers at 5 % steps, and around all of them. [n]."""
     grid = _GRID * max(float(np.abs(answers).max()), _SMALLEST)
     values, rows = np.unique(np.rint(answers / grid), return_counts=True)
     places = np.searchsorted(np.cumsum(rows), len(answers) * np.arange(1, _STEPS) / _STEPS)
     inner = (values[:-1] + values[1:]) / 2
-    edges = np.unique([values[0] - 1, *inner[places[places < len(inner)]], values[-1] + 1]) * grid
-    counts = np.bincount(np.searchsorted(edges, answers, side="right"), minlength=len(edges) + 1)
-    return AnswerCounts(edges=tuple(edges.tolist()), counts=tuple(counts.tolist()))
+    edges: Floats = np.unique([values[0] - 1, *inner[places[places < len(inner)]], values[-1] + 1]) * grid
+    return edges

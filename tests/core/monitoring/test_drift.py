@@ -72,7 +72,7 @@ def test_a_category_that_training_had_not_counts_with_its_whole_share() -> None:
     assert found.value == pytest.approx(0.4)
     assert found.message == (
         "carrier is 0.400 (0.345 to 0.455) from the training data (limit 0.3, the default until the next retraining: "
-        "these statistics do not say how far days are apart), most of it values that are new."
+        "the champion's run does not say how far days are apart), most of it values that are new."
     )
     assert found.low is not None
     assert found.low < 0.4

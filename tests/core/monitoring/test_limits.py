@@ -13,16 +13,14 @@ from retraining.core.documents.checks import NumericStatistics, UsualDistance
 from retraining.core.documents.monitoring import CalibratedLimit, Signal, Signals
 from retraining.core.monitoring.distributions import bin_edges
 from retraining.core.monitoring.drift import _distance_of_counts
-from retraining.core.monitoring.limits import Limit, calibrate, limit_of
+from retraining.core.monitoring.limits import Distances, Limit, calibrate, limit_of
 from retraining.core.monitoring.replay import _judge_again
-from retraining.core.signal_kinds import SignalKind
 from retraining.core.spec.model import ModelSpec
 from tests.support.small_model import AS_OF, make_spec
 
 DAYS, ROWS, WINDOWS = 60, 1000, 40
 Random = np.random.Generator
 Day = Callable[[Random, int], list[Any]]
-KINDS: tuple[SignalKind, SignalKind] = ("skew", "drift")
 CARRIERS = [f"carrier {place}" for place in range(16)]
 
 
@@ -54,8 +52,12 @@ def trained(day: Day, seed: int = 0, days: int = DAYS) -> tuple[Any, int]:
     return baselines.calibrated([day(random, ROWS) for _ in range(days)], 200)
 
 
-def limit_for(spec: ModelSpec, baseline: Any, chance: float = 0.0, kind: SignalKind = "skew") -> Limit:
-    return limit_of(spec, "distance", calibrate(spec, kind, baseline, chance))
+def limit_for(spec: ModelSpec, baseline: Any, chance: float = 0.0, *, of_windows: bool = False) -> Limit:
+    return limit_of(spec, "distance", calibrate(spec, distances(baseline, of_windows), baseline.usual, chance))
+
+
+def distances(baseline: Any, of_windows: bool = False) -> Distances:
+    return Distances(measure="jensen_shannon" if baseline.kind == "numeric" else "l_infinity", of_windows=of_windows)
 
 
 def is_exceeded(spec: ModelSpec, found: tuple[Any, int], values: Sequence[Any]) -> bool:
@@ -81,7 +83,7 @@ def has_drifted(spec: ModelSpec, baseline: Any, now: Sequence[Any], before: Sequ
     else:
         found = [baselines.count_categories(values, baseline) for values in (now, before)]
         distance = _distance_of_counts(found[0], found[1], 0, baseline.tail)
-    limit = limit_for(spec, baseline, distance.chance, "drift")
+    limit = limit_for(spec, baseline, distance.chance, of_windows=True)
     return limit.is_exceeded(distance.value, distance.low)
 
 
@@ -159,7 +161,7 @@ def test_an_explicit_threshold_stays_what_it_is() -> None:
     """Of the distance alone; a feature's own one before that of all."""
     baseline, _ = trained(number)
     spec = make_spec(monitoring={"drift": {"threshold": 0.25, "features": {"distance": 0.5}}})
-    calibrated = calibrate(spec, "skew", baseline, 0.01)
+    calibrated = calibrate(spec, distances(baseline), baseline.usual, 0.01)
     assert limit_of(spec, "distance", calibrated) == Limit(value=0.5, source="of the file")
     assert limit_of(spec, "carrier", calibrated) == Limit(value=0.25, source="of the file")
     assert Limit(value=0.5, source="").is_exceeded(0.6, 0.4)
@@ -169,7 +171,9 @@ def test_an_explicit_threshold_stays_what_it_is() -> None:
 
 def test_two_windows_are_each_as_far_from_training() -> None:
     baseline, _ = trained(weather)
-    skew, drift = (calibrate(make_spec(), kind, baseline, 0.03) for kind in KINDS)
+    skew, drift = (
+        calibrate(make_spec(), distances(baseline, of_windows), baseline.usual, 0.03) for of_windows in (False, True)
+    )
     assert skew is not None
     assert drift is not None
     assert skew.usual == pytest.approx(baseline.usual.distance, abs=1e-6)
@@ -180,8 +184,8 @@ def test_two_windows_are_each_as_far_from_training() -> None:
 @pytest.mark.parametrize(
     ("changes", "days", "words"),
     [
-        ({}, 13, "13 training days with 200 rows are fewer than the 14 that say what is usual"),
-        ({}, 0, "0 training days with 200 rows are fewer"),
+        ({}, 13, "13 days of the champion's run with 200 rows are fewer than the 14 that say what is usual"),
+        ({}, 0, "0 days of the champion's run with 200 rows are fewer"),
         ({"monitoring": {"window_hours": 12}}, 60, "a window of 12 hours is shorter than a day"),
     ],
     ids=["few-days", "no-time-column", "windows-shorter-than-a-day"],
@@ -212,8 +216,6 @@ def test_statistics_of_an_earlier_release_keep_its_limit() -> None:
     found = limit_for(make_spec(), earlier, 0.05)
     assert (found.value, found.usual) == (0.3, None)
     assert "the default until the next retraining" in found.source
-    answers = limit_of(make_spec(), "late", calibrate(make_spec(), "prediction_drift", None, 0.1), of_answers=True)
-    assert answers == Limit(value=0.3, source="the default for answers")
 
 
 # --- played again ----------------------------------------------------------------------------------------------------

@@ -45,3 +45,21 @@ def test_quantiles_are_counted_by_their_median_and_classes_by_the_likeliest() ->
     assert 5 < counted.edges[1] < 6
     gates = count_answers(MulticlassLabel(name="gate", kind="multiclass", classes=3), np.eye(3)[[0, 2, 2]])
     assert (gates.edges, gates.counts) == ((), (1, 0, 2))
+
+
+def test_days_are_counted_by_the_bins_of_all() -> None:
+    """In their order; of a label with more than 100 classes none is, and 90 days at most."""
+    scores = np.random.default_rng(2).random(300)
+    days = [np.arange(0, 100), np.arange(100, 300)]
+    counted = count_answers(LATE, scores, days)
+    assert counted.by_day is not None
+    assert np.sum(counted.by_day, axis=0).tolist() == list(counted.counts)
+    assert [sum(day) for day in counted.by_day] == [100, 200]
+    assert counted.by_day[0] == tuple(np.histogram(scores[:100], [-1, *counted.edges, 2])[0].tolist())
+    assert count_answers(LATE, scores).by_day is None
+    assert count_answers(LATE, scores, []).by_day == ()
+    many = count_answers(LATE, scores, np.split(np.arange(300), 100)).by_day
+    assert many is not None
+    assert len(many) == 90
+    gates = MulticlassLabel(name="gate", kind="multiclass", classes=101)
+    assert count_answers(gates, np.eye(101), days[:1]).by_day == ()

@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from trainer.contract.checking import Limits, Named
-from trainer.contract.documents.scalars import Amount, Confidence, Count, Number, Points, Positive, Share, Text
+from trainer.contract.documents.scalars import (
+    Amount,
+    Confidence,
+    Count,
+    CountsByDay,
+    Number,
+    Points,
+    Positive,
+    Share,
+    Text,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +172,10 @@ class AnswerCounts:
     edges: tuple[Number, ...] = ()
     """Between neighbouring answers in 5 % steps, and around all of them."""
     counts: Annotated[tuple[Count, ...], Limits(min_length=1)]
+    by_day: CountsByDay | None = None
+    """The counts of each of the newest test days, the first one first; empty: examples without a time, or over 100
+    classes; null: of an earlier release, or not the challenger's.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

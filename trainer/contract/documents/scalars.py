@@ -96,6 +96,7 @@ InstanceValue = bool | int | float | str | None
 UtcTime = Annotated[str, Limits(pattern="^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$")]
 Share = Annotated[float, Limits(minimum=0, maximum=1)]
 Confidence = Annotated[float, Limits(above=0.5, below=1)]
+CountsByDay = Annotated[tuple[tuple[Count, ...], ...], Limits(max_length=90)]
 Points = Annotated[tuple[Share, ...], Limits(min_length=1, max_length=100)]
 Metric = Literal[
     "auc",

@@ -28,7 +28,7 @@ from bench.checkout import REPOSITORY_PATH
 from bench.flights import NUMBERS
 from bench.monitor_streams import FEATURES, year
 from bench.origin import with_origin
-from retraining.core.monitoring.limits import calibrate, limit_of
+from retraining.core.monitoring.limits import Distances, calibrate, limit_of
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import DriftLimits
@@ -158,7 +158,9 @@ def verdicts(window: Window, baseline: monitor_baselines.Statistics, rows: int) 
     found = {}
     for rule, threshold in RULES.items():
         spec = spec_with(threshold)
-        limit = limit_of(spec, window.feature, calibrate(spec, "skew", baseline, distance.chance))
+        limit = limit_of(
+            spec, window.feature, calibrate(spec, Distances(measure=distance.measure), baseline.usual, distance.chance)
+        )
         found[rule] = limit.is_exceeded(distance.value, distance.low)
     return found
 

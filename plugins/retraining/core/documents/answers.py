@@ -39,6 +39,9 @@ class Answers(Value):
     """The rows by answer, from the lowest on, in parts of about the same size."""
 
 
+CountsByDay = Annotated[tuple[tuple[Count, ...], ...], Field(max_length=90)]
+
+
 class AnswerCounts(Value):
     """Rows by answer, which the monitor holds requests against; each row counts once, whatever its weight.
 
@@ -49,6 +52,9 @@ class AnswerCounts(Value):
     edges: tuple[Number, ...] = ()
     """Between neighbouring answers in 5 % steps, and around all of them."""
     counts: Annotated[tuple[Count, ...], Field(min_length=1)]
+    by_day: Annotated[CountsByDay | None, Field(exclude_if=lambda value: value is None)] = None
+    """The counts of each of the newest test days, the first one first; empty: examples without a time, or over 100
+    classes; null: of an earlier release, or not the challenger's."""
 
 
 Confidence = Annotated[float, Field(allow_inf_nan=False, gt=0.5, lt=1)]

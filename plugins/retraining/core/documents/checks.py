@@ -29,7 +29,7 @@ from retraining.core.spec.features import is_empty
 
 
 class UsualDistance(Value):
-    """How far a day of the training split is from its other days, less what chance makes of that.
+    """How far a day of a split is from its other days, less what chance makes of that.
 
     It is the monitor's distance: Jensen-Shannon of numbers, L-infinity of categories. Days of fewer rows than
     `monitoring.min_requests` do not count.

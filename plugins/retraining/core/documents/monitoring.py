@@ -86,10 +86,10 @@ NamedState = Literal[
 class CalibratedLimit(Value):
     """Where the limit of a distance comes from that the file gives none: the sum of its parts, at most 1."""
 
-    source: Literal["training_days", "few_days", "short_window"]
-    """The last two: too few training days, or a window shorter than a day, so nothing is known to be usual."""
+    source: Literal["training_days", "test_days", "few_days", "short_window"]
+    """`test_days` are of answers; of the last two, few days and windows shorter than one, nothing is known as usual."""
     days: Count
-    """Of the training split, with enough rows."""
+    """Of the training split, or of the test split for answers, with enough rows."""
     usual: Share
     """How far such days, or two windows like them, are from each other."""
     least: Share

@@ -148,7 +148,8 @@ class AnswerBaseline:
     """How the answers to a label are counted, and their shares on the champion's test days (none: not known).
 
     Numbers are counted between `edges`, classes by their number; `place` is where a list has the number that counts.
-    `shares` are those of the bins from below the first edge on, or of the classes.
+    `shares` are those of the bins from below the first edge on, or of the classes; `counted` is what they come from,
+    with the counts of each day (None: an evaluation of an earlier release).
     """
 
     name: str
@@ -159,6 +160,7 @@ class AnswerBaseline:
     place: int = 0
     shares: tuple[float, ...] = ()
     rows: int = 0
+    counted: AnswerCounts | None = None
 
     @property
     def measure(self) -> str:
@@ -308,6 +310,7 @@ def _baseline_of_counts(label: Label | AuxiliaryLabel, counted: AnswerCounts) ->
         place=levels.index(MEDIAN) if levels else 0,
         shares=tuple(count / total for count in counted.counts) if total else (),
         rows=total,
+        counted=counted,
     )
 
 

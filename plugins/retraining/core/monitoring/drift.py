@@ -15,6 +15,7 @@ from retraining.core.documents.checks import (
     FeatureStatistics,
     NumericStatistics,
     SplitStatistics,
+    UsualDistance,
 )
 from retraining.core.documents.monitoring import NamedState, Signal
 from retraining.core.monitoring.distributions import (
@@ -30,9 +31,10 @@ from retraining.core.monitoring.distributions import (
     room_of,
     value_shares,
 )
-from retraining.core.monitoring.limits import EARLIER, calibrate, explicit_limit, limit_of
+from retraining.core.monitoring.limits import EARLIER, Distances, calibrate, explicit_limit, limit_of
 from retraining.core.monitoring.request_log import GIANT_SHARE, LoggedWindow, RequestLog
 from retraining.core.monitoring.signals import not_judged
+from retraining.core.monitoring.usual import usual_of_answers
 from retraining.core.signal_kinds import SignalKind
 from retraining.core.spec.model import ModelSpec
 
@@ -53,7 +55,7 @@ class Obstacle:
 class _Distribution:
     """What is judged: which signal, of what, on how many instances.
 
-    `name` is the feature or label of the file; `baseline` what the statistics say of a feature.
+    `name` is the feature or label of the file; `usual` how far days of the champion's run are apart in it.
     """
 
     spec: ModelSpec
@@ -63,12 +65,21 @@ class _Distribution:
     examples: int
     other: str
     subject: str = ""
-    baseline: FeatureStatistics | None = None
+    usual: UsualDistance | None = None
+
+    @property
+    def _distances(self) -> Distances:
+        of_answers = self.kind == "prediction_drift"
+        return Distances(
+            measure=self.measure,
+            of_answers=of_answers,
+            of_windows=self.kind == "drift" or (of_answers and self.subject.endswith(EARLIER)),
+        )
 
     def by(self, distance: Distance) -> Signal:
         """Return the signal of a distance, with its limit and where that comes from."""
-        calibrated = calibrate(self.spec, self.kind, self.baseline, distance.chance)
-        limit = limit_of(self.spec, self.name, calibrated, of_answers=self.kind == "prediction_drift")
+        calibrated = calibrate(self.spec, self._distances, self.usual, distance.chance)
+        limit = limit_of(self.spec, self.name, calibrated)
         over = limit.is_exceeded(distance.value, distance.low)
         most = _CHANGED_MOST.get(distance.most, "") if over else ""
         interval = f"{distance.value:.3f} ({distance.low:.3f} to {distance.high:.3f})"
@@ -172,7 +183,7 @@ def _skew(spec: ModelSpec, train: SplitStatistics, now: LoggedWindow) -> Iterato
             measure=measure,
             examples=sum(counts.values()),
             other="the training data",
-            baseline=baseline,
+            usual=_usual(baseline),
         )
         if gone := _explain_gone_feature(name, counts, _missing_share(train, name), "training"):
             yield judged.not_judged("feature_gone", gone)
@@ -200,7 +211,7 @@ def _drift(spec: ModelSpec, train: SplitStatistics, log: RequestLog, obstacle: O
             measure=measure,
             examples=sum(counts.values()),
             other=f"the requests {_reference_ago(spec)} before",
-            baseline=train.features[name],
+            usual=_usual(train.features[name]),
         )
         missing_before = before.get(None, 0) / (sum(before.values()) or 1)
         if gone := _explain_gone_feature(name, counts, missing_before, f"the requests {_reference_ago(spec)} before"):
@@ -226,6 +237,7 @@ def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, d
         measure=label.measure,
         examples=answered,
         other="the answers on the champion's test days",
+        usual=usual_of_answers(label.counted, least) if label.counted else None,
     )
     ago = f"the champion's answers {_reference_ago(spec)} before"
     since = replace(judged, other=ago, subject=f"{label.name} {EARLIER}")
@@ -247,6 +259,10 @@ def _prediction_drift(spec: ModelSpec, label: AnswerBaseline, log: RequestLog, d
         yield since.not_judged("no_reference", f"{few} (at least {least}).")
     else:
         yield since.by(_distance_of_counts(now, before, 0 if label.classes else len(label.edges)))
+
+
+def _usual(baseline: FeatureStatistics) -> UsualDistance | None:
+    return baseline.usual if isinstance(baseline, NumericStatistics | CategoricalStatistics) else None
 
 
 def _judged_features(spec: ModelSpec, train: SplitStatistics) -> Iterator[tuple[str, str, list[float]]]:

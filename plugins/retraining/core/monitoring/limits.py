@@ -1,16 +1,15 @@
-"""Limits of distances: an explicit one of the file, or one by how far the training days are from each other.
+"""Limits of distances: an explicit one of the file, or one by how far the champion's days are from each other.
 
-In: the spec, what the statistics say of a feature, and a distance with what chance makes of it at this window's size.
-Out: the limit, whether the distance is over it, and a sentence on where it comes from.
+In: the spec, what the champion's run says of a feature or of its answers, and a distance with what chance makes of it
+at this window's size. Out: the limit, whether the distance is over it, and a sentence on where it comes from.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retraining.core.documents.checks import CategoricalStatistics, FeatureStatistics, NumericStatistics
+from retraining.core.documents.checks import UsualDistance
 from retraining.core.documents.monitoring import CalibratedLimit
-from retraining.core.signal_kinds import SignalKind
 from retraining.core.spec.model import ModelSpec
 
 LEAST_DAYS = 14
@@ -22,12 +21,12 @@ SMALLEST = {"jensen_shannon": 0.02, "l_infinity": 0.05}
 WITHOUT_DAYS = 0.1
 """In the place of what is usual and what is of interest, where no usual distance is known."""
 DEFAULT = 0.3
-"""With statistics of an earlier release, and of answers: the default of Vertex AI Model Monitoring."""
+"""With statistics or an evaluation of an earlier release: the default of Vertex AI Model Monitoring."""
 EARLIER = "earlier"
 """In the subject of prediction drift from earlier answers, after the label."""
+_DAYS = {"training_days": "training days", "test_days": "test days"}
 OF_FILE = "of the file"
-OF_ANSWERS = "the default for answers"
-OF_EARLIER_RELEASE = "the default until the next retraining: these statistics do not say how far days are apart"
+OF_EARLIER_RELEASE = "the default until the next retraining: the champion's run does not say how far days are apart"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,60 +46,71 @@ class Limit:
         return value > self.value and is_unusual
 
 
+@dataclass(frozen=True, kw_only=True)
+class Distances:
+    """What is held to a limit: `measure` of features or answers, from the champion's days or between two windows.
+
+    Each of two windows is as far from the champion's days, so that they are twice as far from each other.
+    """
+
+    measure: str
+    of_answers: bool = False
+    of_windows: bool = False
+
+
 def explicit_limit(spec: ModelSpec, subject: str) -> float | None:
     """Return the file's own threshold of a feature or label; None: it has none."""
     limits = spec.monitoring.drift
     return limits.features.get(subject, limits.threshold)
 
 
-def limit_of(spec: ModelSpec, subject: str, calibrated: CalibratedLimit | None, *, of_answers: bool = False) -> Limit:
+def limit_of(spec: ModelSpec, subject: str, calibrated: CalibratedLimit | None) -> Limit:
     """Return the limit of a signal.
 
     Args:
         spec: The model.
         subject: The feature or label.
         calibrated: Its limit where the file gives none; None: the default holds.
-        of_answers: Whether it is about answers.
     """
     if (given := explicit_limit(spec, subject)) is not None:
         return Limit(value=given, source=OF_FILE)
     if calibrated is None:
-        return Limit(value=DEFAULT, source=OF_ANSWERS if of_answers else OF_EARLIER_RELEASE)
+        return Limit(value=DEFAULT, source=OF_EARLIER_RELEASE)
     return Limit(value=calibrated.value, source=_source(spec, calibrated), usual=calibrated.usual)
 
 
 def calibrate(
-    spec: ModelSpec, kind: SignalKind, baseline: FeatureStatistics | None, chance: float
+    spec: ModelSpec, distances: Distances, usual: UsualDistance | None, chance: float
 ) -> CalibratedLimit | None:
-    """Return a limit by the training days; None: statistics of an earlier release know nothing of days.
+    """Return a limit by how far days are apart; None: the champion's run is of an earlier release, and knows nothing.
 
     Args:
         spec: The model.
-        kind: Skew is from all of training; drift is between two windows, each of which is as far from it.
-        baseline: Of the feature; None: it is about answers.
+        distances: Whose limit it is.
+        usual: How far the training days of a feature, or the test days of answers, are apart.
         chance: What sampling alone makes of no distance, at the sizes that are compared.
     """
-    if not isinstance(baseline, NumericStatistics | CategoricalStatistics) or baseline.usual is None:
+    if usual is None:
         return None
-    days, chance = baseline.usual.days, round(chance, 6)
+    days, chance = usual.days, round(chance, 6)
     if spec.monitoring.window_hours < LEAST_HOURS:
         return CalibratedLimit(source="short_window", days=days, usual=0.0, least=WITHOUT_DAYS, chance=chance)
     if days < LEAST_DAYS:
         return CalibratedLimit(source="few_days", days=days, usual=0.0, least=WITHOUT_DAYS, chance=chance)
     return CalibratedLimit(
-        source="training_days",
+        source="test_days" if distances.of_answers else "training_days",
         days=days,
-        usual=round(min(1.0, (1 if kind == "skew" else 2) * baseline.usual.distance), 6),
-        least=SMALLEST["jensen_shannon" if baseline.kind == "numeric" else "l_infinity"],
+        usual=round(min(1.0, (2 if distances.of_windows else 1) * usual.distance), 6),
+        least=SMALLEST[distances.measure],
         chance=chance,
     )
 
 
 def _source(spec: ModelSpec, limit: CalibratedLimit) -> str:
     parts = f"{limit.least:g} of interest and {limit.chance:.3f} of chance"
-    if limit.source == "training_days":
-        return f"the sum of {limit.usual:.3f} usual by {limit.days} training days, {parts}"
+    if limit.source in _DAYS:
+        return f"the sum of {limit.usual:.3f} usual by {limit.days} {_DAYS[limit.source]}, {parts}"
     if limit.source == "short_window":
         return f"the sum of {parts}: a window of {spec.monitoring.window_hours} hours is shorter than a day"
-    days = f"{limit.days} training days with {spec.monitoring.min_requests} rows"
+    days = f"{limit.days} days of the champion's run with {spec.monitoring.min_requests} rows"
     return f"the sum of {parts}: {days} are fewer than the {LEAST_DAYS} that say what is usual"
