@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from retraining.commands import check, new_model, orders, policy_replay, preview, runs
+from retraining.commands import check, new_model, orders, policy_replay, preview, runs, spending
 from retraining.commands.shell import Shell, run_program
 
 PROGRAM = click.Group(
@@ -26,6 +26,7 @@ PROGRAM = click.Group(
         check.check_queries,
         new_model.new_model,
         preview.preview_run,
+        spending.show_spending,
     ],
 )
 

@@ -155,3 +155,19 @@ def test_what_the_cloud_is_asked_next_is_not_called_unseen(tmp_path, capsys):
     assert "looked at: which columns" in capsys.readouterr().err
     assert main([*arguments, "--cloud"]) == 0
     assert "not looked at" not in capsys.readouterr().err
+
+
+def test_the_months_budgets_are_checked_beside_the_models(tmp_path, capsys):
+    arguments = include(tmp_path, late=SPEC_YAML)
+    file = tmp_path / "budgets.yaml"
+    file.write_text("total: 100\neach_model: 20\n")
+    assert main(arguments) == 0
+    said = "budgets.yaml: a month's budget of 1 of 1 models, of 0 teams, 100.00 USD of all; what goes over is refused"
+    assert said in capsys.readouterr().out.splitlines()
+    for text, words in (
+        ("models: {lat: 5}", "budgets.yaml, models: 'lat'. Expected one of: late"),
+        ("currency: EUR", "budgets.yaml, line 1: currency is 'EUR'"),
+    ):
+        file.write_text(text + "\n")
+        assert main(arguments) == 1
+        assert words in capsys.readouterr().err

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "scores": "below the folders of scores",
     "rollout": "of the model, not of a run",
     "pause": "of the model, not of a run",
+    "spending": "of a model's month, not of a run",
     "notification": "who was told, of all models",
     "maintenance_plan": "of all models",
     "maintenance": "of all models",

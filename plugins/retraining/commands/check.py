@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import click
 from retraining.commands.shell import INCLUDE, Shell, check_each, end, print_warning
 from retraining.core.catalog.model_check import check_model
 from retraining.core.errors import SpecError
+from retraining.core.spec.budgets import FILE as BUDGETS
+from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.files import find_specs, load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.hooks.check_queries import check
@@ -51,6 +54,7 @@ def check_models(
         return line
 
     is_good = check_each(paths, check_file)
+    is_good = check_each(budget_files(include), lambda path: check_budgets(path, paths)) and is_good
     if region is None:
         print_warning(f"region not checked: {REGION_HINT}")
     if not paths:
@@ -70,6 +74,31 @@ def check_queries(shell: Shell, project: str, region: str, include: Path | None)
     """
     include, session = include or shell.find_include(), own_session(project, region)
     end(is_good=check_each(find_specs(include), lambda path: check(load_spec(path), include, session)))
+
+
+def budget_files(include: Path) -> list[Path]:
+    """Return the file of the month's budgets, where there is one."""
+    return [path for path in (include / BUDGETS,) if path.is_file()]
+
+
+def check_budgets(path: Path, models: Sequence[Path]) -> str:
+    """Return a line about the month's budgets.
+
+    Raises:
+        SpecError: The file is wrong, or names a model or a team that there is not.
+    """
+    budgets = load_budgets(path.parent)
+    if budgets is None:
+        raise SpecError(path.name, "no such file", "the month's budgets")
+    owners = {}
+    for model in models:
+        try:
+            owners[model.stem] = load_spec(model).owner
+        except SpecError:  # that model's own line says it
+            owners[model.stem] = ""
+    if all(owners.values()):
+        budgets.require_known(owners)
+    return budgets.explain(owners)
 
 
 def _write_schema(path: Path) -> None:

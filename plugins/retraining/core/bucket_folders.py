@@ -22,6 +22,7 @@ class BucketFolder(StrEnum):
     MAINTENANCE = "maintenance"
     PACKAGES = "packages"
     NOTIFICATIONS = "notifications"
+    SPENDING = "spending"
     JOBS = "jobs"
     """All that jobs write, a folder per model in it: the jobs' accounts may write nowhere else."""
 

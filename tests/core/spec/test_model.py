@@ -113,7 +113,9 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path, old, new, words):
         load(tmp_path, SPEC_YAML.replace(old, new, 1))
 
 
-@pytest.mark.parametrize("name", ["wakes", "maintenance", "gcloud", "gsutil", "packages", "leases", "late_"])
+@pytest.mark.parametrize(
+    "name", ["wakes", "maintenance", "gcloud", "gsutil", "packages", "leases", "spending", "late_"]
+)
 def test_a_name_that_is_a_folder_of_the_bucket_or_no_endpoints_is_refused(tmp_path, name):
     path = tmp_path / f"{name}.yaml"
     path.write_text(SPEC_YAML.replace("name: late", f"name: {name}", 1))

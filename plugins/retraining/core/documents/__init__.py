@@ -126,6 +126,7 @@ from retraining.core.documents.scoring import (
     ScoringVersion,
 )
 from retraining.core.documents.snapshot import Column, FrozenSet, GoldenWork, LeftOut, PartWork, Snapshot, SpanWork
+from retraining.core.documents.spending import Spending, Spent
 from retraining.core.documents.training import (
     Framework,
     Golden,
@@ -169,6 +170,7 @@ PLACES: dict[str, tuple[type[Document], ...]] = {
     "rollback": (Rollback,),
     "pause": (Pause,),
     "notification": (Notification,),
+    "spending": (Spending,),
     "retention": (MaintenancePlan, Maintenance),
     "span store": (Span,),
     "objects beside the record": (FrozenSet, Rollout),
@@ -320,6 +322,8 @@ __all__ = [
     "SpanSum",
     "SpanToDelete",
     "SpanWork",
+    "Spending",
+    "Spent",
     "SplitStatistics",
     "Staging",
     "Statistics",

@@ -24,6 +24,7 @@ from retraining.core.documents.document import (
 )
 from retraining.core.documents.ending import Failure
 from retraining.core.documents.evaluation import Difference
+from retraining.core.documents.spending import Month
 from retraining.core.metrics import Metric
 
 Role = Literal["champion", "challenger", "previous", "other"]
@@ -31,7 +32,7 @@ Role = Literal["champion", "challenger", "previous", "other"]
 RunOutcome = Literal["promote", "reject", "record", "repeated", "stopped", "running"]
 WatchOutcome = Literal["none", "warn", "retrain", "tune", "rollback"]
 Percent = Annotated[int, Field(ge=0, le=100)]
-Month = Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")]
+
 Label = Annotated[str, Field(max_length=2000)]
 """Text of people or of services, as long as a page has room for."""
 
@@ -87,6 +88,20 @@ class MonthCost(Value):
     unpriced: Count
 
 
+class MonthBudget(Value):
+    """The model's own budget of a month, and what its runs and scorings of that month cost and may still cost."""
+
+    month: Month
+    usd: Amount
+    spent: Amount
+    reserved: Amount
+    """Expected of what is under way."""
+    unknown: Count
+    """Runs of which a part has no list price."""
+    warned: bool
+    """Whether so much of it is gone that runs warn."""
+
+
 class ModelSummary(Value):
     """One model's row.
 
@@ -113,6 +128,8 @@ class ModelSummary(Value):
     paused_until: UtcTime | None
     endpoint: Annotated[bool, Field(exclude_if=lambda value: value)] = True
     """Whether its file wants one."""
+    budget: Annotated[MonthBudget | None, Field(exclude_if=lambda value: value is None)] = None
+    """null: it has none of its own."""
     problem: Label | None = None
     failure: Failure | None = None
     """Why the newest run failed; null: it did not, or an earlier release wrote the row."""

@@ -98,6 +98,16 @@ def model_overview_uri(bucket: str, model: str) -> str:
     return document_uri(f"gs://{bucket}/{model}", "model_overview")
 
 
+def spendings_uri(bucket: str, month: str) -> str:
+    """Return the folder of what the models cost in a month, such as `2026-11`."""
+    return f"gs://{bucket}/{BucketFolder.SPENDING}/{month}"
+
+
+def spending_uri(bucket: str, month: str, model: str) -> str:
+    """Return where it stands what a model cost in a month."""
+    return document_uri(f"{spendings_uri(bucket, month)}/{model}", "spending")
+
+
 def models_page_uri(bucket: str, model: str | None = None) -> str:
     """Return the Models page as a file: of all models, or of one."""
     return f"gs://{bucket}/{f'{model}/model' if model else 'models'}.html"

@@ -56,7 +56,7 @@ class ModelSpec(Section):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
     """The file's name, and that of the DAGs, the Vertex AI model and the folder in the bucket. Lower case, digits and
     `_`, but not at the end; none of the bucket's own folders (`gcloud`, `gsutil`, `jobs`, `leases`, `maintenance`,
-    `notifications`, `packages`, `wakes`)."""
+    `notifications`, `packages`, `spending`, `wakes`)."""
     description: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
     """What Airflow shows."""
     owner: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "retraining"

@@ -16,6 +16,7 @@ from retraining.core.planning.triggers import AssetEvent, mode_of
 from retraining.core.promotion import deployments
 from retraining.core.settings import include_path
 from retraining.core.spec import files
+from retraining.core.spec.budgets import load_budgets
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -28,6 +29,7 @@ from retraining.operators.planning.possible_runs import require_possible, traffi
 from retraining.operators.record.interventions import find_pause, gone_back_since
 from retraining.operators.record.ownership import renew_lease, require_own_bucket
 from retraining.operators.record.run_record import Record
+from retraining.operators.record.spending import require_month_budget
 
 
 class PlanRunOperator(CloudOperator):
@@ -69,6 +71,10 @@ class PlanRunOperator(CloudOperator):
             frozen_set_sql=files.load_frozen_set_query(spec, include),
         )
         for warning in require_possible(cloud, planned, include):
+            self.log.warning(warning)
+        for warning in require_month_budget(
+            cloud, load_budgets(include), spec, planned, over_budget=params["over_budget"]
+        ):
             self.log.warning(warning)
         record = Record(cloud.artifacts, planned.run_uri)
         stored = record.write_once(planned)

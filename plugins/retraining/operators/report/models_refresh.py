@@ -45,9 +45,11 @@ from retraining.core.report.models_page.reading import read_models
 from retraining.core.report.models_page.summary import Live, only, shown_versions, summarize, unread, with_row
 from retraining.core.report.run import read_failures, read_reported_run
 from retraining.core.settings import include_path
+from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.files import load_spec
 from retraining.hooks.clock import data_days
 from retraining.hooks.ports import ArtifactsPort, CloudPort
+from retraining.operators.record.spending import own_budget
 
 LOGGER = logging.getLogger(__name__)
 TRIES = 20
@@ -149,6 +151,8 @@ def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, rep
     try:
         spec = load_spec(_path(model))
         summary = summarize(spec, replace(live, ticks=data_days(spec) is None), versions, runs, watches, now)
+        budget = own_budget(cloud, load_budgets(include_path()), spec)
+        summary = summary.model_copy(update={"budget": budget})
     except SpecError as error:
         summary = unread(model, earlier.summary if earlier else None, str(error), now)
     return ModelOverview(

@@ -34,6 +34,7 @@ from retraining.operators.airflow.links import (
 from retraining.operators.airflow.notification import run_of
 from retraining.operators.record.interventions import gone_back_since
 from retraining.operators.record.run_record import MAYBE_RUN_URI, Record
+from retraining.operators.record.spending import note_run
 from retraining.operators.report.all_runs import write_all_runs
 
 LOGGER = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class ReportOperator(RunTask, CloudOperator):
         page_uri = write_page(cloud, record, context)
         push_link(self, context, ReportLink, shown_address(page_uri))
         plan = record.read_document(Plan)
+        note_run(cloud, plan, record.find_document(Timings) or timings_of(cloud, record, context))
         self._write_all_runs(cloud, context, plan.model)
         refresh_model(cloud, plan.model, reported=plan.run_key)
         self.log.info(page_uri)
@@ -107,8 +109,7 @@ def write_page(cloud: CloudPort, record: Record, context: Context, asked: str = 
     # Their template engine is not needed to parse a DAG.
     from retraining.core.report.page import Standing, render
 
-    ti, artifacts = context["ti"], cloud.artifacts
-    took = timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key), _elapsed(cloud, context))
+    artifacts, took = cloud.artifacts, timings_of(cloud, record, context)
     if record.find_document(Deployment) is not None:  # of a run that went to its end: those numbers stand
         took = record.write_once(took)
     page_uri = storage.report_page_uri(record.folder_uri)
@@ -120,7 +121,9 @@ def write_page(cloud: CloudPort, record: Record, context: Context, asked: str = 
         Standing(
             failures=read_failures(artifacts.read_some(list_failures(cloud, record.folder_uri))),
             asked=asked,
-            answer_url=next((link.address for link in run_of(context).answer(ti.task_id)), "") if asked else "",
+            answer_url=next((link.address for link in run_of(context).answer(context["ti"].task_id)), "")
+            if asked
+            else "",
             gone_back=gone_back_since(cloud, record.read_document(Plan).model, context),
         ),
         runbook_url=cloud.settings.runbook_url,
@@ -156,6 +159,12 @@ def _elapsed(cloud: CloudPort, context: Context) -> float | None:
     began = context["dag_run"].start_date
     seconds = (cloud.clock.now() - began).total_seconds() if began else -1.0
     return round(seconds, 3) if seconds >= 0 else None
+
+
+def timings_of(cloud: CloudPort, record: Record, context: Context) -> Timings:
+    """Return what the tasks of a run took so far."""
+    ti = context["ti"]
+    return timings(record, lambda task, key: ti.xcom_pull(task_ids=task, key=key), _elapsed(cloud, context))
 
 
 def timings(record: Record, pull: Callable[[str, str], Any], elapsed: float | None = None) -> Timings:

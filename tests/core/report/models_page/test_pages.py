@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retraining.core.documents import Failure, ModelOverview
-from retraining.core.documents.overview import ModelSummary, MonthCost
+from retraining.core.documents.overview import ModelSummary, MonthBudget, MonthCost
 from retraining.core.report.models_page.all_models import AllModels, ModelRow, describe_age
 from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow, in_bucket
@@ -260,6 +260,16 @@ def test_costs_of_several_months_are_not_called_those_of_one() -> None:
     page = AllModels(models=ReadModels(rows=(summary(), summary("old", cost=old))), now=NOW, places=in_airflow())
     assert page.cost.startswith("4.21 USD")
     assert page.cost.endswith("(2026-03 to 2026-05)")
+
+
+@pytest.mark.parametrize(("warned", "tone"), [(True, "warn"), (False, "good")])
+def test_a_models_month_budget_stands_beside_its_cost(warned: bool, tone: str) -> None:
+    """With what is expected of runs under way; without a budget nothing is said of one."""
+    budget = MonthBudget(month="2026-05", usd=40.0, spent=30.0, reserved=3.5, unknown=1, warned=warned)
+    read = ReadModels(rows=(summary().model_copy(update={"budget": budget}),))
+    page = render_all(AllModels(models=read, now=NOW, places=in_airflow()))
+    assert f'<small class="{tone}">budget: at least 33.50 of 40.00 USD in 2026-05</small>' in page
+    assert "budget:" not in render_all(AllModels(models=ReadModels(rows=(summary(),)), now=NOW, places=in_airflow()))
 
 
 def test_data_of_this_hour_are_named_by_their_time() -> None:

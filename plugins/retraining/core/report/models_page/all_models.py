@@ -179,6 +179,20 @@ class ModelRow:
         return f"{'at least ' if cost.unpriced else ''}{cost.usd:,.2f} USD"
 
     @property
+    def budget(self) -> str:
+        """How much of its month's budget is gone; empty where it has none."""
+        budget = self.summary.budget
+        if budget is None:
+            return ""
+        gone = f"{'at least ' if budget.unknown else ''}{budget.spent + budget.reserved:,.2f}"
+        return f"{gone} of {budget.usd:,.2f} USD in {budget.month}"
+
+    @property
+    def budget_tone(self) -> str:
+        """How that looks."""
+        return "warn" if self.summary.budget and self.summary.budget.warned else "good"
+
+    @property
     def next_run(self) -> str:
         """When the clock starts the next run, UTC."""
         summary = self.summary
