@@ -369,6 +369,10 @@ bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simula
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 $(AIRFLOW_PY) -m bench.gates $(if $(QUICK),--quick)
 	@$(if $(QUICK),,PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates_flights)
 
+.PHONY: bench-validation
+bench-validation: $(VENV)/airflow/.ready ## Stop boosted trees by rows, by whole days and by the newest days of the flights: validation_days.json, docs/data.md (5 min)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.validation_days
+
 .PHONY: bench-ramp
 bench-ramp: $(VENV)/airflow/.ready ## Play ramps of equal and of worse versions at 1 to 1,000 requests a second: false rollbacks, power, minutes; ramp.json, docs/deployment.md (2 min; RAMPS=100)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.ramp --ramps $(RAMPS)

@@ -190,6 +190,7 @@ EXAMPLES: Mapping[str, Any] = {
     "data.test_days": 3,
     "data.test_percent": of(20, HASH),
     "data.validation_percent": 20,
+    "data.validation_by": "days",
     "data.sample_percent": 5,
     "data.rows_per_shard": 5000,
     "data.shard_mb": 16,

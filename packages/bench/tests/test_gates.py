@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import gates, gates_cells, gates_days, gates_flights
+from bench import gates, gates_cells, gates_days, gates_flights, validation_days
 from bench.checkout import REPOSITORY_PATH
 from bench.gates_plots import write_plots
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_slices
@@ -159,3 +159,14 @@ def test_the_days_of_the_flights_are_in_the_docs() -> None:
     found = json.loads(gates_flights.RESULT_PATH.read_text(encoding="utf-8"))
     assert gates_flights.table(found) in (REPOSITORY_PATH / "docs" / "evaluation.md").read_text(encoding="utf-8")
     assert found["ratios"].keys() == gates_flights.PAIRS.keys()
+
+
+def test_the_table_of_validation_by_days_is_the_measured_one() -> None:
+    """And the days are those that the run table takes: on each weekday, about a tenth of them."""
+    found = json.loads(validation_days.RESULT_PATH.read_text(encoding="utf-8"))
+    assert validation_days.table(found) in (REPOSITORY_PATH / "docs" / "data.md").read_text(encoding="utf-8")
+    whole = np.flatnonzero(validation_days.whole_days(np.arange(15_000, 15_700)))
+    assert 65 <= len(whole) <= 75
+    assert set(whole % 7) == set(range(7))
+    template = (REPOSITORY_PATH / "include" / "templates" / "snapshot.sql.j2").read_text(encoding="utf-8")
+    assert "* 618034, 1000000)) < @validation_percent * 10000" in template

@@ -244,6 +244,16 @@ def test_monthly_days_are_counted_and_not_the_calendar(tmp_path):
     assert "# guess: 60 days" in files.yaml
 
 
+@pytest.mark.parametrize(
+    ("pause", "count", "expected"),
+    [(1, 90, "auto"), (30, 120, "days"), (10, 20, "rows"), (365, 40, "auto"), (7, 80, "auto")],
+)
+def test_whole_days_are_validation_where_there_are_enough_with_rows(tmp_path, pause, count, expected):
+    """The calendar alone does not say it: months have rows of few days, and of enough."""
+    found = profile(days=every(pause, count, rows=200), row_count=200 * count)
+    assert valid_spec(tmp_path, write(found)).data.validation_by == expected
+
+
 def test_few_rows_a_day_take_a_longer_window(tmp_path):
     data = valid_spec(tmp_path, write(profile(days=every(1, 400, rows=3), row_count=1200))).data
     assert (data.window_days, data.test_days, data.checks.min_rows) == (400, 40, 600)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from retraining.core.checks import dataset as checks
 from retraining.core.data import snapshot, statistics
 from retraining.core.data.sql import Query
 from retraining.core.naming import bigquery as bigquery_names
+from retraining.core.planning.windows import AsOf
 from retraining.core.spec import files
 from tests.support.small_model import make_plan, make_spec
 from tests.support.warehouse import Warehouse
@@ -92,6 +93,40 @@ def test_the_run_table_has_the_windows_rows_in_spans_parts_and_shards(warehouse,
     assert large == {"train": 3, "validation": 1}
     share = sum(row["part"] == "validation" for row in rows) / len(rows)
     assert 0.07 < share < 0.13
+
+
+HOURS = """
+SELECT
+  CONCAT('key-', CAST(n AS STRING)) AS id, TIMESTAMP_ADD(TIMESTAMP '1969-12-02', INTERVAL n HOUR) AS at,
+  'UA' AS carrier, 1.5 AS distance, 0 AS late
+FROM UNNEST(GENERATE_ARRAY(0, 60 * 24 - 1)) AS n
+"""
+
+
+def test_validation_by_days_takes_whole_days_for_life(warehouse, local_cloud):
+    """Before 1970 too, evenly and on all weekdays; another window and another run take the same ones."""
+    data, taken = make_spec().data.model_dump(mode="json"), []
+    for length, end in ((60, 30), (30, 30), (50, 25)):
+        changed = {**data, "window_days": length, "test_days": 7, "validation_percent": 20, "validation_by": "days"}
+        asked = AsOf(value=datetime(1970, 1, 1, 3, tzinfo=UTC) + timedelta(days=end), source="logical_date")
+        plan = make_plan(
+            make_spec(data={**changed, "label_lag_days": 0}),
+            sql=HOURS,
+            as_of=asked,
+            settings=settings.load(local_cloud.env),
+        )
+        warehouse.run(snapshot.render_snapshot_sql(plan))
+        table = bigquery_names.run_table(plan)
+        rows = warehouse.run(Query(sql=f"SELECT span, part, COUNT(*) AS n FROM `{table}` GROUP BY span, part"))
+        assert len({row["span"] for row in rows}) == len(rows) == length
+        assert {row["n"] for row in rows} == {24}
+        taken.append({row["span"]: row["part"] for row in rows})
+        warehouse.run(Query(sql=f"DROP TABLE `{table}`"))
+    whole = [day for day, part in taken[0].items() if part == "validation"]
+    assert all(taken[0][day] == part for other in taken[1:] for day, part in other.items())
+    assert 10 <= len(whole) <= 14
+    assert {day.weekday() for day in whole} == set(range(7))
+    assert min(whole).year == 1969
 
 
 def test_a_second_snapshot_has_the_same_fingerprints_and_reuses_every_span(warehouse, the_plan, the_snapshot):

@@ -66,9 +66,21 @@ def test_the_champion_is_named_with_the_digest_of_its_report(small_plan):
         (champion(), {"proof": Proof(missing="the manifest is gone")}, "nothing proves .* the manifest is gone"),
         (champion(), {"plan": with_data(key="other")}, "data.key: other, and this run has"),
         (champion(), {"plan": with_data(validation_percent=5)}, "data.validation_percent: 5, and this run has 10"),
+        (champion(), {"plan": with_data(validation_by="days")}, "validation_by: days, and this run has rows"),
         (champion(), {"plan": with_data(test_days=1)}, "it has seen some of them"),
     ],
-    ids=["as new", "own", "no plan", "no report", "no model", "unproven", "key", "less validation", "test days"],
+    ids=[
+        "as new",
+        "own",
+        "no plan",
+        "no report",
+        "no model",
+        "unproven",
+        "key",
+        "less validation",
+        "days",
+        "test days",
+    ],
 )
 def test_why_it_begins_anew_is_said(small_plan, who, changes, words):
     """A model that has seen this run's test or validation rows would be judged by what it remembers of them."""

@@ -186,3 +186,28 @@ def test_jobs_run_on_the_recorded_machines(small_plan):
     changed = small_plan.model_copy(update={"machines": {**small_plan.machines, "train": other}})
     (spec,) = requests.training_job(changed).custom_job["job_spec"]["worker_pool_specs"]
     assert spec["machine_spec"]["machine_type"] == "n2-x-2"
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        ({"window_days": 27, "test_days": 7}, "days"),
+        ({"window_days": 26, "test_days": 7}, "auto"),
+        ({"window_days": 17, "test_days": 7, "validation_percent": 20}, "days"),
+        ({"window_days": 407, "test_days": 7}, "days"),
+        ({"window_days": 408, "test_days": 7}, "auto"),
+        ({"window_days": 60, "test_days": 7, "validation_by": "rows"}, "rows"),
+        ({"window_days": 10, "test_days": 7, "validation_by": "days"}, "days"),
+    ],
+)
+def test_whole_days_are_validation_where_there_are_enough(data, found):
+    """What a plan says holds for its run; a plan that says nothing has rows, as those of earlier releases."""
+    spec = make_spec(data={**make_spec().data.model_dump(mode="json"), **data})
+    assert make_plan(spec).spec.data.validation_by == found
+    stored = json.loads(make_plan(spec).to_bytes())["spec"]["data"]
+    assert stored.get("validation_by", "auto") == found
+
+
+def test_a_window_of_the_form_decides_anew():
+    spec = make_spec(data={**make_spec().data.model_dump(mode="json"), "window_days": 60, "test_days": 7})
+    assert make_plan(spec, overrides={"data.window_days": 20}).spec.data.validation_by == "auto"

@@ -18,6 +18,7 @@ from retraining.core.data.table_profile import MAX_CLASSES, Counted, FilledDay, 
 from retraining.core.documents.evaluation import LEAST_DAYS
 from retraining.core.errors import DataError
 from retraining.core.metrics import Metric
+from retraining.core.spec.data import LEAST_VALIDATION_DAYS, VALIDATION_PERCENT, takes_whole_days
 from retraining.core.spec.features import MAX_CLASS_NAME
 from retraining.core.spec.yaml_file import NO_TEXT
 
@@ -180,6 +181,7 @@ class FirstWindow:
     days: int
     test_days: int
     filled_days: int
+    trained_days: int
     rows: int
     test_rows: int
     note: str
@@ -188,6 +190,14 @@ class FirstWindow:
     """Of the first run whose window ends with the newest row."""
     schedule: tuple[str, str] | None
     """Cron expression and what it means, as often as rows come; None: no new ones do."""
+
+    @property
+    def validation_by(self) -> str:
+        """How the validation split is found, where the days with rows say otherwise than their window; else empty."""
+        enough = self.trained_days * VALIDATION_PERCENT >= LEAST_VALIDATION_DAYS * 100
+        if enough == takes_whole_days(self.days - self.test_days):
+            return ""
+        return "days" if enough else "rows"
 
 
 def guess_window(model: NewModel, profile: TableProfile, today: date) -> FirstWindow:
@@ -218,6 +228,7 @@ def guess_window(model: NewModel, profile: TableProfile, today: date) -> FirstWi
         days=max(length, test_days + 1),
         test_days=test_days,
         filled_days=len(taken),
+        trained_days=len(taken) - tested,
         rows=sum(day.rows for day in taken),
         test_rows=sum(day.rows for day in taken[:tested]),
         note=f"{len(taken)} days with rows of the {_rows_between(days, profile)} there are{longest}",

@@ -95,6 +95,7 @@ def render_snapshot_sql(plan: Plan) -> Query:
         query=with_objects(with_class_numbers(_examples_sql(plan), plan.spec), plan),
         key=data.key,
         event_time=data.event_time,
+        validation_days=data.validation_by == "days",
         keep_days=data.keep_table_days,
         golden=bigquery.frozen_set_table(plan) if plan.golden_query else None,
         sampled=data.sample_percent < 100,

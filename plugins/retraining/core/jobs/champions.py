@@ -118,6 +118,20 @@ def reason_to_skip(
     return None
 
 
+def _other_validation(its_data: Data, now: Data) -> str:
+    """Return the key by which a champion may have been trained on this run's validation rows; empty: it was not."""
+    if (its_data.validation_by == "days") != (now.validation_by == "days"):
+        return "validation_by"
+    if its_data.key != now.key:
+        return "key"
+    return "validation_percent" if its_data.validation_percent < now.validation_percent else ""
+
+
+def _told(data: Data, key: str) -> str:
+    """Return a key's value as a run has it: a plan that says nothing of its validation split has one of rows."""
+    return "rows" if getattr(data, key) == "auto" else str(getattr(data, key))
+
+
 def _reason_to_begin_anew(plan: Plan, champion: Champion, run: ChampionRun) -> str | None:
     who = f"champion version {champion.version_id}"
     if run.is_own:
@@ -129,10 +143,10 @@ def _reason_to_begin_anew(plan: Plan, champion: Champion, run: ChampionRun) -> s
     its_data, now = run.plan.spec.data, plan.spec.data
     if seen := reason_to_skip(plan, champion, run.plan.window.test_start, its_data):
         return seen
-    if its_data.key != now.key or its_data.validation_percent < now.validation_percent:
-        changed = "key" if its_data.key != now.key else "validation_percent"
+    changed = _other_validation(its_data, now)
+    if changed:
         return (
-            f"{who} was trained with data.{changed}: {getattr(its_data, changed)}, and this run has "
-            f"{getattr(now, changed)}: it has seen examples that early stopping watches here"
+            f"{who} was trained with data.{changed}: {_told(its_data, changed)}, and this run has "
+            f"{_told(now, changed)}: it has seen examples that early stopping watches here"
         )
     return None

@@ -116,6 +116,7 @@ def build_plan(
     """
     resolved, patterns = resolve_patterns(spec, columns)
     changed = resolved.with_overrides(asked.overrides)
+    changed = changed.model_copy(update={"data": changed.data.with_validation()})
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
     key, given = _run_key(asked, _decides(changed, query, frozen, settings))

@@ -17,7 +17,12 @@ SamplePercent = Annotated[float, Field(ge=0.001, le=100)]
 SqlPath = Annotated[str, StringConstraints(max_length=500, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
 
 
-_OF_TIME = ("event_time", "days", "label_lag_days", "window_days", "test_days")
+VALIDATION_PERCENT = 10
+LEAST_VALIDATION_DAYS = 2
+"""Expected in the validation split: with fewer, a short window may have none."""
+MOST_DAYS = 400
+"""To train on; a longer window is often that of monthly or yearly data, which may have none of the chosen days."""
+_OF_TIME = ("event_time", "days", "label_lag_days", "window_days", "test_days", "validation_by")
 
 
 class DataChecks(Section):
@@ -94,6 +99,11 @@ class ExportMachines(Section):
     """Whether they are spot machines."""
 
 
+def takes_whole_days(days: int, percent: int = VALIDATION_PERCENT) -> bool:
+    """Return whether `auto` takes whole days for validation, of so many that are left to train on."""
+    return days * percent >= LEAST_VALIDATION_DAYS * 100 and days <= MOST_DAYS
+
+
 class Data(Section):
     """Where the examples come from; windows are whole UTC days."""
 
@@ -132,8 +142,11 @@ class Data(Section):
     """The newest days of the window: the test split, never trained on in that run."""
     test_percent: Annotated[int, Field(ge=1, le=50)] = 10
     """With `split: hash`: the share of all examples, chosen by hash of the key, that is the test split."""
-    validation_percent: Annotated[int, Field(ge=1, le=50)] = 10
-    """Share of the other examples, chosen by hash of the key, that early stopping watches."""
+    validation_percent: Annotated[int, Field(ge=1, le=50)] = VALIDATION_PERCENT
+    """Share of the other examples that early stopping watches, and thresholds and trials are judged by."""
+    validation_by: Annotated[Literal["auto", "days", "rows"], Field(exclude_if=lambda value: value == "auto")] = "auto"
+    """Whether that share is [whole days](data.md#whole-days), or rows by hash of the key. `auto`: days, where it has 2
+    of them or more, and at most 400 are left to train on; else rows."""
     sample_percent: SamplePercent = 100.0
     """Share of the examples that a run reads, chosen by hash of the key: [a sample](data.md#a-sample). Also a Param."""
     rows_per_shard: Annotated[int, Field(ge=1000, le=10**9)] = 100_000
@@ -170,6 +183,13 @@ class Data(Section):
         if self.days is None:
             return None
         return datetime.combine(self.days[1] + timedelta(days=1 + self.label_lag_days), time(), tzinfo=UTC)
+
+    def with_validation(self) -> Self:
+        """Return what a run does: `auto` as days where it means days; else, as in plans of earlier releases, rows."""
+        left = self.window_days - self.test_days
+        if self.split == "hash" or self.validation_by != "auto" or not takes_whole_days(left, self.validation_percent):
+            return self
+        return self.model_copy(update={"validation_by": "days"})
 
     @property
     def source_name(self) -> str:
