@@ -77,6 +77,14 @@ def test_bad_data_blocks(small_plan, changes, check, words):
         require_passed(checks, "checks.json")
 
 
+def test_an_empty_validation_split_of_whole_days_has_a_way_out():
+    """A table of months that says it has days enough."""
+    plan = make_plan(make_spec(data={**make_spec().data.model_dump(mode="json"), "validation_by": "days"}))
+    (finding,) = found(plan, make_statistics(plan, rows={"train": 120, "test": 30})).findings
+    assert (finding.check, finding.severity) == ("empty_split", "block")
+    assert finding.message.endswith("set data.validation_by: rows, as few days have rows")
+
+
 def test_a_bound_itself_is_still_allowed(small_plan):
     assert found(small_plan, make_statistics(small_plan, rate=0.5)).passed
     assert found(small_plan, make_statistics(small_plan, rate=0.1)).passed

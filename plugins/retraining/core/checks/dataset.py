@@ -243,6 +243,8 @@ def _rows(spec: ModelSpec, statistics: Statistics) -> Iterator[Finding]:
             where = "test_days, data.validation_percent and the newest days"
             where = where if spec.data.split == "time" else "test_percent and data.validation_percent"
             message = f"the {name} split is empty: look at data.{where}"
+            if spec.data.validation_by == "days" and name in ("train", "validation"):
+                message += ", or set data.validation_by: rows, as few days have rows"
             yield finding(
                 spec, "empty_split", found=f"0 rows in {name}", expected="rows in every split", message=message
             )
