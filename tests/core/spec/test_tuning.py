@@ -150,7 +150,7 @@ def test_a_metric_of_ones_own_image_needs_its_goal():
 
 
 @pytest.mark.parametrize("model", SEARCH_SPACES)
-def test_trees_are_searched_without_parameters(model):
+def test_what_reads_tables_is_searched_without_parameters(model):
     """All of it is what the trainer takes, and what a trial is given goes over the recipe."""
     spec = make_spec(training={"model": model}, tuning={})
     assert spec.tuning.parameters == SEARCH_SPACES[model]
@@ -161,8 +161,9 @@ def test_trees_are_searched_without_parameters(model):
     job = requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job
     asked = {each["parameter_id"] for each in job["study_spec"]["parameters"]}
     assert asked == {parameter.name for parameter in SEARCH_SPACES[model]}
-    chosen = planned_training(spec, {"column_share": 0.25}).hyperparameters
-    assert chosen == {**planned_training(spec).hyperparameters, "column_share": 0.25}
+    name = spec.tuning.parameters[0].name
+    chosen = planned_training(spec, {name: 0.25}).hyperparameters
+    assert chosen == {**planned_training(spec).hyperparameters, name: 0.25}
 
 
 def test_a_space_of_ones_own_goes_before_the_architecture_s():
@@ -174,12 +175,12 @@ def test_a_space_of_ones_own_goes_before_the_architecture_s():
 
 
 def test_an_architecture_without_a_space_says_what_can_be_searched():
-    """And either way out is one: to name parameters, or to choose trees."""
-    training = {"model": "dense", "hyperparameters": HYPERPARAMETERS}
-    words = r"tuning.parameters is missing, and architecture 'dense' has no space.*learning_rate, hidden_units, dropout"
+    """And either way out is one: to name parameters, or to choose another architecture."""
+    training = {"model": "linear", "hyperparameters": {"learning_rate": 0.01}}
+    words = r"tuning.parameters is missing, and architecture 'linear' has no space.*one at least of: learning_rate\."
     with pytest.raises(ValueError, match=words):
         make_spec(training=training, tuning={})
-    with pytest.raises(ValueError, match=r"boosted_trees or random_forest"):
-        make_spec(training={"model": "dense"}, tuning={})
-    assert make_spec(training=training, tuning={"parameters": SECTION["parameters"]}).tuning
+    with pytest.raises(ValueError, match=r"choose one of: boosted_trees, deep_cross, dense, random_forest, wide_deep"):
+        make_spec(training={"model": "linear"}, tuning={})
+    assert make_spec(training=training, tuning={"parameters": SECTION["parameters"][:1]}).tuning
     assert make_spec(training={"model": "random_forest"}, tuning={}).tuning

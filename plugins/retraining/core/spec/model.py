@@ -228,7 +228,7 @@ class ModelSpec(Section):
             raise ValueError(
                 f"tuning.parameters is missing, and architecture {self.training.model!r} has no space of its own; "
                 f"expected one at least of: {', '.join(names) or 'what training.hyperparameters names'}. Name it with "
-                f"bounds or values, or choose {' or '.join(sorted(SEARCH_SPACES))}"
+                f"bounds or values, or choose one of: {', '.join(sorted(SEARCH_SPACES))}"
             )
         for parameter in self.tuning.parameters:
             if parameter.name not in names:

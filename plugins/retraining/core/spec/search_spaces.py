@@ -2,9 +2,9 @@
 
 In: an architecture's name. Out: its parameters. The bounds are those of published studies, narrowed to what matters:
 
-- of boosted trees Gorishniy et al., Revisiting Deep Learning Models for Tabular Data, 2021,
-  https://arxiv.org/abs/2106.11959 (learning rate, least examples, shares of rows and columns), with leaves in place of
-  depth;
+- of networks of tables, and of boosted trees, Gorishniy et al., Revisiting Deep Learning Models for Tabular Data, 2021,
+  https://arxiv.org/abs/2106.11959: rate, dropout, weight decay and width, around what the recipe has; learning rate,
+  least examples, shares of rows and columns, with leaves in place of depth;
 - of random forests Probst, Wright, Boulesteix, Hyperparameters and Tuning Strategies for Random Forest, 2019,
   https://arxiv.org/abs/1804.03515: columns for each split first, then the examples that a tree draws and a leaf keeps.
 """
@@ -26,7 +26,18 @@ def _whole(name: str, low: int, high: int) -> TuningParameter:
     return TuningParameter.model_validate({"name": name, "kind": "integer", "min": low, "max": high, "scale": "log"})
 
 
+_NETWORK = (
+    _number("learning_rate", 0.0003, 0.01, "log"),
+    _number("dropout", 0.0, 0.5),
+    _number("weight_decay", 0.0001, 0.1, "log"),
+    TuningParameter.model_validate(
+        {"name": "hidden_units", "kind": "categorical", "values": ["32-32", "64-64", "128-128", "256-256"]}
+    ),
+)
 SEARCH_SPACES: Mapping[str, tuple[TuningParameter, ...]] = {
+    "wide_deep": _NETWORK,
+    "deep_cross": _NETWORK,
+    "dense": _NETWORK,
     "boosted_trees": (
         _number("learning_rate", 0.01, 0.3, "log"),
         _whole("max_leaves", 4, 256),
