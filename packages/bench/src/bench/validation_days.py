@@ -48,7 +48,7 @@ def whole_days(days: Days) -> Mask:
 def newest_days(days: Days) -> Mask:
     """Return the newest tenth of the days."""
     count = len(np.unique(days))
-    return days > days.max() - max(1, round(count / 10))
+    return np.asarray(days > days.max() - max(1, round(count / 10)))
 
 
 RULES: Mapping[str, Rule] = {
