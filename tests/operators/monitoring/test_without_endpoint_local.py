@@ -59,15 +59,22 @@ SELECT id, {carrier} AS carrier, distance
 FROM batch_source.parcels
 WHERE seen_at >= TIMESTAMP '{since}'
 """
-NOW = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 @pytest.fixture
-def spec(local_cloud: Any, include: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def midnight() -> datetime:
+    """The last one as the test begins: its file may have been read on the day before."""
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+@pytest.fixture
+def spec(local_cloud: Any, include: Path, midnight: datetime, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Its file, and the tables that it reads: ten days of parcels up to last midnight."""
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
     name = f"batch_{uuid.uuid4().hex[:8]}"
-    make_source(local_cloud, "batch_source", SOURCE.format(start=NOW - timedelta(days=10)), today("carrier"))
+    make_source(
+        local_cloud, "batch_source", SOURCE.format(start=midnight - timedelta(days=10)), today("carrier", midnight)
+    )
     path = include / "models" / f"{name}.yaml"
     path.write_text(SPEC.format(name=name))
     (include / "sql" / name).mkdir(parents=True)
@@ -77,9 +84,9 @@ def spec(local_cloud: Any, include: Path, monkeypatch: pytest.MonkeyPatch) -> An
     return load_spec(path)
 
 
-def today(carrier: str) -> str:
+def today(carrier: str, midnight: datetime) -> str:
     """What is scored: parcels of three days, with another carrier."""
-    return TODAY.format(carrier=carrier, since=NOW - timedelta(days=3))
+    return TODAY.format(carrier=carrier, since=midnight - timedelta(days=3))
 
 
 def measure(spec: Any, make_run: Any, number: int) -> dict[str, list[Signal]]:
@@ -102,15 +109,17 @@ def measure(spec: Any, make_run: Any, number: int) -> dict[str, list[Signal]]:
     return by_kind
 
 
-def test_it_is_trained_scored_and_watched_without_a_machine_that_serves(spec, local_cloud, make_run) -> None:
+def test_it_is_trained_scored_and_watched_without_a_machine_that_serves(
+    spec: Any, local_cloud: Any, midnight: datetime, make_run: Any
+) -> None:
     """Its scored rows are judged as an endpoint's requests are, with the labels that are known; no endpoint is made."""
-    night = run_whole(spec, make_run(run_id="manual__night", logical_date=NOW, run_after=NOW))
+    night = run_whole(spec, make_run(run_id="manual__night", logical_date=midnight, run_after=midnight))
     assert night["deployment"]["deployed"], night["decision"]["words"]
     assert Cloud().endpoints.get(spec.name) is None
     before = measure(spec, make_run, 1)
     assert {signal.reason for signal in before["skew"]} == {"no_traffic"}
 
-    run_scoring(spec, make_run(run_id="manual__score", logical_date=NOW, run_after=NOW))
+    run_scoring(spec, make_run(run_id="manual__score", logical_date=midnight, run_after=midnight))
     seen = measure(spec, make_run, 2)
     assert not {"errors", "latency"} & seen.keys()
     assert [signal.value for signal in seen["traffic"]] == [1080]
@@ -121,8 +130,8 @@ def test_it_is_trained_scored_and_watched_without_a_machine_that_serves(spec, lo
     assert judged.state == "ok", judged
     assert judged.examples == 720  # of the days that are over for the examples query
 
-    make_source(local_cloud, "batch_source", today("'new'"))
-    run_scoring(spec, make_run(run_id="manual__changed", logical_date=NOW, run_after=NOW), force=True)
+    make_source(local_cloud, "batch_source", today("'new'", midnight))
+    run_scoring(spec, make_run(run_id="manual__changed", logical_date=midnight, run_after=midnight), force=True)
     changed = {signal.subject: signal.state for signal in measure(spec, make_run, 3)["skew"]}
     assert changed == {"carrier": "exceeded", "distance": "ok"}
     champion = Cloud().registry.find_by_alias(spec.name, vertex.CHAMPION)
