@@ -166,7 +166,7 @@ def assert_requests_wait(local_cloud: Any, roles: Roles, role: Role, endpoint: s
 def watch(make_run: Any, spec: Any, rows: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Runs of the monitor until it has seen as many requests; gives what the last one measured and decided."""
     dag = load_dags("monitor").monitor_dag(spec)
-    until, attempt = time.monotonic() + 90, 0
+    until, attempt = time.monotonic() + 300, 0
     while True:
         assert time.monotonic() < until
         attempt += 1
