@@ -189,7 +189,7 @@ def test_spending_of_a_month_stands_beside_its_budgets(ask, cloud, include):
     """By model, by team and of all; a month without runs is said so."""
     now, key = cloud.clock.now(), "20260101t000000z-0a1b2c3d4e5f"
     for model, owner, usd, ended in (("late", "shipping", 3.5, True), ("other", "shipping", 1.25, False)):
-        spent = {key: documents.Spent(begun=now, usd=usd, ended=ended, partial=ended)}
+        spent = {key: documents.Spent(work="run", begun=now, usd=usd, ended=ended, partial=ended)}
         document = documents.Spending(model=model, owner=owner, month="2026-01", spent=spent)
         cloud.artifacts.objects[storage.spending_uri("bucket", "2026-01", model)] = document.to_bytes()
     (include / "budgets.yaml").write_text("teams: {shipping: 9}\nmodels: {late: 4}\n")
@@ -203,4 +203,6 @@ def test_spending_of_a_month_stands_beside_its_budgets(ask, cloud, include):
         "team shipping at least 3.50 1.25 9.00",
         "all models at least 3.50 1.25 -",
     ]
-    assert "no run began in 2025-12" in ask("spending", "--month", "2025-12", code=1)
+    assert ask("spending", "--month", "2025-12") == "no run and no scoring began in 2025-12\n"
+    for wrong in ("2025-13", "november", "2026-01/late"):
+        assert "Expected a UTC month" in ask("spending", "--month", wrong, code=1)

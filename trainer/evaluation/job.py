@@ -245,6 +245,9 @@ class _Comparison:
             drawing=draw_rows(request, self._judged.models),
         )
         scored = self.score_split(request.split, split, further, lines)
+        spans = {file.span for file in self._manifest.splits[request.split].files}
+        if len(spans) < 2 and not request.by_day:  # examples without a time
+            return scored
         days = find_days(self._manifest.splits[request.split], request.key, scored.keys, self._storage)
         return replace(scored, days=days)
 
@@ -468,9 +471,9 @@ def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[st
 
 def _rows_by_day(scored: Scored, model: str, among: npt.NDArray[np.bool_] | None = None) -> list[Rows] | None:
     """Return the rows of each test day; None: not the challenger's, whose answers alone are counted so."""
-    if scored.days is None or model != CHALLENGER:
+    if model != CHALLENGER:
         return None
-    return scored.days.rows(among) if len(scored.days.names) > 1 else []
+    return scored.days.rows(among) if scored.days else []
 
 
 def _measure_auxiliary(request: EvaluateRequest, scored: Scored, model: str) -> dict[str, AuxiliaryScores]:

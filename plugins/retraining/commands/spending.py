@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import click
 
 from retraining.commands.shell import Shell, print_answer
 from retraining.core.documents.spending import Spending
-from retraining.core.errors import SpecError
+from retraining.core.errors import PlanError
 from retraining.core.naming import storage
 from retraining.core.planning.spending import month_of, sum_up
 from retraining.core.report import terminal
@@ -27,13 +28,14 @@ def show_spending(shell: Shell, month: str | None) -> None:
     """
     cloud = shell.connect()
     month = month or month_of(cloud.clock.now())
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month):
+        raise PlanError("--month", repr(month), "a UTC month", "For example --month 2026-11")
     bucket = cloud.settings.bucket
     uris = cloud.artifacts.list_uris(storage.spendings_uri(bucket, month), suffix=f"/{Spending.kind_name()}.json")
     spendings = [Spending.parse(data, uri) for uri, data in cloud.artifacts.read_some(uris).items()]
     budgets = load_budgets(shell.find_include()) or Budgets()
-    if not spendings:
-        raise SpecError("--month", f"no run began in {month}", "a UTC month with runs, such as 2026-11")
-    print_answer([*terminal.table(_models(budgets, spendings)), "", *terminal.table(_together(budgets, spendings))])
+    sums = [*terminal.table(_models(budgets, spendings)), "", *terminal.table(_together(budgets, spendings))]
+    print_answer(sums if spendings else [f"no run and no scoring began in {month}"])
 
 
 def _models(budgets: Budgets, spendings: Sequence[Spending]) -> list[tuple[str, ...]]:

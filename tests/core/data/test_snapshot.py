@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from datetime import date, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from retraining.core import documents
 from retraining.core.data import snapshot
 from retraining.core.errors import DataError
+from retraining.core.spec.data import takes_whole_days
 from tests.support.refusals import refuses
 from tests.support.small_model import SCHEMA, SQL, fingerprint_rows, make_plan, make_snapshot, make_spec
 
@@ -157,3 +161,12 @@ def test_a_run_table_that_is_made_again_has_the_same_data(small_plan):
     other = make_snapshot(small_plan, fingerprint_rows=fingerprint_rows("2013-11-10", "2013-11-16"))
     with refuses(DataError, found="other data"):
         snapshot.require_same_data(recorded, other)
+
+
+@pytest.mark.parametrize("percent", [1, 5, 10, 20, 33, 50])
+def test_no_window_that_takes_whole_days_is_without_one(percent):
+    """By the rule of the template, over a century; of the shortest such windows none has more than four."""
+    length = next(days for days in itertools.count(1) if takes_whole_days(days, percent))
+    taken = [abs(math.fmod(day * 618034, 1_000_000)) < percent * 10_000 for day in range(-4000, 32_000)]
+    counts = {sum(taken[start : start + length]) for start in range(len(taken) - length)}
+    assert 1 <= min(counts) <= max(counts) <= 4

@@ -19,8 +19,9 @@ MONTH, FIRST = "2013-11", datetime(2013, 11, 1, 3, tzinfo=UTC)
 KEYS = [f"201311{day:02d}t030000z-0a1b2c3d4e5f" for day in range(1, 31)]
 
 
-def spent(usd: float | None = 1.0, *, at: int = 0, ended: bool = True, partial: bool = False) -> Spent:
-    return Spent(begun=FIRST + timedelta(seconds=at), usd=usd, ended=ended, partial=partial)
+def spent(usd: float | None = 1.0, *, at: int = 0, **changes: Any) -> Spent:
+    values = {"work": "run", "begun": FIRST + timedelta(seconds=at), "usd": usd, "ended": True, **changes}
+    return Spent.model_validate(values)
 
 
 def spending(model: str = "late", owner: str = "retraining", **each: Spent) -> Spending:
@@ -107,10 +108,16 @@ def test_a_run_whose_price_nobody_knows_is_refused_where_there_is_a_budget() -> 
 
 
 def test_a_run_is_expected_to_cost_what_the_models_runs_did() -> None:
-    """Of those that ended and have a price, not of itself; the first one its upper bound."""
+    """Of those that ended and have a price, not of itself and not its scorings; the first one its upper bound."""
     plan = make_plan()
     own = Spending(model="late", owner="retraining", month=MONTH, spent={plan.run_key: spent(99.0)})
-    earlier = spending(run1=spent(1.0), run2=spent(3.0), run3=spent(None), run4=spent(50.0, ended=False))
+    earlier = spending(
+        run1=spent(1.0),
+        run2=spent(3.0),
+        run3=spent(None),
+        run4=spent(50.0, ended=False),
+        run5=spent(0.01, work="scoring"),
+    )
     assert expected_usd(plan, [own, earlier]) == 2.0
     assert expected_usd(plan, [own]) == (plan.estimate_usd.at_most if plan.estimate_usd else None)
 

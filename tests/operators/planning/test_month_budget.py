@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents import Spending, Spent, TaskTiming, Timings
+from retraining.core.documents import ScoringResult, Spending, Spent, TaskTiming, Timings
 from retraining.core.naming import storage
 from retraining.core.spec.budgets import load_budgets
 from retraining.operators.planning import run_plan
-from retraining.operators.record.spending import note_cost, note_run, own_budget
+from retraining.operators.record.spending import note_run, note_scoring, own_budget
 from tests.support.airflow_release import AirflowFailException
+from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.refusals import refuses
 from tests.support.scenes.planned_run import FORM, SPEC, plan, stored_plan
@@ -54,7 +55,10 @@ def spent(cloud: FakeCloud, month: str = "2026-01", model: str = MODEL) -> dict[
 
 
 def store(cloud: FakeCloud, usd: float, model: str = MODEL, owner: str = SPEC.owner) -> None:
-    note_cost(cloud, model, owner, OTHER, usd)
+    done = Spent(work="run", begun=NOW, usd=usd, ended=True)
+    document = Spending(model=model, owner=owner, month="2026-01", spent={OTHER: done})
+    uri = storage.spending_uri(cloud.settings.bucket, "2026-01", model)
+    cloud.artifacts.objects[uri] = document.to_bytes()
 
 
 def test_a_run_is_noted_as_it_begins_and_corrected_at_its_end(cloud, make_run) -> None:
@@ -62,7 +66,7 @@ def test_a_run_is_noted_as_it_begins_and_corrected_at_its_end(cloud, make_run) -
     planned = start(cloud, make_run)
     assert planned.estimate_usd is not None
     assert spent(cloud) == {
-        planned.run_key: Spent(begun=NOW, usd=planned.estimate_usd.at_most, ended=False),
+        planned.run_key: Spent(work="run", begun=NOW, usd=planned.estimate_usd.at_most, ended=False),
     }
     cloud.clock.time = NOW.replace(month=2, day=1)
     timings = Timings(
@@ -76,7 +80,7 @@ def test_a_run_is_noted_as_it_begins_and_corrected_at_its_end(cloud, make_run) -
     )
     for _ in range(2):
         note_run(cloud, planned, timings)
-    assert spent(cloud) == {planned.run_key: Spent(begun=NOW, usd=0.75, ended=True, partial=True)}
+    assert spent(cloud) == {planned.run_key: Spent(work="run", begun=NOW, usd=0.75, ended=True, partial=True)}
     assert spent(cloud, "2026-02") == {}
 
 
@@ -109,6 +113,37 @@ def test_other_models_count_in_their_teams_and_in_all(cloud, make_run, write_bud
     write_budgets("total: 10.5\n")
     with refuses(AirflowFailException, found="of 10.50 USD", expected="the month's budget of all models"):
         start(cloud, make_run, day=21)
+
+
+def test_a_scoring_counts_and_says_nothing_of_what_a_run_costs(cloud, make_run, write_budgets) -> None:
+    """It is noted again by a task that runs again, once; its team is that of the model's runs."""
+    write_budgets(f"models: {{{MODEL}: 9.0}}\n")
+    store(cloud, 1.0)
+    scored = ScoringResult.parse((EXAMPLES / "scoring__day.json").read_text()).model_copy(
+        update={"model": MODEL, "cost_usd": 7.5}
+    )
+    for _ in range(2):
+        note_scoring(cloud, scored)
+    assert sorted((each.work, each.usd) for each in spent(cloud).values()) == [("run", 1.0), ("scoring", 7.5)]
+    with refuses(AirflowFailException, found="8.50 spent, 1.00 expected of this one, of 9.00 USD"):
+        start(cloud, make_run)
+
+
+def test_a_broken_object_of_another_model_stops_no_run(cloud, make_run, write_budgets, capsys) -> None:
+    """It is left out of the sum, and the log says so; the page of its own model is made without a budget."""
+    store(cloud, 1.0)
+    uri = storage.spending_uri(cloud.settings.bucket, "2026-01", "parcels")
+    cloud.artifacts.objects[uri] = b"{"
+    write_budgets("total: 5\n")
+    assert start(cloud, make_run).run_key in spent(cloud)
+    said = capsys.readouterr().out
+    assert "left out of the month's budgets" in said
+    assert uri in said
+    own = storage.spending_uri(cloud.settings.bucket, "2026-01", MODEL)
+    cloud.artifacts.objects[own] = b"{"
+    shown = own_budget(cloud, write_budgets(f"models: {{{MODEL}: 5}}\n"), SPEC)
+    assert shown is not None
+    assert shown.spent == 0
 
 
 def test_a_new_month_begins_with_nothing(cloud, make_run, write_budgets) -> None:

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from retraining.core.documents import Spending
 from retraining.core.naming import storage
 from retraining.operators.report.page import ReportOperator
 from tests.support.fakes.cloud import FakeCloud
@@ -40,6 +41,18 @@ def test_the_report_and_all_runs_are_pages_of_airflow(cloud, make_run) -> None:
     assert f'href="{MODELS}/flight_delays/runs.html"' in page
     assert f'href="{MODELS}/flight_delays/runs/{KEY}/report.html"' in all_runs
     assert not re.search(r'href="https://storage.cloud.google.com', page + all_runs)
+
+
+def test_the_report_notes_what_the_run_cost_in_its_month(cloud, make_run) -> None:
+    """Once, however often it is made; as the page has it."""
+    run = make_run()
+    for _ in range(2):
+        run.execute(ReportOperator(task_id="report", run_uri=URI, cloud=cloud.connect))
+    uri = storage.spending_uri("bucket", f"{cloud.clock.now():%Y-%m}", "flight_delays")
+    spending = Spending.parse(cloud.artifacts.objects[uri])
+    assert list(spending.spent) == [KEY]
+    assert spending.spent[KEY].ended
+    assert spending.spent[KEY].work == "run"
 
 
 def test_the_documents_of_a_run_are_a_page_of_airflow(cloud, make_run) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from retraining.core.documents import KINDS
+from retraining.core.documents import KINDS, Spending
 from retraining.core.errors import ConflictError
 from retraining.core.scoring.plan import explain
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
@@ -51,6 +51,10 @@ def test_a_table_is_scored_into_a_day_of_the_destination(scene) -> None:
     result = json.loads(cloud.artifacts.objects[f"{plan.run_uri}/scoring.json"])
     assert (result["rows"], result["seconds"], result["version"]["asked"]) == (ROWS, 90, "champion")
     assert result["cost_usd"] > 0
+    (noted,) = [data for uri, data in cloud.artifacts.objects.items() if uri.endswith("/flight_delays/spending.json")]
+    assert {key: (each.work, each.usd) for key, each in Spending.parse(noted).spent.items()} == {
+        plan.run_key: ("scoring", result["cost_usd"])
+    }
     left = [table for table in cloud.warehouse.schemas if plan.run_key.replace("-", "_") in table or "pred" in table]
     assert left == [f"local-project.retraining.scored_flight_delays__{plan.run_key.replace('-', '_')}"]
     assert not [uri for uri in cloud.artifacts.objects if "/destinations/" in uri]

@@ -108,6 +108,14 @@ def test_the_differences_of_days_stand_in_the_evaluation(exported: Run, compare)
     assert enough.difference_evidence.units.startswith("days with ")
     assert enough.difference_evidence.count == least
     assert compare(by_day=True, group="carrier").drawn_by == "groups"
+    counted = few.challenger.counted
+    assert counted is not None
+    assert counted.by_day is not None
+    assert [sum(counts) for counts in counted.by_day] == [item.rows for item in few.day_differences]
+    assert np.sum(counted.by_day, axis=0).tolist() == list(counted.counts)
+    assert few.champion is not None
+    assert few.champion.counted is not None
+    assert few.champion.counted.by_day is None, "its own run counted them"
     plain = compare()
     assert (plain.drawn_by, plain.day_differences) == ("rows", ())
     assert plain.difference == few.difference

@@ -9,8 +9,6 @@ two are equal. `gates_days` says what a ratio makes of the gate, and how often r
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from pathlib import Path
@@ -26,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bench.flights import CATEGORIES, LABEL, NUMBERS, flights_by_day
-from bench.origin import with_origin
+from bench.origin import measure_and_keep
 from trainer.objective.metrics import log_losses
 
 RESULT_PATH = Path(__file__).with_name("days_on_flights.json")
@@ -118,14 +116,5 @@ def table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Measure, print, and keep the result."""
-    argparse.ArgumentParser(prog="bench.gates_flights", description=__doc__).parse_args()
-    found = with_origin(measure)
-    RESULT_PATH.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(table(found))
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(measure_and_keep(__doc__, measure, table, RESULT_PATH))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
+import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,3 +23,21 @@ def with_origin(measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__},
         "seconds": round(time.monotonic() - start),
     }
+
+
+def measure_and_keep(
+    about: str | None, measure: Callable[[], dict[str, Any]], table: Callable[[Mapping[str, Any]], str], path: Path
+) -> int:
+    """Be a program without options: measure, keep the result with its origin, and print its table.
+
+    Args:
+        about: For `--help`.
+        measure: Gives the result.
+        table: Makes the docs' table of it.
+        path: Of the JSON file.
+    """
+    argparse.ArgumentParser(description=about).parse_args()
+    found = with_origin(measure)
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(table(found))
+    return 0

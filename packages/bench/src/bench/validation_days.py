@@ -7,8 +7,6 @@ before the last 14 before a month's 28th, a tenth of which is kept as a validati
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
@@ -22,7 +20,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from bench.flights import CATEGORIES, NUMBERS
 from bench.gates_flights import columns_of_flights
-from bench.origin import with_origin
+from bench.origin import measure_and_keep
 
 RESULT_PATH = Path(__file__).with_name("validation_days.json")
 MONTHS = range(3, 13)
@@ -112,14 +110,5 @@ def table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Measure, print, and keep the result."""
-    argparse.ArgumentParser(prog="bench.validation_days", description=__doc__).parse_args()
-    found = with_origin(measure)
-    RESULT_PATH.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(table(found))
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(measure_and_keep(__doc__, measure, table, RESULT_PATH))

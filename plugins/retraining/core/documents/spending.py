@@ -14,6 +14,7 @@ Month = Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")]
 class Spent(Value):
     """What a run or a scoring cost; of one under way what it is expected to cost."""
 
+    work: Literal["run", "scoring"]
     begun: UtcTime
     usd: Amount | None
     """null: nothing is known of it."""

@@ -75,7 +75,7 @@ def expected_usd(plan: Plan, earlier: Iterable[Spending]) -> float | None:
         each.usd
         for spending in earlier
         for key, each in spending.spent.items()
-        if key != plan.run_key and each.ended and each.usd is not None
+        if each.work == "run" and key != plan.run_key and each.ended and each.usd is not None
     ]
     if known:
         return fmean(known)

@@ -236,7 +236,7 @@ def _run_params() -> dict[str, Param]:
             type="boolean",
             title="Over budget",
             section=_RUN,
-            description="Start although the jobs may cost more than the model's budget_usd.",
+            description="Start although the jobs may cost more than budget_usd, or than a month's budget has left.",
         ),
         "deploy": Param(
             True,

@@ -5,20 +5,23 @@ A run's expected sum is noted before the others' are read, so that of two at onc
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Literal
 
-from retraining.core.documents import Plan, Timings
+from retraining.core.documents import Plan, ScoringResult, Timings
 from retraining.core.documents.overview import MonthBudget
 from retraining.core.documents.spending import Spending, Spent
-from retraining.core.errors import BudgetError, ConflictError
+from retraining.core.errors import BudgetError, ConflictError, ContractError
 from retraining.core.naming import storage
-from retraining.core.planning.spending import expected_usd, month_before, month_of, require_within, standing
+from retraining.core.planning.spending import expected_usd, month_before, month_of, require_within, standing, sum_up
 from retraining.core.report.timings import costs
 from retraining.core.spec.budgets import Budgets
 from retraining.core.spec.model import ModelSpec
 from retraining.hooks.ports import CloudPort
 
+LOGGER = logging.getLogger(__name__)
 TRIES = 20
 PAUSE_S = 0.2
 Change = Callable[[Mapping[str, Spent]], Mapping[str, Spent]]
@@ -52,14 +55,25 @@ def require_month_budget(
         if all(each.model for each in held)
         else cloud.artifacts.list_uris(storage.spendings_uri(bucket, month), suffix=f"/{Spending.kind_name()}.json")
     )
-    spendings = [Spending.parse(data, uri) for uri, data in cloud.artifacts.read_some(uris).items()]
+    spendings, unreadable = _read(cloud, uris)
     stands = standing(budgets, spec, plan.run_key, spendings, needed)
     asked = budgets.model_copy(update={"over": "warn"}) if over_budget else budgets
     try:
-        return require_within(asked, spec.name, stands, needed, month)
+        return [*unreadable, *require_within(asked, spec.name, stands, needed, month)]
     except BudgetError:
         _change(cloud, month, spec.name, spec.owner, lambda spent: _without(spent, plan.run_key))
         raise
+
+
+def _read(cloud: CloudPort, uris: list[str]) -> tuple[list[Spending], list[str]]:
+    """Return what can be read, and a sentence for each that cannot: one model's broken object stops no other's runs."""
+    found, unreadable = [], []
+    for uri, data in cloud.artifacts.read_some(uris).items():
+        try:
+            found.append(Spending.parse(data, uri))
+        except ContractError as error:
+            unreadable.append(f"left out of the month's budgets: {error}")
+    return found, unreadable
 
 
 def own_budget(cloud: CloudPort, budgets: Budgets | None, spec: ModelSpec) -> MonthBudget | None:
@@ -68,9 +82,10 @@ def own_budget(cloud: CloudPort, budgets: Budgets | None, spec: ModelSpec) -> Mo
     if budgets is None or held is None:
         return None
     month = month_of(cloud.clock.now())
-    uri = storage.spending_uri(cloud.settings.bucket, month, spec.name)
-    stored = cloud.artifacts.read_object(uri)
-    found = standing(budgets, spec, "", [Spending.parse(stored, uri)] if stored else [], None)[0]
+    spendings, unreadable = _read(cloud, [storage.spending_uri(cloud.settings.bucket, month, spec.name)])
+    for message in unreadable:
+        LOGGER.warning("%s", message)
+    found = sum_up(held, spendings)
     return MonthBudget(
         month=month,
         usd=held.usd,
@@ -86,22 +101,23 @@ def note_run(cloud: CloudPort, plan: Plan, timings: Timings) -> None:
     paid = [task.estimated_usd for task in timings.tasks if costs(task)]
     known = [usd for usd in paid if usd is not None]
     usd = sum(known) if known or not paid else None
-    note_cost(cloud, plan.model, plan.spec.owner, plan.run_key, usd, partial=len(known) < len(paid))
+    _note(cloud, plan.model, plan.spec.owner, plan.run_key, ("run", usd, len(known) < len(paid)))
 
 
-def note_cost(
-    cloud: CloudPort, model: str, owner: str | None, key: str, usd: float | None, *, partial: bool = False
+def note_scoring(cloud: CloudPort, scoring: ScoringResult) -> None:
+    """Note what a scoring cost; it counts for the team of the model's runs."""
+    _note(cloud, scoring.model, None, scoring.run_key, ("scoring", scoring.cost_usd, scoring.cost_usd is None))
+
+
+def _note(
+    cloud: CloudPort,
+    model: str,
+    owner: str | None,
+    key: str,
+    cost: tuple[Literal["run", "scoring"], float | None, bool],
 ) -> None:
-    """Note what a run or a scoring cost, in the month in which it began.
-
-    Args:
-        cloud: The hooks.
-        model: Its name.
-        owner: The team whose budget it counts for; None: that of the model's other runs.
-        key: Of the run or scoring.
-        usd: At list prices; None: nothing is known of it.
-        partial: Whether a part of it has no list price.
-    """
+    """Note what something cost (dollars, and whether a part has no price), in the month in which it began."""
+    work, usd, partial = cost
     now = cloud.clock.now().replace(microsecond=0)
     uri = storage.spending_uri(cloud.settings.bucket, month_before(now), model)
     earlier = cloud.artifacts.read_object(uri)
@@ -109,14 +125,14 @@ def note_cost(
 
     def end(spent: Mapping[str, Spent]) -> Mapping[str, Spent]:
         begun = spent[key].begun if key in spent else now
-        return {**spent, key: Spent(begun=begun, usd=usd, ended=True, partial=partial)}
+        return {**spent, key: Spent(work=work, begun=begun, usd=usd, ended=True, partial=partial)}
 
     _change(cloud, began, model, owner, end)
 
 
 def _begun(spent: Mapping[str, Spent], key: str, now: datetime, needed: float | None) -> Mapping[str, Spent]:
     """Add a run under way; one that ended before, or began before, stays as it is."""
-    return spent if key in spent else {**spent, key: Spent(begun=now, usd=needed, ended=False)}
+    return spent if key in spent else {**spent, key: Spent(work="run", begun=now, usd=needed, ended=False)}
 
 
 def _without(spent: Mapping[str, Spent], key: str) -> Mapping[str, Spent]:

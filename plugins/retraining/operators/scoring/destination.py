@@ -13,7 +13,7 @@ from retraining.core.untyped import Row, XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.record.run_record import Record
-from retraining.operators.record.spending import note_cost
+from retraining.operators.record.spending import note_scoring
 from retraining.operators.scoring.lines import newest_lines, write_lines
 from retraining.operators.scoring.scoring_task import (
     ScoringTask,
@@ -47,7 +47,7 @@ class WriteAnswersOperator(ScoringTask, CloudOperator):
             claim_destination(cloud, planned, context)
             written = self._write(cloud, record, planned, context)
             found = record.write_once(written)
-        note_cost(cloud, planned.model, None, planned.run_key, found.cost_usd, partial=found.cost_usd is None)
+        note_scoring(cloud, found)
         self.log.info(found.message)
         return {"scoring_uri": record.uri(ScoringResult), "rows": found.rows, "words": found.message}
 
