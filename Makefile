@@ -370,7 +370,7 @@ bench-gates: $(VENV)/airflow/.ready ## Count how often the judge errs, in simula
 	@$(if $(QUICK),,PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.gates_flights)
 
 .PHONY: bench-validation
-bench-validation: $(VENV)/airflow/.ready ## Stop boosted trees by rows, by whole days and by the newest days of the flights: validation_days.json, docs/data.md (5 min)
+bench-validation: $(VENV)/airflow/.ready ## Stop boosted trees by rows, by whole days and by the newest days of the flights: validation_days.json, docs/data.md (2 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.validation_days
 
 .PHONY: bench-ramp
