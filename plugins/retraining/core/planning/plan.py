@@ -115,8 +115,7 @@ def build_plan(
             budget.
     """
     resolved, patterns = resolve_patterns(spec, columns)
-    changed = resolved.with_overrides(asked.overrides)
-    changed = changed.model_copy(update={"data": changed.data.with_validation()})
+    changed = _with_validation(resolved.with_overrides(asked.overrides))
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
     key, given = _run_key(asked, _decides(changed, query, frozen, settings))
@@ -140,6 +139,11 @@ def build_plan(
         **given,
         **{name: getattr(settings, name) for name in AGREED},
     )
+
+
+def _with_validation(spec: ModelSpec) -> ModelSpec:
+    """Return the spec with the validation split that its data decide."""
+    return spec.model_copy(update={"data": spec.data.with_validation()})
 
 
 def _folders(settings: Settings, model: str, key: str) -> YamlValues:
