@@ -232,3 +232,47 @@ def test_the_judge_searches_the_files_of_whom_it_does_not_meet(cloud, asking) ->
 def test_the_keys_are_only_there_where_they_are_asked_for(cloud, record) -> None:
     """A request of a model that begins anew is as it was."""
     assert "initial" not in request_training(cloud, record).request.to_json()
+
+
+@pytest.fixture
+def backfill(cloud, record) -> Record:
+    """The record of the same run, as a backfill's."""
+    planned = {**json.loads(cloud.artifacts.objects[record.uri(Plan)]), "mode": "backfill", "deploy": False}
+    cloud.artifacts.objects[record.uri(Plan)] = json.dumps(planned).encode()
+    return Record(cloud.artifacts, record.folder_uri)
+
+
+def add_version(cloud: FakeCloud, day: int, *aliases: str) -> str:
+    """A version of 03:00 of that day of November; returns its id."""
+    version = cloud.registry.add(f"201311{day:02d}t030000z-0123456789ab", *aliases)
+    cloud.artifacts.objects[model_file_uri(version.model_uri)] = b"a SavedModel"
+    return version.version_id
+
+
+def test_a_backfill_meets_the_newest_version_of_before_its_date(cloud, backfill) -> None:
+    """Who would have been champion then: of other backfills' versions and the champion the newest before it."""
+    planned = backfill.read_document(Plan)
+    before, after = planned.as_of.day - 1, planned.as_of.day + 1
+    assert request_evaluation(cloud, backfill).request.champion.version_id == "1"  # the champion of the 13th
+    add_version(cloud, 12, "as-of-20131112")
+    assert request_evaluation(cloud, backfill).request.champion.version_id == "1"
+    newest = add_version(cloud, before, f"as-of-201311{before}")
+    add_version(cloud, planned.as_of.day, f"as-of-201311{planned.as_of.day}")
+    add_version(cloud, after, f"as-of-201311{after}")
+    add_version(cloud, before, "challenger")  # was never champion, and no backfill recorded it
+    assert request_evaluation(cloud, backfill).request.champion.version_id == newest
+
+
+def test_a_backfill_before_all_versions_says_so(cloud, backfill) -> None:
+    cloud.registry.versions.clear()
+    assert request_evaluation(cloud, backfill).request.champion_skipped is None
+    add_version(cloud, 28, vertex.CHAMPION)
+    request = request_evaluation(cloud, backfill).request
+    assert request.champion is None
+    assert "was trained as of 2013-11-28" in request.champion_skipped
+
+
+def test_a_backfill_begins_with_the_weights_of_whom_it_meets(cloud, asking, backfill) -> None:
+    newest = add_version(cloud, 14, "as-of-20131114")
+    skipped = request_training(cloud, backfill).request.initial_skipped
+    assert f"champion version {newest}" in skipped

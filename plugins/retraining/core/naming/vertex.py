@@ -36,6 +36,8 @@ BEST = "best"
 PREVIOUS = "previous"
 DEFAULT = "default"
 """Vertex AI gives it to a model's first version, and exactly one version has it at any time."""
+AS_OF_ALIAS = "as-of-"
+"""What the alias of a backfilled version begins with."""
 
 
 _LABEL_CHARACTERS = 63
@@ -127,7 +129,7 @@ def deployed_model_id(run_key: str) -> str:
 
 def alias_as_of(as_of: datetime) -> str:
     """Return the alias of a backfilled version."""
-    return f"as-of-{as_of.astimezone(UTC):%Y%m%d}"
+    return f"{AS_OF_ALIAS}{as_of.astimezone(UTC):%Y%m%d}"
 
 
 def run_of(labels: Mapping[str, str]) -> tuple[str, str] | None:

@@ -26,6 +26,7 @@ from retraining.core.naming import storage, vertex
 from retraining.core.promotion import gates
 from retraining.core.promotion.best import best_of_late
 from retraining.core.promotion.comparison import reason_not_to_ask
+from retraining.core.promotion.versions import Version, find_met_by_backfill
 from retraining.hooks.ports import CloudPort
 from retraining.operators.evaluation.decision import require_models
 from retraining.operators.record.run_record import Record
@@ -60,7 +61,7 @@ def _beginning(cloud: CloudPort, record: Record, plan: Plan) -> champions.Beginn
     """Say whether the training begins with the champion's weights. Asked once: later pokes go by the stored request."""
     if asked := record.find_document(TrainRequest):
         return champions.Beginning(initial=asked.initial, skipped=asked.initial_skipped)
-    version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
+    version = _find_met(cloud, plan)
     if version is None:
         return champions.Beginning(skipped="no version is champion yet")
     its_record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
@@ -85,6 +86,13 @@ def _beginning(cloud: CloudPort, record: Record, plan: Plan) -> champions.Beginn
     return beginning
 
 
+def _find_met(cloud: CloudPort, plan: Plan) -> Version | None:
+    """Return the champion; of a backfill, who would have been it at its time."""
+    if plan.mode == "live":
+        return cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
+    return find_met_by_backfill(plan, cloud.registry.list_versions(plan.model))
+
+
 def _proof(record: Record, its_record: Record) -> leakage.Proof:
     """Return what is known of the training examples of another run beside this one's test examples."""
     return leakage.proof(its_record.find_document(Manifest), its_record.uri(Manifest), record.read_document(Snapshot))
@@ -106,7 +114,7 @@ def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:
     plan = record.read_document(Plan)
     version, champion, its_plan, proof, best = None, None, None, leakage.Proof(), requests.NO_OTHER
     if record.find_document(EvaluateRequest) is None:
-        version = cloud.registry.find_by_alias(plan.model, vertex.CHAMPION)
+        version = _find_met(cloud, plan)
         if version is not None:
             champion_record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, version.run_key))
             champion = gates.champion_of(
