@@ -200,7 +200,7 @@ preview: $(VENV)/airflow/.ready ## Plan, snapshot and checks of a run without Ai
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining preview '$(MODEL)' --as-of '$(AS_OF)'
 
 .PHONY: retraining
-retraining: $(VENV)/airflow/.ready ## Run the command line for daily use, docs/operations.md (DO='models', the default, 'runs MODEL', 'why MODEL', 'compare RUN RUN', 'replay RUN', 'run MODEL')
+retraining: $(VENV)/airflow/.ready ## Run the command line for daily use, docs/operations.md (DO='models', the default, 'runs MODEL', 'why MODEL', 'score MODEL', 'compare RUN RUN', 'replay RUN', 'run MODEL')
 	@PYTHONPATH=plugins $(AIRFLOW_PY) -m retraining $(DO)
 
 .PHONY: tensorboard

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from retraining.commands import check, new_model, orders, policy_replay, preview, runs, spending
+from retraining.commands import check, new_model, orders, policy_replay, preview, runs, score, spending
 from retraining.commands.shell import Shell, run_program
 
 PROGRAM = click.Group(
@@ -17,6 +17,7 @@ PROGRAM = click.Group(
         runs.list_models,
         runs.list_runs,
         runs.explain_model,
+        score.show_score,
         runs.compare_runs,
         runs.replay_run,
         orders.order_run,

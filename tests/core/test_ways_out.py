@@ -17,6 +17,7 @@ from retraining.core import settings
 from retraining.core.catalog import hardware
 from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
 from retraining.core.catalog.cost import load_prices
+from retraining.core.catalog.model_check import require_past_reviews
 from retraining.core.data import columns, frozen_set, snapshot, sql
 from retraining.core.errors import RetrainingError
 from retraining.core.jobs import requests
@@ -92,7 +93,18 @@ def in_container(framework: str | None) -> None:
     require_training_container(make_spec(training=training), CONTAINERS)
 
 
+def reviewed(day: str) -> model.ModelSpec:
+    """A model of which a person looked at something on a day."""
+    return make_spec(reviews=[{"test": "privacy", "by": "Ada", "day": day, "where": "docs/privacy.md"}])
+
+
 CASES = {
+    "review of tomorrow": Case(
+        lambda day: require_past_reviews(reviewed(day), date(2013, 11, 20)),
+        "2013-11-21",
+        "Write the day on which the test was made",
+        "2013-11-20",
+    ),
     "yaml": Case(lambda text: read_spec_text(text, "x"), "a: [1", "Look at the indentation and the quotes", "a: [1]"),
     "key twice": Case(lambda text: read_spec_text(text, "x"), "a: 1\na: 2", "Remove one", "a: 1"),
     "query outside": Case(

@@ -40,6 +40,8 @@ from retraining.core.promotion import approvals, deployments, gates, ramp, ramp_
 from retraining.core.promotion.latencies import Latencies, Measured
 from retraining.core.promotion.model_cards import model_card
 from retraining.core.promotion.signatures import changes_digest, signature_changes
+from retraining.core.report.readiness.facts import Facts
+from retraining.core.report.readiness.score import score_model
 from retraining.core.scoring import plan as scoring
 from retraining.core.scoring import requests as scoring_requests
 from retraining.core.spec.model import ModelSpec
@@ -312,7 +314,8 @@ class Consequences:
         read = {
             kind: KINDS[kind].parse((EXAMPLES / f"{kind}__{name}.json").read_bytes()) for kind, name in CARD.items()
         }
-        return recipients(self.spec.notify, SETTINGS), model_card(self._plan, *read.values()).licence
+        card, score = model_card(self._plan, *read.values()), score_model(self.spec, Facts(day=AS_OF.date()))
+        return recipients(self.spec.notify, SETTINGS), card.licence, score
 
     def scored(self) -> object:
         """Return the plan of a scoring, its job, and where its form may point."""

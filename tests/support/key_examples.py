@@ -85,6 +85,9 @@ NUMBER: dict[str, Any] = {
     "data.checks.label_rate": None,
 }
 AUXILIARY: dict[str, Any] = {"auxiliary_labels[+]": {"name": "delay", "kind": "regression"}}
+REVIEWS: dict[str, Any] = {
+    "reviews[+]": {"test": "privacy", "by": "Ada", "day": "2013-11-01", "where": "docs/privacy.md"}
+}
 CROSS: dict[str, Any] = {
     "features[+]": {"name": "other", "kind": "categorical"},
     "crosses[+]": {"columns": ["other", "carrier"]},
@@ -468,6 +471,10 @@ EXAMPLES: Mapping[str, Any] = {
     "report.show_rows": True,
     "notify.owners": ["ops@example.com"],
     "notify.channels": ["retraining_slack"],
+    "reviews[].test": of("inclusion", REVIEWS),
+    "reviews[].by": of("Grace", REVIEWS),
+    "reviews[].day": of("2013-11-02", REVIEWS),
+    "reviews[].where": of("https://example.com/2", REVIEWS),
     "notify.events": of(["failure"], read_by="operators/airflow/notification.py"),
 }
 """By key. A section has none of its own: its keys have."""

@@ -24,6 +24,7 @@ LAYERS = {
             "retraining.hooks.cloud",
             "retraining.operators.data",
             "retraining.operators.planning",
+            "retraining.operators.record",
         ),
     ),
     "retraining.web": Package(

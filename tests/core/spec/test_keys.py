@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[3]
 READERS = ("plugins/retraining", "dags", "trainer")
 # Read where the spec is read, under another name; and keys that are refused.
 ELSEWHERE = {
-    "data.checks.on_new_category": "by name, in findings.severity_of",
     "data.checks.on_vanished_category": "by name, in findings.severity_of",
     "training.cluster.tier": "cluster.resolve_tier",
     "evaluation.min_value": "Evaluation.floor",

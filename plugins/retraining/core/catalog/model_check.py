@@ -14,7 +14,7 @@ from retraining.core.catalog.containers import (
 )
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.trainers import require_trainer, trainer_path
-from retraining.core.errors import RetrainingError
+from retraining.core.errors import RetrainingError, SpecError
 from retraining.core.settings import include_path
 from retraining.core.spec.files import (
     load_frozen_set_query,
@@ -54,6 +54,7 @@ def check_model(
     require_trainable(spec, load_capabilities())
     require_trainer(spec, include)
     require_machines(spec, load_hardware(include_path()), region)
+    require_past_reviews(spec, day)
     containers = load_containers(include_path())
     require_training_container(spec, containers)
     require_serving_container(spec, "", containers)
@@ -68,6 +69,26 @@ def check_model(
     )
     line = f"{spec.name}: ok ({features}, {spec.training.model}, {schedule})"
     return line, [*(f"warning: {warning}" for warning in warnings), *not_looked_at(spec, include, cloud=cloud)]
+
+
+def require_past_reviews(spec: ModelSpec, day: date | None) -> None:
+    """Refuse a file that says that a person made a test on a day to come.
+
+    Args:
+        spec: What the file says.
+        day: Today, UTC; None: it is not known.
+
+    Raises:
+        SpecError: It does.
+    """
+    for review in spec.reviews:
+        if day is not None and review.day > day:
+            raise SpecError(
+                f"{spec.name}.yaml, reviews, {review.test}",
+                f"day {review.day}",
+                f"a day up to {day}",
+                "Write the day on which the test was made",
+            )
 
 
 def warnings_of(spec: ModelSpec, sql: str) -> list[str]:

@@ -236,6 +236,8 @@ class WatchRow(Value):
     signals: tuple[ShownSignal, ...]
     left_out: Count = 0
     """Further signals, farther from their limit than these."""
+    version_id: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
+    """Of the champion that was looked at; null: there was none, or of an earlier release."""
 
 
 class ModelOverview(Document):

@@ -33,6 +33,7 @@ from retraining.core.spec.features import (
 from retraining.core.spec.messages import explain
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.notify import Notify, RunPage
+from retraining.core.spec.reviews import Review
 from retraining.core.spec.scoring import Scoring
 from retraining.core.spec.search_spaces import SEARCH_SPACES, with_search_space
 from retraining.core.spec.section import Cron, Section
@@ -99,6 +100,8 @@ class ModelSpec(Section):
     """What [the run's page](evaluation.md#what-the-page-shows) shows of single examples."""
     notify: Annotated[Notify, Field(exclude=True)] = Field(default_factory=Notify)
     """Who is told of what. Of the file alone: no document keeps it, and no run is another one for it."""
+    reviews: Annotated[tuple[Review, ...], Field(max_length=28, exclude=True)] = ()
+    """Tests of the [ML Test Score](ml-test-score.md) that a person made by hand. Of the file alone, as `notify`."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -145,6 +148,13 @@ class ModelSpec(Section):
                 raise ValueError(f"{role} is {name!r}, which is also a feature: the model would see what it must not")
         if len({name.lower() for name in roles.values()}) < len(roles):
             raise ValueError(f"{', '.join(roles)} must be different columns")
+        return self
+
+    @model_validator(mode="after")
+    def _reviews_are_of_different_tests(self) -> Self:
+        tests = [review.test for review in self.reviews]
+        if twice := next((test for test in tests if tests.count(test) > 1), None):
+            raise ValueError(f"reviews names the test {twice!r} twice: leave the newest")
         return self
 
     @model_validator(mode="after")

@@ -119,6 +119,7 @@ def watch_row(key: str, row: Ledger, signals: Signals | None, drift: Drift | Non
         requests=requests,
         signals=tuple(sorted(shown, key=_place)[:SIGNALS_KEPT]),
         left_out=max(0, len(shown) - SIGNALS_KEPT),
+        version_id=signals.champion.version_id if signals and signals.champion else None,
     )
 
 
