@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ from retraining.core.documents import KINDS, digest
 from retraining.core.errors import ContractError
 from retraining.core.jobs.submission import Submission
 from retraining.core.report.page import render
+from retraining.core.report.readiness.facts import Facts
+from retraining.core.report.readiness.score import score_model
 from tests.support.contracts import EXAMPLES
+from tests.support.small_model import make_spec
 
 WHOLE_RUN = {
     "plan": "scheduled",
@@ -120,6 +125,18 @@ def test_the_model_card_has_its_section(documents):
     without = render(documents)
     assert "Model card" not in without
     assert "model_card.json" not in without
+
+
+def test_the_model_card_has_the_ml_test_score(documents):
+    """All tests, with what would satisfy each; a card of an earlier release has none."""
+    assert "ML Test Score" not in render(documents)
+    score = score_model(make_spec(), Facts(day=date(2013, 11, 20)))
+    documents["model_card"]["readiness"] = score.model_dump(mode="json")
+    _, found, section = render(documents).partition("<h3>ML Test Score</h3>")
+    assert found
+    section = html.unescape(section)
+    assert all(f"<code>{test.name}</code>" in section for test in score.tests)
+    assert all((test.would_be_satisfied_by or test.satisfied_by) in section for test in score.tests)
 
 
 def test_the_way_back_is_said_with_the_names_of_the_run(documents):

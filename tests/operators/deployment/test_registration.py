@@ -34,7 +34,7 @@ def record_uploads(real: Any, uploads: list[Any]) -> Any:
 
 
 def test_a_version_has_its_card_from_its_registration_on_and_the_approval_at_the_end(make_run: Any) -> None:
-    """Purpose and owner are the spec's; a deployment that is tried again writes the same bytes."""
+    """Purpose and owner are the spec's; a deployment that is tried again writes the same again."""
     scene, run = Scene(), make_run()
     register(scene, run)
     spec, card = scene.read("plan")["spec"], scene.read("model_card")
@@ -45,7 +45,12 @@ def test_a_version_has_its_card_from_its_registration_on_and_the_approval_at_the
     approval = {"approved": True, "asked": True, "person": "ann", "answered": "2013-11-20T05:00:00Z", "words": "yes"}
     answered(scene, run, approval)
     deploy_at_last(scene, run, approval_task_id="approve")
-    assert scene.read("model_card") == card | {"approval": approval}
+    deployed = scene.read("model_card")
+    assert deployed == card | {"approval": approval, "readiness": deployed["readiness"]}
+    points = [{test["name"]: test["points"] for test in each["readiness"]["tests"]} for each in (card, deployed)]
+    assert points[1] == {**points[0], "pipeline_test": 1.0}, "the run has ended, and nothing else became of it"
+    assert (points[0]["pipeline_test"], points[0]["new_features"]) == (0.0, 1.0)
+    assert card["readiness"]["run_key"] == card["run_key"]
     del scene.cloud.artifacts.objects[f"{scene.folder}/model_card.json"]
     deploy_at_last(scene, run, approval_task_id="approve")
     assert scene.read("model_card")["approval"] == approval

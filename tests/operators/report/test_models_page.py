@@ -44,6 +44,14 @@ def store_run(cloud: FakeCloud, day: int, *kinds: str) -> str:
     return key
 
 
+def store_live(cloud: FakeCloud, day: int, *kinds: str) -> str:
+    """Store a run that is no backfill; give its key."""
+    key = store_run(cloud, day, *kinds)
+    uri = f"{storage.run_uri('bucket', 'flight_delays', key)}/plan.json"
+    cloud.artifacts.objects[uri] = json.dumps({**json.loads(cloud.artifacts.objects[uri]), "mode": "live"}).encode()
+    return key
+
+
 def store_look(cloud: FakeCloud, hour: int, *kinds: str) -> str:
     """Store a look of the monitor; give its folder's name."""
     key = f"20131121t{hour:02d}0000z-0a1b2c3d"
@@ -95,7 +103,7 @@ def test_a_run_that_ended_is_shown_with_its_comparison_and_price(cloud) -> None:
 
 def test_what_is_known_to_its_end_is_not_read_again(cloud, monkeypatch) -> None:
     """An hourly task reads what came since: of a run that ended nothing, of the monitor the last look alone."""
-    store_run(cloud, 18, "evaluation", "decision", "deployment", "timings")
+    store_live(cloud, 18, "evaluation", "decision", "deployment", "timings")
     store_look(cloud, 5, "ledger__retrain", "signals__skew")
     refresh_model(cloud, "flight_delays")
     looked = store_look(cloud, 6, "ledger__retrain", "signals__skew")
@@ -112,6 +120,33 @@ def test_what_is_known_to_its_end_is_not_read_again(cloud, monkeypatch) -> None:
     assert {uri.split("/")[-2] for uri in asked if "/monitor/" in uri} == {looked}
     assert [watch.as_of.hour for watch in mine(cloud).watches] == [6, 5]
     assert len(mine(cloud).runs) == 1
+
+
+def points(cloud: FakeCloud) -> dict[str, float]:
+    """Of the model's ML Test Score, by test."""
+    score = mine(cloud).readiness
+    assert score is not None
+    return {test.name: test.points for test in score.tests}
+
+
+def test_the_ml_test_score_follows_the_newest_run_and_the_looks(cloud) -> None:
+    """A backfill and a run without an evaluation take nothing away; one that ended later gives what it then has."""
+    refresh_model(cloud, "flight_delays")
+    before = points(cloud)
+    assert (before["pipeline_test"], before["training_serving_skew"]) == (0.0, 0.0)
+    key = store_live(cloud, 18, "evaluation", "decision")
+    store_live(cloud, 19)
+    store_run(cloud, 20, "evaluation", "decision")
+    store_look(cloud, 5, "ledger__retrain", "signals__skew")
+    refresh_model(cloud, "flight_delays")
+    found = mine(cloud)
+    assert found.readiness is not None
+    assert found.tested is not None
+    assert found.readiness.run_key == found.tested.run_key == key
+    assert (points(cloud)["pipeline_test"], points(cloud)["training_serving_skew"]) == (0.0, 1.0)
+    store_live(cloud, 18, "evaluation", "decision", "deployment", "timings")
+    refresh_model(cloud, "flight_delays")
+    assert points(cloud)["pipeline_test"] == 1.0
 
 
 def test_a_run_that_is_at_work_is_read_until_its_end(cloud) -> None:

@@ -22,6 +22,7 @@ from retraining.core.documents.document import (
 )
 from retraining.core.documents.evaluation import Difference, Importance, Slice, SliceDifference, Verdict
 from retraining.core.documents.plan import Window
+from retraining.core.documents.readiness import Readiness
 from retraining.core.documents.snapshot import AllSplits
 from retraining.core.documents.training import Framework, Hyperparameters, Seed
 from retraining.core.metrics import Quality
@@ -88,3 +89,5 @@ class ModelCard(Document):
     """null: the deployment has not ended, or nobody is asked."""
     caveats: tuple[Text, ...]
     """What whoever uses it should mind: limits of its data, and what was found and let pass."""
+    readiness: Annotated[Readiness | None, Field(exclude_if=lambda value: value is None)] = None
+    """The [ML Test Score](ml-test-score.md) of the model when the card was written; null: of an earlier release."""

@@ -24,6 +24,7 @@ from retraining.core.documents.document import (
 )
 from retraining.core.documents.ending import Failure
 from retraining.core.documents.evaluation import Difference
+from retraining.core.documents.readiness import Readiness, RunFacts
 from retraining.core.documents.spending import Month
 from retraining.core.metrics import Metric
 
@@ -255,3 +256,7 @@ class ModelOverview(Document):
     watches: tuple[WatchRow, ...]
     unreadable: dict[str, Label]
     """By folder, what could not be read."""
+    readiness: Annotated[Readiness | None, Field(exclude_if=lambda value: value is None)] = None
+    """Its [ML Test Score](ml-test-score.md); null: its file cannot be read, or of an earlier release."""
+    tested: Annotated[RunFacts | None, Field(exclude_if=lambda value: value is None)] = None
+    """What that score asks of the newest live run with an evaluation; null: there is none, or of an earlier release."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from retraining.core.documents.document import Text, UtcTime, Value
+from retraining.core.documents.document import Amount, Count, Number, RunKey, Text, UtcTime, Value
 from retraining.core.spec.reviews import TestName
 
 RubricSection = Literal["data", "model", "infrastructure", "monitoring"]
@@ -40,6 +40,62 @@ class ScoredTest(Value):
     """Who can do that; null: it has the whole point."""
     where: Text | None = None
     """Where a person wrote the result down; null: it was not made by hand."""
+
+
+class OlderModel(Value):
+    """A champion of older data beside a challenger, on the same test rows: challenger minus champion in a metric."""
+
+    days: Annotated[Number, Field(gt=0)]
+    """How much older its data are."""
+    metric: Text
+    mean: Number
+    low: Number
+    high: Number
+
+
+class AskedModel(Value):
+    """What came of asking the stored model as an endpoint does."""
+
+    rows: Count
+    """Requests of one row whose answers were held against the comparison's."""
+    strange: Count
+    """Requests with values that are missing or that no example has."""
+    problem: str = ""
+    """What was wrong, or why nothing was asked; empty: all was answered."""
+
+
+class RunFacts(Value):
+    """What the newest live run with an evaluation left, as far as tests ask for it."""
+
+    run_key: RunKey
+    registered: bool = False
+    """Whether it came to a version."""
+    ended: bool = False
+    """Whether it went through all tasks, whatever it decided."""
+    seconds: Amount | None = None
+    """From its start to its end; null: it has not ended."""
+    findings: tuple[Text, ...] = ()
+    """Names of the checks of the data that found something."""
+    features_measured: Count = 0
+    """Features whose importance was measured."""
+    harmful: tuple[Text, ...] = ()
+    """Those of them whose values surely make the answers worse."""
+    lines: dict[Text, bool] = Field(default_factory=dict)
+    """By reference line that was judged, whether it is surely better than the model."""
+    lines_not_judged: str = ""
+    """Why there is none; empty: nothing was said."""
+    slices: Count = 0
+    """Slices that were measured."""
+    older: OlderModel | None = None
+    """The champion beside it."""
+    asked: AskedModel | None = None
+    """null: an earlier release did not ask the stored model."""
+    worst: Count = 0
+    """Test examples with the largest errors that were kept."""
+    shows_values: bool = False
+    """Whether they are there with their features' values."""
+    trials: Count = 0
+    """Of the study that it made; 0: it made none."""
 
 
 class Readiness(Value):

@@ -32,6 +32,7 @@ from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import ModelVersionLink, push_link
 from retraining.operators.deployment.version_upload import upload_once
 from retraining.operators.record.ownership import require_own_model
+from retraining.operators.record.readiness import score_of_run
 from retraining.operators.record.run_record import Record
 
 
@@ -133,9 +134,10 @@ def give_aliases(registry: RegistryPort, plan: Plan, decision: Decision, version
 
 
 def write_card(cloud: CloudPort, record: Record, registration: Registration) -> None:
-    """Write the card of a run's version; again when a task is tried again, with the same bytes."""
+    """Write the card of a run's version; again when a task is tried again, with the score of that day."""
+    plan = record.read_document(Plan)
     card = model_card(
-        record.read_document(Plan),
+        plan,
         record.read_document(Checks),
         record.read_document(Manifest),
         record.read_document(Report),
@@ -143,5 +145,5 @@ def write_card(cloud: CloudPort, record: Record, registration: Registration) -> 
         record.read_document(Decision),
         registration,
         record.find_document(Deployment),
-    )
+    ).model_copy(update={"readiness": score_of_run(cloud, plan)})
     cloud.artifacts.overwrite(record.uri(ModelCard), card.to_bytes(), "application/json")

@@ -26,6 +26,7 @@ from retraining.core.documents import (
 )
 from retraining.core.documents.document import read_object
 from retraining.core.documents.overview import ShownRollback, ShownRun, WatchRow
+from retraining.core.documents.readiness import RunFacts
 from retraining.core.errors import ConflictError, ContractError, RetrainingError, SpecError
 from retraining.core.naming import storage
 from retraining.core.naming.addresses import ObjectAddress, folder_of
@@ -49,6 +50,7 @@ from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.files import load_spec
 from retraining.hooks.clock import data_days
 from retraining.hooks.ports import ArtifactsPort, CloudPort
+from retraining.operators.record.readiness import read_run, score_of
 from retraining.operators.record.spending import own_budget
 
 LOGGER = logging.getLogger(__name__)
@@ -147,7 +149,7 @@ def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, rep
     )
     rollbacks = _read_rollbacks(cloud.artifacts, bucket, model, earlier, unreadable)
     live = _ask(cloud, model)
-    versions = shown_versions(live)
+    versions, spec = shown_versions(live), None
     try:
         spec = load_spec(_path(model))
         summary = summarize(spec, replace(live, ticks=data_days(spec) is None), versions, runs, watches, now)
@@ -155,7 +157,7 @@ def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, rep
         summary = summary.model_copy(update={"budget": budget})
     except SpecError as error:
         summary = unread(model, earlier.summary if earlier else None, str(error), now)
-    return ModelOverview(
+    overview = ModelOverview(
         project=cloud.settings.project,
         bucket=bucket,
         summary=summary,
@@ -164,7 +166,24 @@ def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, rep
         runs=runs,
         watches=watches,
         unreadable=unreadable,
+        tested=_read_tested(cloud.artifacts, runs, earlier),
     )
+    return (
+        overview.model_copy(update={"readiness": score_of(cloud, spec, overview.tested, overview)})
+        if spec
+        else overview
+    )
+
+
+def _read_tested(artifacts: ArtifactsPort, runs: Sequence[ShownRun], earlier: ModelOverview | None) -> RunFacts | None:
+    """Return what the newest live run with an evaluation left; of one that was known to its end nothing is read."""
+    newest = next((run for run in runs if run.mode == "live" and run.rows is not None), None)
+    if newest is None:
+        return None
+    known = earlier.tested if earlier else None
+    if known and known.run_key == newest.run_key and newest in (earlier.runs if earlier else ()) and newest.ended:
+        return known
+    return read_run(artifacts, newest.run_uri)
 
 
 def _path(model: str) -> Path:

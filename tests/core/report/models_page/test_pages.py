@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from datetime import UTC, datetime, timedelta
@@ -16,9 +17,12 @@ from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow, in_bucket
 from retraining.core.report.models_page.reading import ReadModels
 from retraining.core.report.models_page.rendering import render_all, render_one, style
+from retraining.core.report.readiness.facts import Facts
+from retraining.core.report.readiness.score import score_model
 from retraining.core.report.rendering import render_template
 from tests.support.contracts import EXAMPLES
 from tests.support.scenes.models_page import HOSTILE, NOW, all_models, drifting, hostile, one_model, summary
+from tests.support.small_model import make_spec
 
 ROOT_STYLE = re.compile(r":root \{[^}]*\}")
 
@@ -277,3 +281,35 @@ def test_data_of_this_hour_are_named_by_their_time() -> None:
     now = summary()
     assert row(now).data == "data of 3 days ago"
     assert row(now.model_copy(update={"moment": now.champion.as_of})).data == "data up to 2026-05-17 12:00"
+
+
+def scored(where: str) -> Any:
+    """A model's score, with one test that a person made by hand."""
+    review = {"test": "privacy", "by": "Ada <b>", "day": "2026-05-01", "where": where}
+    return score_model(make_spec(reviews=[review]), Facts(day=NOW.date()))
+
+
+def test_the_ml_test_score_has_all_tests_with_what_satisfies_them_and_what_would() -> None:
+    """Escaped, with a link where the result is written down at an address."""
+    score = scored('https://example.com/"><b>')
+    page = render_one(OneModel(overview=one_model(readiness=score), now=NOW, places=in_airflow()))
+    _, _, section = page.partition("<h2>ML Test Score</h2>")
+    assert "<b>0 of 7</b>, the least of its sections: research, and no product yet. data 1.5, model 0, " in section
+    for test in score.tests:
+        _, found, row = section.partition(f"<code>{test.name}</code>")
+        assert found, test.name
+        row = html.unescape(row.partition("</tr>")[0])
+        assert f'<td class="n">{test.points:g}</td>' in row
+        assert (test.satisfied_by or "<td>-</td>") in row
+        assert (test.would_be_satisfied_by or "<td>-</td>") in row
+    assert 'href="https://example.com/&#34;&gt;&lt;b&gt;"' in section
+    assert "Ada &lt;b&gt; made it by hand on 2026-05-01" in section
+    assert "<b>" not in section.partition("</b>")[2]
+
+
+def test_a_path_is_no_link_and_a_model_may_have_no_score_yet() -> None:
+    """A path of the repository leads nowhere from here."""
+    page = render_one(OneModel(overview=one_model(readiness=scored("docs/a.md")), now=NOW, places=in_airflow()))
+    assert "<code>docs/a.md</code>" in page
+    assert 'href="docs/a.md"' not in page
+    assert "It was not scored yet" in render_one(OneModel(overview=one_model(), now=NOW, places=in_airflow()))

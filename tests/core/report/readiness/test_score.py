@@ -12,8 +12,8 @@ from typing import Any, get_args
 import pytest
 
 from contracts.keys import keys
-from retraining.core.documents.readiness import Readiness, RubricSection
-from retraining.core.report.readiness.facts import Facts, LiveScore, Look, OlderModel, RunFacts, Served
+from retraining.core.documents.readiness import AskedModel, OlderModel, Readiness, RubricSection, RunFacts
+from retraining.core.report.readiness.facts import Facts, LiveScore, Look
 from retraining.core.report.readiness.score import TESTS, score_model
 from retraining.core.signal_kinds import SIGNAL_KINDS
 from retraining.core.spec.model import ModelSpec
@@ -58,7 +58,7 @@ RUN = RunFacts(
     lines={"linear": False, "trees": False},
     slices=3,
     older=OlderModel(days=1.0, metric="auc", mean=0.01, low=0.002, high=0.02),
-    served=Served(rows=200, strange=5),
+    asked=AskedModel(rows=200, strange=5),
     worst=20,
     shows_values=True,
     trials=12,
@@ -97,7 +97,7 @@ def without(kind: str) -> dict[str, Any]:
 
 def run(**changes: Any) -> dict[str, Any]:
     """Facts with another run."""
-    return {"run": dataclasses.replace(RUN, **changes)}
+    return {"run": RUN.model_copy(update=changes)}
 
 
 LOST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -107,7 +107,7 @@ LOST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "feature_requirements": ({"data.checks.severity": {"label_leak": "warn"}}, {}),
     "privacy": ({"reviews": [review("spec_review"), review("inclusion")]}, {}),
     "new_features": ({}, run(registered=False)),
-    "feature_code": ({}, run(served=Served(rows=200, strange=5, problem="an answer is NaN"))),
+    "feature_code": ({}, run(asked=AskedModel(rows=200, strange=5, problem="an answer is NaN"))),
     "spec_review": ({"reviews": [review("privacy"), review("inclusion")]}, {}),
     "online_metrics": ({}, {"live": STORED.live[:1]}),
     "hyperparameters": ({"tuning": None}, run(trials=0)),
@@ -117,7 +117,7 @@ LOST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "inclusion": ({"reviews": [review("privacy"), review("spec_review")]}, {}),
     "reproducibility": ({"training.input": "bigquery"}, {}),
     "pipeline_test": ({}, run(ended=False)),
-    "quality_gate": ({}, run(findings=frozenset({"floor"}))),
+    "quality_gate": ({}, run(findings=("floor",))),
     "debugging": ({"report.show_rows": False}, {}),
     "canary": ({"deployment.canary": None}, {}),
     "rollback": ({"monitoring.policy.actions.errors": "warn"}, {}),
@@ -139,8 +139,8 @@ LOST_TOO: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"reviews": [review("privacy", "2013-11-21"), *map(review, BY_PEOPLE[1:])]},
         {},
     ),
-    "asked nothing": ("feature_code", {}, run(served=Served(rows=0, strange=0))),
-    "not asked": ("feature_code", {}, run(served=None)),
+    "asked nothing": ("feature_code", {}, run(asked=AskedModel(rows=0, strange=0))),
+    "not asked": ("feature_code", {}, run(asked=None)),
     "the other order": (
         "online_metrics",
         {},

@@ -30,12 +30,12 @@ def both(spec: ModelSpec) -> tuple[Readiness, Readiness]:
     looks, live, run = dict(STORED.looks), STORED.live, RUN
     if not any(feature.kind in COMPARED for feature in spec.features):  # images have no distance and no reference line
         del looks["skew"], looks["drift"]
-        run = dataclasses.replace(run, lines={})
+        run = run.model_copy(update={"lines": {}})
     if missing_keys(spec):  # no label finds its answer
         del looks["performance"]
         live = ()
     if spec.tuning is None:
-        run = dataclasses.replace(run, trials=0)
+        run = run.model_copy(update={"trials": 0})
     best = dataclasses.replace(STORED, recipients=0, looks=looks, live=live, run=run)
     return score_model(spec, Facts(day=date(2026, 11, 27))), score_model(spec, best)
 

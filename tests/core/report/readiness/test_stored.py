@@ -11,7 +11,8 @@ import pytest
 from retraining.core.documents import KINDS, Evaluation
 from retraining.core.documents.evaluation import Difference, FeatureImportance, Gate, Importance, ReferenceLine, Rise
 from retraining.core.documents.overview import ShownRollback, ShownSignal
-from retraining.core.report.readiness.facts import LiveScore, OlderModel, Served
+from retraining.core.documents.readiness import AskedModel, OlderModel
+from retraining.core.report.readiness.facts import LiveScore
 from retraining.core.report.readiness.stored import StoredRun, facts_of, facts_of_run, live_scores, looks_of
 from tests.support.contracts import EXAMPLES
 from tests.support.scenes import models_page
@@ -55,7 +56,7 @@ def test_a_run_says_what_it_left() -> None:
     facts = facts_of_run(stored_run())
     assert (facts.registered, facts.ended, facts.slices, facts.trials) == (True, True, 2, 3)
     assert facts.older == OlderModel(days=1.0, metric="auc", mean=0.01, low=-0.002, high=0.021)
-    assert facts.served == Served(rows=200, strange=13)
+    assert facts.asked == AskedModel(rows=200, strange=13)
     assert (facts.worst, facts.shows_values) == (2, True)
 
 
@@ -67,11 +68,11 @@ def test_what_a_run_did_not_leave_is_unknown(kind: str) -> None:
         "registration": {"registered": False},
         "deployment": {"ended": False},
         "decision": {"older": None},
-        "checks": {"findings": frozenset()},
+        "checks": {"findings": ()},
         "timings": {"seconds": None},
         "tuning": {"trials": 0},
     }
-    assert facts == dataclasses.replace(facts_of_run(stored_run()), **lost[kind])
+    assert facts == facts_of_run(stored_run()).model_copy(update=lost[kind])
 
 
 def test_features_that_surely_do_harm_are_named() -> None:
@@ -113,9 +114,9 @@ def test_a_gate_that_failed_is_a_problem_of_the_stored_model() -> None:
     gate = Gate(gate="serving", passed=False, found="0.3", expected="1e-5", message="an answer is 0.3 off")
     failed = dataclasses.replace(run, decision=run.decision.model_copy(update={"gates": (gate,)}))
     silent = run.evaluation.serving.model_copy(update={"unanswered": ("carrier missing",)})
-    assert facts_of_run(failed).served == Served(rows=200, strange=13, problem="an answer is 0.3 off")
-    assert facts_of_run(stored_run(serving=silent)).served == Served(rows=200, strange=13, problem="carrier missing")
-    assert facts_of_run(stored_run(serving=None)).served is None
+    assert facts_of_run(failed).asked == AskedModel(rows=200, strange=13, problem="an answer is 0.3 off")
+    assert facts_of_run(stored_run(serving=silent)).asked == AskedModel(rows=200, strange=13, problem="carrier missing")
+    assert facts_of_run(stored_run(serving=None)).asked is None
 
 
 def test_a_first_model_has_no_older_one_beside_it() -> None:

@@ -43,6 +43,7 @@ SECTIONS = (
     ("ledger", "Ledger"),
     ("runs", "Runs and comparisons"),
     ("versions", "Versions"),
+    ("readiness", "ML Test Score"),
     ("unreadable", "Not readable"),
 )
 """Parts of the page, each drawn by itself: stem of its template after `model_`, and its title."""

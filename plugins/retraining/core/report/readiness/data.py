@@ -98,14 +98,14 @@ def feature_code(spec: ModelSpec, facts: Facts) -> Answer:
             spec,
             "its evaluation asks the stored model, in which the features' code is, with missing and unknown values",
         )
-    served, again = run.served, "A run whose stored model answers all that it is asked (gate serving)"
-    if served is None:
+    asked, again = run.asked, "A run whose stored model answers all that it is asked (gate serving)"
+    if asked is None:
         return unmet(f"{again}: an earlier release did not ask it", "run")
-    if problem := served.problem or ("" if served.rows and served.strange else "it was asked nothing"):
+    if problem := asked.problem or ("" if asked.rows and asked.strange else "it was asked nothing"):
         return unmet(f"{again}: {problem}", "run")
     return met(
         "the features' code is in the stored model, which each evaluation asks as serving does: in "
-        f"{run.run_key} {counted(served.rows, 'request')} of one row and {served.strange:,} with missing or unknown "
+        f"{run.run_key} {counted(asked.rows, 'request')} of one row and {asked.strange:,} with missing or unknown "
         "values; what the SQL gives is held to the checks of the data"
     )
 

@@ -9,8 +9,9 @@ from datetime import date
 from retraining.core.documents import Checks, Decision, Deployment, Evaluation, Plan, Registration, Timings, Tuning
 from retraining.core.documents.evaluation import Difference, FeatureImportance
 from retraining.core.documents.overview import ModelOverview, WatchRow
+from retraining.core.documents.readiness import AskedModel, OlderModel, RunFacts
 from retraining.core.metrics import HIGHER_IS_BETTER
-from retraining.core.report.readiness.facts import Facts, LiveScore, Look, OlderModel, RunFacts, Served
+from retraining.core.report.readiness.facts import Facts, LiveScore, Look
 from retraining.core.signal_kinds import SIGNAL_KINDS, SignalKind
 from retraining.core.spec.model import ModelSpec
 
@@ -32,7 +33,7 @@ class StoredRun:
 
 
 def facts_of(
-    spec: ModelSpec, day: date, recipients: int, run: StoredRun | None, overview: ModelOverview | None
+    spec: ModelSpec, day: date, recipients: int, run: RunFacts | None, overview: ModelOverview | None
 ) -> Facts:
     """Return what is stored of a model.
 
@@ -46,7 +47,7 @@ def facts_of(
     return Facts(
         day=day,
         recipients=recipients,
-        run=facts_of_run(run) if run else None,
+        run=run,
         looks=looks_of(overview.watches) if overview else {},
         live=live_scores(overview, spec.evaluation.metric) if overview else (),
         rollback=_way_back(overview) if overview else "",
@@ -63,14 +64,14 @@ def facts_of_run(run: StoredRun) -> RunFacts:
         registered=run.registration is not None,
         ended=run.deployment is not None,
         seconds=run.timings.elapsed_seconds if run.timings else None,
-        findings=frozenset(finding.check for finding in run.checks.findings) if run.checks else frozenset(),
+        findings=tuple(sorted({finding.check for finding in run.checks.findings})) if run.checks else (),
         features_measured=len(judged),
         harmful=tuple(each.feature for each in judged if _does_harm(each)),
         lines={line.name: _is_loss(line.difference) for line in lines if line.difference is not None},
         lines_not_judged="; ".join(dict.fromkeys(line.not_judged for line in lines if line.not_judged)),
         slices=len(evaluation.challenger.slices),
         older=_older(run),
-        served=_served(run),
+        asked=_asked(run),
         worst=len(evaluation.worst),
         shows_values=any(example.values for example in evaluation.worst),
         trials=len(run.tuning.trials) if run.tuning else 0,
@@ -136,14 +137,14 @@ def _older(run: StoredRun) -> OlderModel | None:
     )
 
 
-def _served(run: StoredRun) -> Served | None:
+def _asked(run: StoredRun) -> AskedModel | None:
     serving = run.evaluation.serving
     if serving is None:
         return None
     gates = run.decision.gates if run.decision else ()
     failed = [gate.message for gate in gates if gate.gate == "serving" and not gate.passed]
     problems = [serving.skipped, serving.problem, *serving.signature, *serving.unanswered, *failed]
-    return Served(
+    return AskedModel(
         rows=serving.single.rows if serving.single else 0,
         strange=serving.inputs,
         problem="; ".join(problem for problem in problems if problem),
