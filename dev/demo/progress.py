@@ -100,7 +100,8 @@ def _error_lines(api: AirflowApi, dag_id: str, run_id: str, task: dict[str, Any]
 
 
 def _show_change(task: dict[str, Any], seen: dict[str, str], elapsed_s: float, say: Callable[[str], None]) -> None:
-    task_id, state = task["task_id"], task["state"]
+    number = task.get("map_index", -1)
+    task_id, state = task["task_id"] + ("" if number < 0 else f"[{number}]"), task["state"]
     # A waiting sensor goes to and fro between running and up_for_reschedule: that is one piece of news, not many.
     news = "running" if state == "up_for_reschedule" else state
     if state not in SHOWN or seen.get(task_id) == news:

@@ -24,6 +24,11 @@ os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 DAG_ID = "retrain__flight_delays"
 
 
+def instance_name(task_id: str, map_index: int) -> str:
+    """A task's name where Airflow lists states: that of a mapped one has its number."""
+    return task_id if map_index < 0 else f"{task_id}_{map_index}"
+
+
 @dataclasses.dataclass(kw_only=True)
 class FakeTaskInstance:
     """The attributes and methods of Airflow's runtime task instance that the operators use."""
@@ -65,11 +70,11 @@ class FakeTaskInstance:
 
     def xcom_push(self, key: str, value: Any) -> None:
         """As Airflow's."""
-        self.xcoms[self.task_id, key] = value
+        self.xcoms[instance_name(self.task_id, self.map_index), key] = value
 
-    def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
+    def xcom_pull(self, task_ids: str, key: str = "return_value", map_indexes: int = -1) -> Any:
         """As Airflow's."""
-        return self.xcoms.get((task_ids, key))
+        return self.xcoms.get((instance_name(task_ids, map_indexes), key))
 
     def get_first_reschedule_date(self, context: Any) -> None:
         """As Airflow's; the first wake."""
@@ -93,10 +98,13 @@ class FakeRun:
     dag_runs: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     task_states: dict[tuple[str, str], dict[str, str]] = dataclasses.field(default_factory=dict)
 
-    def context(self, task: Any, *, try_number: int = 1, max_tries: int | None = None) -> dict[str, Any]:
+    def context(
+        self, task: Any, *, try_number: int = 1, max_tries: int | None = None, map_index: int = -1
+    ) -> dict[str, Any]:
         """Context of a try of a task."""
         ti = FakeTaskInstance(
             task_id=task.task_id,
+            map_index=map_index,
             dag_id=self.dag_id,
             run_id=self.run_id,
             try_number=try_number,
@@ -124,15 +132,14 @@ class FakeRun:
             "inlet_events": self.inlet_events,
         }
 
-    def execute(self, task: Any, *, try_number: int = 1, max_tries: int | None = None) -> Any:
+    def execute(self, task: Any, *, try_number: int = 1, max_tries: int | None = None, map_index: int = -1) -> Any:
         """Run one wake of a task; its result goes to XCom, what it reads comes from there."""
-        left = SimpleNamespace(xcom_pull=lambda task_ids: self.xcoms.get((task_ids, "return_value")))
-        for field in ("run_uri", "monitor_uri"):
+        context = self.context(task, try_number=try_number, max_tries=max_tries, map_index=map_index)
+        for field in ("run_uri", "monitor_uri", "walk_uri"):
             if "{{" in (template := getattr(task, field, "") or ""):
-                setattr(task, field, SandboxedEnvironment().from_string(template).render(ti=left))
-        context = self.context(task, try_number=try_number, max_tries=max_tries)
+                setattr(task, field, SandboxedEnvironment().from_string(template).render(ti=context["ti"]))
         result = task.execute(context)
-        self.xcoms[task.task_id, "return_value"] = result
+        self.xcoms[instance_name(task.task_id, map_index), "return_value"] = result
         for callback in task.on_success_callback or ():  # Airflow has the success by now, with the task's events
             callback(context)
         return result

@@ -97,6 +97,18 @@ CORE = {
             "retraining.core.promotion",
         ),
     ),
+    "retraining.core.walk_forward": Package(
+        "dates → versions and the days they are scored on; their quality by day → how they age, what retraining pays",
+        (
+            "retraining.core",
+            "retraining.core.spec",
+            "retraining.core.documents",
+            "retraining.core.naming",
+            "retraining.core.catalog",
+            "retraining.core.jobs",
+            "retraining.core.promotion",
+        ),
+    ),
     "retraining.core.retention": Package(
         "what may be deleted, and what is still needed",
         (

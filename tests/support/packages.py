@@ -177,6 +177,19 @@ OPERATORS = {
             "retraining.operators.jobs",
         ),
     ),
+    "retraining.operators.walk_forward": Package(
+        "the DAG `walk_forward__<model>`: versions as of many dates, scored on the days that followed",
+        (
+            "retraining.core.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
+            "retraining.operators.airflow",
+            "retraining.operators.record",
+            "retraining.operators.planning",
+            "retraining.operators.data",
+            "retraining.operators.jobs",
+        ),
+    ),
     "retraining.operators.retention": Package(
         "the DAG `maintain`: what is left over is found, then deleted",
         (
@@ -296,8 +309,8 @@ PACKAGES = {name: package for area in AREAS.values() for name, package in area.i
 # Area: at most so many packages, on so many layers.
 LIMITS: dict[str, tuple[int, int]] = {
     "plugins/retraining/hooks": (3, 2),
-    "plugins/retraining/operators": (14, 6),
-    "plugins/retraining/core": (17, 7),
+    "plugins/retraining/operators": (15, 6),
+    "plugins/retraining/core": (18, 7),
     "trainer": (18, 9),
     "packages/localcloud/src/localcloud": (16, 6),
     "packages/localcloud/src/localcloud/vertex": (8, 5),

@@ -237,6 +237,7 @@ def test_each_document_is_shown_where_it_is_stored(reader, folder, kind) -> None
         "monitor": f"{storage.monitors_uri('bucket', 'flight_delays')}/{LOOK}",
         "scoring": storage.scoring_uri("bucket", "flight_delays", KEY),
         "rollbacks": storage.rollback_uri("bucket", "flight_delays", LOOK),
+        "walk_forward": storage.walk_forward_uri("bucket", "flight_delays", KEY),
     }
     uri = storage.document_uri(folders[folder], kind)
     (path,) = STORED.glob(f"{kind}.json")

@@ -246,7 +246,7 @@ class _Comparison:
         )
         scored = self.score_split(request.split, split, further, lines)
         spans = {file.span for file in self._manifest.splits[request.split].files}
-        if len(spans) < 2 and not request.by_day:  # examples without a time
+        if len(spans) < 2 and not (request.by_day or request.metrics_by_day):  # examples without a time
             return scored
         days = find_days(self._manifest.splits[request.split], request.key, scored.keys, self._storage)
         return replace(scored, days=days)
@@ -465,8 +465,24 @@ def _judge(request: EvaluateRequest, scored: Scored, name: str, cuts: Mapping[st
     else:
         kind["confusion"] = _confusion(scored.labels, scores)
         kind["curves"] = draw_curves(scored.labels, scores, weights)
-    auxiliary = _measure_auxiliary(request, scored, name)
-    return Scores(metrics=metrics, slices=tuple(slices), auxiliary=auxiliary, **kind)
+    auxiliary, days = _measure_auxiliary(request, scored, name), _measure_days(request, scored, name)
+    return Scores(metrics=metrics, slices=tuple(slices), auxiliary=auxiliary, by_day=days, **kind)
+
+
+def _measure_days(request: EvaluateRequest, scored: Scored, model: str) -> tuple[Slice, ...]:
+    """Measure one model on each test day, where that is asked for."""
+    if scored.days is None or not request.metrics_by_day:
+        return ()
+    scores, weights, groups = scored.scores[model], scored.weights, scored.groups_by(request.group)
+    measured = []
+    for day, rows in zip(scored.days.names, scored.days.rows(), strict=True):
+        theirs = None if weights is None else weights[rows]
+        if not len(rows) or (theirs is not None and not theirs.any()):
+            continue
+        own = None if groups is None else groups[rows]
+        metrics = measure_by(request.label, scored.labels[rows], scores[rows], theirs, own)
+        measured.append(Slice(column="day", value=day, rows=len(rows), metrics=metrics))
+    return tuple(measured)
 
 
 def _rows_by_day(scored: Scored, model: str, among: npt.NDArray[np.bool_] | None = None) -> list[Rows] | None:

@@ -134,6 +134,7 @@ def _folder_uri(bucket: Bucket, model: str, folder: str, key: str) -> str:
         "scoring": storage.scorings_uri,
         "rollbacks": storage.rollbacks_uri,
         "unplanned": storage.unplanned_runs_uri,
+        "walk_forward": storage.walk_forwards_uri,
     }
     return f"{roots[folder](bucket.name, model)}/{key}"
 

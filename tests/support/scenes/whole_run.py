@@ -5,6 +5,7 @@ Comes in: a spec and a DAG run. Goes out: the documents that the run left on sto
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import time
@@ -60,16 +61,40 @@ def run_scoring(spec: Any, run: Any, **params: Any) -> dict[str, Any]:
 def _run_tasks(dag: Any, run: Any, last: str | None = None, **params: Any) -> dict[str, Any]:
     run.dag_id, run.params = dag.dag_id, dag.params.dump() | params
     for task in dag.topological_sort():
-        deadline = time.monotonic() + TIMEOUT_S
-        while True:
-            try:
-                run.execute(task)
-                break
-            except AirflowRescheduleException:
-                assert time.monotonic() < deadline, f"{task.task_id} did not end"
+        _run_task(task, run)
         if task.task_id == last:
             break
     return documents(run.xcoms["plan", "return_value"]["run_uri"])
+
+
+def run_walk_forward(spec: Any, run: Any, **params: Any) -> dict[str, Any]:
+    """Run every task of a walk-forward, those of one version after the other; give the documents of its folder."""
+    dag = load_dags("walk_forward").walk_forward_dag(spec)
+    run.dag_id, run.params = dag.dag_id, dag.params.dump() | params
+    tasks = list(dag.topological_sort())
+    of_version = [task for task in tasks if task.task_group and task.task_group.group_id == "version"]
+    for task in tasks:
+        if task in of_version[1:]:
+            continue
+        if task not in of_version:
+            _run_task(task, run)
+            continue
+        for number, as_of in enumerate(run.xcoms["dates", "return_value"]):
+            for each in map(copy.copy, of_version):
+                each.__dict__["as_of"] = as_of
+                _run_task(each, run, map_index=number)
+    return documents(run.xcoms["plan", "return_value"]["run_uri"])
+
+
+def _run_task(task: Any, run: Any, map_index: int = -1) -> None:
+    """Run a task to its end."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            run.execute(task, map_index=map_index)
+            return
+        except AirflowRescheduleException:
+            assert time.monotonic() < deadline, f"{task.task_id} did not end"
 
 
 def documents(run_uri: str) -> dict[str, Any]:

@@ -119,3 +119,17 @@ def test_the_differences_of_days_stand_in_the_evaluation(exported: Run, compare)
     plain = compare()
     assert (plain.drawn_by, plain.day_differences) == ("rows", ())
     assert plain.difference == few.difference
+
+
+def test_the_metrics_of_days_stand_where_they_are_asked_for(exported: Run, compare) -> None:
+    """As of the day's rows alone; their mean by rows is the whole split's."""
+    assert compare().challenger.by_day == ()
+    asked = compare(metrics_by_day=True)
+    days = asked.challenger.by_day
+    assert tuple(item.value for item in days) == _days(exported.manifest())
+    assert {item.column for item in days} == {"day"}
+    assert sum(item.rows for item in days) == asked.rows
+    loss = sum(item.rows * item.metrics.log_loss for item in days) / asked.rows
+    assert loss == pytest.approx(asked.challenger.metrics.log_loss)
+    assert len({item.metrics.log_loss for item in days}) == len(days)
+    assert asked.drawn_by == "rows", "what is resampled together is another question"

@@ -208,6 +208,8 @@ class EvaluateRequest:
     """Also give the features' values of the examples that the challenger errs on most."""
     reference: ReferenceRequest | None = None
     """Hold the challenger against reference lines; null: against none, or of an earlier release."""
+    metrics_by_day: bool = False
+    """Also give the metrics of each test day."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,6 +342,8 @@ class Scores:
     """null: of an earlier release."""
     auxiliary: Mapping[Text, AuxiliaryScores] = field(default_factory=dict)
     """By the name of the auxiliary label, of those that the model answers: for information, they decide nothing."""
+    by_day: tuple[Slice, ...] = ()
+    """Of each test day with rows, as the column `day`, where the request asks for `metrics_by_day`; the first first."""
 
 
 @dataclass(frozen=True, kw_only=True)

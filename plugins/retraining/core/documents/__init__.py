@@ -138,6 +138,14 @@ from retraining.core.documents.training import (
     TrainRequest,
 )
 from retraining.core.documents.tuning import Recalled, Trial, Tuning, TuningRequest
+from retraining.core.documents.walk_forward import (
+    AgeQuality,
+    Cadence,
+    DayQuality,
+    WalkForward,
+    WalkForwardPlan,
+    WalkVersion,
+)
 from retraining.core.metrics import Metrics, NumberMetrics
 
 PLACES: dict[str, tuple[type[Document], ...]] = {
@@ -171,6 +179,7 @@ PLACES: dict[str, tuple[type[Document], ...]] = {
     "pause": (Pause,),
     "notification": (Notification,),
     "spending": (Spending,),
+    "walk-forward": (WalkForwardPlan, WalkForward),
     "retention": (MaintenancePlan, Maintenance),
     "span store": (Span,),
     "objects beside the record": (FrozenSet, Rollout),
@@ -186,11 +195,13 @@ __all__ = [
     "KINDS",
     "PLACES",
     "RESULTS",
+    "AgeQuality",
     "AnswerShift",
     "Approval",
     "ApprovalAnswer",
     "Baseline",
     "Before",
+    "Cadence",
     "CardData",
     "CardTraining",
     "CategoricalStatistics",
@@ -209,6 +220,7 @@ __all__ = [
     "ComparedColumn",
     "DayFeature",
     "DayLabels",
+    "DayQuality",
     "DayRows",
     "DayStatistics",
     "Decision",
@@ -341,6 +353,9 @@ __all__ = [
     "Value",
     "ValueCount",
     "Volume",
+    "WalkForward",
+    "WalkForwardPlan",
+    "WalkVersion",
     "Window",
     "canonical_json",
     "digest",

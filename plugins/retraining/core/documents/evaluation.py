@@ -204,6 +204,8 @@ class EvaluateRequest(RequestDocument):
     """Also give the features' values of the examples that the challenger errs on most."""
     reference: Annotated[ReferenceRequest | None, Field(exclude_if=lambda value: value is None)] = None
     """Hold the challenger against reference lines; null: against none, or of an earlier release."""
+    metrics_by_day: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Also give the metrics of each test day."""
 
     @property
     def needs_validation(self) -> bool:
@@ -257,6 +259,8 @@ class Scores(Value):
     """null: of an earlier release."""
     auxiliary: dict[Text, AuxiliaryScores] = Field(default_factory=dict)
     """By the name of the auxiliary label, of those that the model answers: for information, they decide nothing."""
+    by_day: Annotated[tuple[Slice, ...], Field(exclude_if=lambda value: not value)] = ()
+    """Of each test day with rows, as the column `day`, where the request asks for `metrics_by_day`; the first first."""
 
 
 class Baseline(Value):

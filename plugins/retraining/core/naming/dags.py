@@ -13,6 +13,7 @@ ROLLBACK = "rollback"
 
 
 MONITOR = "monitor"
+WALK_FORWARD = "walk_forward"
 
 
 def dag_run_hash(dag_run_id: str) -> str:
@@ -28,6 +29,16 @@ def is_model(text: str) -> bool:
 def monitor_dag_id(model: str) -> str:
     """Return the id of the DAG that watches a model."""
     return f"{MONITOR}__{model}"
+
+
+def walk_forward_dag_id(model: str) -> str:
+    """Return the id of the DAG that trains a model as of many dates."""
+    return f"{WALK_FORWARD}__{model}"
+
+
+def is_walk_forward(dag_id: str) -> bool:
+    """Return whether a DAG is such a one."""
+    return dag_id.startswith(f"{WALK_FORWARD}__")
 
 
 def rollback_run_id(model: str, ledger_id: str) -> str:

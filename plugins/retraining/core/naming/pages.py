@@ -91,9 +91,21 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "scoring": ("scoring_plan", "scoring_input", "predictions", "scoring"),
     "rollbacks": ("rollback",),
     "unplanned": (),
+    "walk_forward": (
+        "walk_forward_plan",
+        "walk_forward",
+        "plan",
+        "snapshot",
+        "statistics",
+        "checks",
+        "export_request",
+        "manifest",
+        "train_request",
+        "report",
+    ),
 }
 """Documents that are shown, by the model's folder that their own folders lie in."""
-WITH_PAGE = ("runs", "unplanned")
+WITH_PAGE = ("runs", "unplanned", "walk_forward")
 """Those of them whose folders have a page, and the messages of failed tries."""
 FAILURES = "failures"
 FAILURE_NAME = r"[a-z_]{1,40}-[1-9]\d{0,3}(-end)?\.json"

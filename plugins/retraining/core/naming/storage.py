@@ -212,6 +212,26 @@ def destination_claim_uri(bucket: str, table: str) -> str:
     return f"{pokes_uri(bucket)}/destinations/{short}.json"
 
 
+def walk_forwards_uri(bucket: str, model: str) -> str:
+    """Return the folder of all walk-forwards of a model, and of the runs of their versions."""
+    return f"gs://{bucket}/{model}/walk_forward"
+
+
+def walk_forward_uri(bucket: str, model: str, key: str) -> str:
+    """Return the folder of a walk-forward, or of the run of one of its versions."""
+    return f"{walk_forwards_uri(bucket, model)}/{key}"
+
+
+def walk_forward_results_uri(results_bucket: str, model: str, key: str) -> str:
+    """Return the folder that the jobs of such a run write in; as far below its model's as those of other runs."""
+    return f"{results_root(results_bucket, model)}/walk_forward/{key}"
+
+
+def scored_version_uri(folder_uri: str, key: str) -> str:
+    """Return where a walk-forward keeps how good one of its versions is: in its folder, or where its jobs write."""
+    return f"{folder_uri}/versions/{key}"
+
+
 def monitor_uri(bucket: str, model: str, as_of: datetime, dag_run_id: str) -> str:
     """Return the folder of one monitor run's documents."""
     return f"{monitors_uri(bucket, model)}/{stamp(as_of)}-{dag_run_hash(dag_run_id)}"

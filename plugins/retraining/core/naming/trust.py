@@ -34,7 +34,8 @@ def require_run_folder(uri: str, bucket: str, dag_id: str) -> None:
     Raises:
         ContractError: It is another one.
     """
-    _require_key_in(storage.runs_uri(bucket, dags.model_of_dag(dag_id)), uri, dag_id)
+    root_of = storage.walk_forwards_uri if dags.is_walk_forward(dag_id) else storage.runs_uri
+    _require_key_in(root_of(bucket, dags.model_of_dag(dag_id)), uri, dag_id)
 
 
 def require_scoring_folder(uri: str, bucket: str, dag_id: str) -> None:
@@ -161,7 +162,9 @@ def _require_results(plan: Plan | ScoringPlan, where: str, settings: Settings) -
     """Refuse a plan whose jobs would write in another place than this run's."""
     if isinstance(plan, ScoringPlan) or plan.results_uri is None:  # a scoring has no job of its own
         return
-    own = storage.run_results_uri(settings.results_bucket, plan.model, plan.run_key)
+    walks = plan.run_uri == storage.walk_forward_uri(settings.bucket, plan.model, plan.run_key)
+    results_uri = storage.walk_forward_results_uri if walks else storage.run_results_uri
+    own = results_uri(settings.results_bucket, plan.model, plan.run_key)
     if plan.results_uri != own:
         raise ContractError(
             where, f"results_uri {plan.results_uri!r}", f"{SETTINGS['results_bucket'].variable}: {own!r}", _CLEAR
@@ -176,8 +179,9 @@ def require_agreement(plan: Plan | ScoringPlan, folder_uri: str, settings: Setti
     """
     scoring = isinstance(plan, ScoringPlan)
     where = storage.document_uri(folder_uri, plan.kind_name())
-    own = (storage.scoring_uri if scoring else storage.run_uri)(settings.bucket, plan.model, plan.run_key)
-    if not plan.run_uri == own == folder_uri:
+    kinds = (storage.scoring_uri,) if scoring else (storage.run_uri, storage.walk_forward_uri)
+    own = [folder_of(settings.bucket, plan.model, plan.run_key) for folder_of in kinds]
+    if plan.run_uri != folder_uri or folder_uri not in own:
         raise ContractError(where, f"the plan of run {plan.run_uri}", f"that of {folder_uri}", _CLEAR)
     agreed = SCORING_AGREED if scoring else AGREED
     _require_results(plan, where, settings)

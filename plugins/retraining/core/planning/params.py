@@ -16,6 +16,7 @@ MAX_EPOCHS = 10000
 NO_ADDRESS = "^[^/]+$"
 """What is loaded from an address is code: a form has none."""
 
+DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 # Airflow checks the format date-time only where a further package is installed.
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 

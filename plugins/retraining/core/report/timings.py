@@ -126,3 +126,11 @@ def total_usd(timings: Timings) -> str | None:
 def costs(task: TaskTiming) -> bool:
     """Return whether money was spent on it: on a job's machines, or on the snapshot's query."""
     return task.task == "snapshot" or (task.machine is not None and not task.reused)
+
+
+def usd_of_training(timings: Timings) -> float | None:
+    """Return what a run cost that trained; None: it took a training that was there, or a part has no price."""
+    paid = [task.estimated_usd for task in timings.tasks if costs(task)]
+    trained = any(task.task == "train" and task.machine and not task.reused for task in timings.tasks)
+    known = [usd for usd in paid if usd is not None]
+    return round(sum(known), 4) if trained and len(known) == len(paid) else None

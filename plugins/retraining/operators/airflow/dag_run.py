@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn
 
@@ -57,7 +58,37 @@ def state_of_task(context: Context, dag_id: str, run_id: str, task_id: str) -> s
     """Return the state of a task in another DAG run; None: it has none yet, or the run is gone."""
     ti: Any = context["ti"]
     states = ti.get_task_states(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id])
-    state = (states.get(run_id) or {}).get(task_id)
+    return _as_text((states.get(run_id) or {}).get(task_id))
+
+
+def states_of_mapped(context: Context, task_id: str) -> dict[int, str | None]:
+    """Return the states of a mapped task's instances in this run, by their numbers."""
+    ti: Any = context["ti"]
+    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=[task_id], run_ids=[ti.run_id]).get(ti.run_id, {})
+    found = {name.removeprefix(f"{task_id}_"): state for name, state in states.items()}
+    return {int(number): _as_text(state) for number, state in found.items() if number.isdecimal()}
+
+
+def states_of_run_tasks(context: Context, task_ids: Iterable[str]) -> dict[str, str | None]:
+    """Return the state of each task of this run; of a mapped one that of the instance that came off worst."""
+    ti: Any = context["ti"]
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    return {task_id: _worst(task_id, states) for task_id in task_ids}
+
+
+def _worst(task_id: str, states: Mapping[str, Any]) -> str | None:
+    """Return a task's state; Airflow gives those of mapped instances as `task_0`, `task_1` and so on."""
+    if task_id in states:
+        return _as_text(states[task_id])
+    mapped = [state for name, state in states.items() if re.fullmatch(rf"{re.escape(task_id)}_\d+", name)]
+    found = [_as_text(state) for state in mapped]
+    return next((state for state in _WORST_FIRST if state in found), found[0] if found else None)
+
+
+_WORST_FIRST = ("failed", "upstream_failed", None, "removed", "skipped", "success")
+
+
+def _as_text(state: Any) -> str | None:
     return None if state is None else str(getattr(state, "value", state))
 
 

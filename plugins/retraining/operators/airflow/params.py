@@ -11,6 +11,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from retraining.core.documents.document import MODEL_PATTERN
 from retraining.core.naming.vertex import PREVIOUS
 from retraining.core.planning.params import (
+    DATE_PATTERN,
     MAX_EPOCHS,
     MAX_WINDOW_DAYS,
     NO_ADDRESS,
@@ -30,6 +31,7 @@ from retraining.core.spec.scoring import (
 )
 from retraining.core.spec.tuning import Search
 from retraining.core.untyped import JsonObject
+from retraining.core.walk_forward.plan import AT_ONCE, EVERY, HORIZONS
 
 _RUN, _DATA, _TRAINING, _SCORING = "This run", "Data", "Training", "Scoring"
 
@@ -100,6 +102,54 @@ def score_params(spec: ModelSpec) -> dict[str, Param]:
         "files": _text_param(FILES_PATTERN, "JSON lines to score, gs://bucket/folder/*.json. Empty: the spec's."),
         **_scoring_params(scoring),
     }
+
+
+def walk_forward_params() -> dict[str, Param]:
+    """Make the Params of `walk_forward__<model>`."""
+    return {
+        "dry_run": Param(
+            True,
+            type="boolean",
+            title="Dry run",
+            section=_RUN,
+            description="Only say which versions, spans and jobs there would be, and what they may cost.",
+        ),
+        "first": _date_param("The first date as of which a version is trained. Empty: so that there are 13."),
+        "last": _date_param("The last one. Empty: the newest that has days for all horizons after it."),
+        "every": Param(
+            EVERY, type="integer", minimum=1, maximum=92, title="Every", section=_DATA, description="Days between two."
+        ),
+        "horizons": Param(
+            list(HORIZONS),
+            type="array",
+            items={"type": "integer", "minimum": 1, "maximum": 366},
+            minItems=1,
+            maxItems=12,
+            title="Horizons",
+            section=_DATA,
+            description="Ages in days up to which versions are summed up, a line each.",
+        ),
+        "at_once": Param(
+            AT_ONCE,
+            type="integer",
+            minimum=1,
+            maximum=50,
+            title="At once",
+            section=_RUN,
+            description="How many versions are trained at a time.",
+        ),
+        "over_budget": Param(
+            False,
+            type="boolean",
+            title="Over budget",
+            section=_RUN,
+            description="Go on although the month's budgets or the spec's would be passed.",
+        ),
+    }
+
+
+def _date_param(description: str) -> Param:
+    return Param(None, type=["null", "string"], pattern=DATE_PATTERN, section=_DATA, description=description)
 
 
 def notify_test_params(models: Sequence[str]) -> dict[str, Param]:

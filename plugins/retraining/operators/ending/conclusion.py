@@ -19,7 +19,7 @@ from retraining.core.notification.notices import Notice
 from retraining.core.report.failures import require_success, unsuccessful
 from retraining.operators.airflow.boundary import fail_for_good
 from retraining.operators.airflow.cloud_task import CloudTask
-from retraining.operators.airflow.dag_run import reason_of_end
+from retraining.operators.airflow.dag_run import reason_of_end, states_of_run_tasks
 from retraining.operators.airflow.failures import KIND_KEY, find_unplanned, pulled_failure
 from retraining.operators.airflow.notification import run_of, settle, tell
 from retraining.operators.record.run_record import MAYBE_RUN_URI
@@ -48,9 +48,8 @@ class ConcludeRunOperator(CloudTask):
     def execute(self, context: Context) -> None:
         """Ask Airflow for the states of the run's tasks; tell people of a failure, or that it is over."""
         ti: Any = context["ti"]  # the protocol of the SDK leaves `get_task_states` out
-        states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
         others = [task_id for task_id in self.dag.task_ids if task_id != self.task_id]  # in the run's order
-        ended, seen = reason_of_end(ti), {task_id: states.get(task_id) for task_id in others}
+        ended, seen = reason_of_end(ti), states_of_run_tasks(context, others)
         try:
             require_success(ti.run_id, seen, may_skip=ended is not None)
         except RunError:

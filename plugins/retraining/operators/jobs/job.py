@@ -58,17 +58,18 @@ class VertexJobOperator(RunTask, CloudSensor):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if (job_request is None) == (custom_job is None):
+        own = type(self).requested_job is not VertexJobOperator.requested_job
+        if (job_request is None) == (custom_job is None) and not own:
             raise ValueError(f"{self.task_id}: expected job_request or custom_job, and not both")
         self.job_request = job_request
         self.custom_job = custom_job
-        if job_request is None:
+        if custom_job is not None:
             self.run_uri = ""
 
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Find, create, look: see `reconcile`."""
-        result = self.poll_job(cloud, *self._requested_job(cloud, context), context)
+        result = self.poll_job(cloud, *self.requested_job(cloud, context), context)
         return False if result is None else PokeReturnValue(True, result)
 
     def poll_job(
@@ -83,8 +84,8 @@ class VertexJobOperator(RunTask, CloudSensor):
         identity = job_identity(context, job_request.custom_job)
         return Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()
 
-    def _requested_job(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:
-        """Return the request, and what is asked before it is paid for."""
+    def requested_job(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:
+        """Return the request, and what is asked before it is paid for; a subclass may know it without `job_request`."""
         if self.job_request is None:
             return JobRequest(custom_job=self.custom_job or {}), lambda: True
         record = self.record(cloud, context)

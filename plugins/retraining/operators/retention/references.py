@@ -109,8 +109,19 @@ class ModelRuns:
         self.kept = (*self.kept, *came)
 
     def _run_keys(self) -> list[str]:
-        folders = self._cloud.artifacts.list_folders(storage.runs_uri(self._bucket, self.model))
-        return [key for key in (ObjectAddress.parse(folder).name for folder in folders) if is_run_key(key)]
+        folders = [
+            folder
+            for root in (storage.runs_uri, storage.walk_forwards_uri)
+            for folder in self._cloud.artifacts.list_folders(root(self._bucket, self.model))
+        ]
+        names = (ObjectAddress.parse(folder).name for folder in folders)
+        return [key for key in dict.fromkeys(names) if is_run_key(key)]
+
+    def _folders(self, run_key: str) -> list[str]:
+        """Return where documents of such a run may be: a walk-forward's version may have the key of a backfill."""
+        return [
+            folder_of(self._bucket, self.model, run_key) for folder_of in (storage.run_uri, storage.walk_forward_uri)
+        ]
 
     def _read_leases(self) -> dict[str, StoredObject]:
         """Read the leases by run key, each with its generation."""
@@ -119,7 +130,7 @@ class ModelRuns:
         return {key: lease for key, lease in leases.items() if is_run_key(key)}
 
     def _look_at(self, run_key: str) -> RunFolder:
-        documents = self._cloud.objects.directly_in(storage.run_uri(self._bucket, self.model, run_key))
+        documents = [item for folder in self._folders(run_key) for item in self._cloud.objects.directly_in(folder)]
         return run_folder_of(run_key, documents, self._leases.get(run_key))
 
     def _claims(self, active: Iterable[Job]) -> Claims:
@@ -145,18 +156,23 @@ class ModelRuns:
         return claims_of(pointed, running)
 
     def _add(self, run: KeptRun) -> None:
-        folder = storage.run_uri(self._bucket, self.model, run.run_key)
-        stored = self._cloud.artifacts.read_some([storage.document_uri(folder, kind.kind_name()) for kind in KINDS])
-        self.references.add(
-            run,
-            (
-                _parsed(Plan, folder, stored),
-                _parsed(Snapshot, folder, stored),
-                _parsed(ExportRequest, folder, stored),
-                _parsed(Manifest, folder, stored),
-                _parsed(EvaluateRequest, folder, stored),
-            ),
+        names = [kind.kind_name() for kind in KINDS]
+        folders = self._folders(run.run_key)
+        stored = self._cloud.artifacts.read_some(
+            [storage.document_uri(folder, name) for folder in folders for name in names]
         )
+        there = [folder for folder in folders if any(storage.document_uri(folder, name) in stored for name in names)]
+        for folder in there or folders[:1]:
+            self.references.add(
+                run,
+                (
+                    _parsed(Plan, folder, stored),
+                    _parsed(Snapshot, folder, stored),
+                    _parsed(ExportRequest, folder, stored),
+                    _parsed(Manifest, folder, stored),
+                    _parsed(EvaluateRequest, folder, stored),
+                ),
+            )
 
 
 def _parsed(kind: type[_D], folder: str, stored: Mapping[str, bytes]) -> _D | None:
