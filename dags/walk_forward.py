@@ -71,7 +71,8 @@ def make_versions(model: str, dates: BaseOperator, report: BaseOperator) -> None
 
     @task_group(group_id="version", prefix_group_id=False, tooltip="A version: trained, then scored")
     def version(as_of: str) -> None:
-        plan_version = PlanVersionOperator(task_id="plan_version", model=model, as_of=as_of)
+        # Many wait for long, and an overloaded scheduler takes a poke's end for its failure now and then.
+        plan_version = PlanVersionOperator(task_id="plan_version", model=model, as_of=as_of, retries=10)
         snapshot = SnapshotOperator(task_id="snapshot_version", run_uri=VERSION_URI)
         check_data = CheckDataOperator(task_id="check_data", run_uri=VERSION_URI)
         export = VertexJobOperator(task_id="export_version", job_request=request_export, run_uri=VERSION_URI)
