@@ -267,11 +267,11 @@ LONG_LANES := test-long-nights test-long-rest test-long-trainer test-long-contai
 test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, with the environments that they need, in four lanes, two at a time; each lane's output comes when it ends, and one that fails stops no other (TF.js needs Node 20 and npm; without these and Chromium the Models page is skipped, without podman the containers)
 	@$(MAKE) --keep-going --jobs 2 --output-sync=target $(LONG_LANES)
 test-long-nights: setup tuning-env ## Run the lane of whole nights and months under a real scheduler
-	@$(AIRFLOW_PY) -m pytest -m long -s tests/e2e
+	@$(AIRFLOW_PY) -m pytest -m long -s --durations 15 tests/e2e
 test-long-rest: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the lane of everything else but the trainer and the images
-	@$(AIRFLOW_PY) -m pytest -m long -s --ignore tests/trainer --ignore tests/e2e --ignore tests/dev/containers
+	@$(AIRFLOW_PY) -m pytest -m long -s --durations 60 --ignore tests/trainer --ignore tests/e2e --ignore tests/dev/containers
 test-long-trainer: setup $(TFIO_ENV) $(TFJS_ENV) $(FRAMEWORK_ENVS) ## Run the lane of the trainer
-	@$(TRAINER_PY) -m pytest -m long tests/trainer
+	@$(TRAINER_PY) -m pytest -m long --durations 30 tests/trainer
 test-long-containers: containers ## Run the lane of the images: containers
 
 .PHONY: check-trainer

@@ -9,6 +9,7 @@ from airflow.sdk import DAG, chain, get_parsing_context
 
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.airflow.task_defaults import BOUNDED
 from retraining.operators.report.models_page import RefreshModelsPageOperator
 from retraining.operators.retention.garbage_collection import (
     CancelUnattendedJobsOperator,
@@ -20,7 +21,6 @@ from retraining.operators.retention.garbage_collection import (
 DAG_ID = "maintain"
 RUNBOOK = (Path(__file__).parent / "runbooks" / "maintain.md").read_text(encoding="utf-8")
 SCHEDULE = "30 12 * * *"  # UTC; away from the nights, whose runs it has to step around
-BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
 RETRIES = {
     "retries": 3,
     "retry_delay": timedelta(minutes=1),

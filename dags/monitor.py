@@ -15,6 +15,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import give_params, monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.airflow.task_defaults import BOUNDED
 from retraining.operators.monitoring.decision import DecideRetrainingOperator
 from retraining.operators.monitoring.measurement import MeasureSignalsOperator
 from retraining.operators.monitoring.multivariate import MeasureMultivariateOperator
@@ -23,7 +24,6 @@ from retraining.operators.report.models_page import RefreshModelsPageOperator
 
 LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "monitor.md").read_text(encoding="utf-8")
-BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
 RETRIES = {"retries": 2, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
 
 

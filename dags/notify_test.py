@@ -10,11 +10,11 @@ from airflow.sdk import DAG, get_parsing_context
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, plain_name
 from retraining.operators.airflow.params import notify_test_params
+from retraining.operators.airflow.task_defaults import BOUNDED
 from retraining.operators.airflow.trial_message import SendTrialMessageOperator
 
 DAG_ID = "notify_test"
 RUNBOOK = (Path(__file__).parent / "runbooks" / "notify_test.md").read_text(encoding="utf-8")
-BOUNDED = {"execution_timeout": timedelta(hours=3)}  # as the tasks of all DAGs; a message is given up after seconds
 RETRIES = {
     "retries": 2,
     "retry_delay": timedelta(seconds=30),

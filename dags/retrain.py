@@ -17,6 +17,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.failures import RefuseSpecOperator
 from retraining.operators.airflow.params import give_params, retrain_params
 from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
@@ -33,13 +34,6 @@ from retraining.operators.tuning.study import TuneOperator
 
 RUNBOOK = (Path(__file__).parent / "runbooks" / "retrain.md").read_text(encoding="utf-8")
 BROKEN_RUNBOOK = (Path(__file__).parent / "runbooks" / "invalid_spec.md").read_text(encoding="utf-8")
-BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
-RETRIES = {
-    "retries": 3,
-    "retry_delay": timedelta(seconds=30),
-    "retry_exponential_backoff": True,
-    "max_retry_delay": timedelta(minutes=10),
-}
 ANSWER_WITHIN = timedelta(hours=12)  # a night's approval must not hold back the next night
 
 

@@ -12,19 +12,13 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, plain_name
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import rollback_params
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES
 from retraining.operators.deployment.rollback_end import EndRollbackOperator
 from retraining.operators.deployment.version_rollback import RollBackOperator
 from retraining.operators.report.models_page import RefreshModelsPageOperator
 
 DAG_ID = dag_names.ROLLBACK
 RUNBOOK = (Path(__file__).parent / "runbooks" / "rollback.md").read_text(encoding="utf-8")
-BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
-RETRIES = {
-    "retries": 3,
-    "retry_delay": timedelta(seconds=30),
-    "retry_exponential_backoff": True,
-    "max_retry_delay": timedelta(minutes=10),
-}
 GIVEN_UP_AFTER = timedelta(hours=3)  # longer than a deployment is waited for, which then ends by itself
 
 

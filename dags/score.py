@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG, chain, get_parsing_context
@@ -16,6 +15,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Scoring
 from retraining.operators.airflow.params import give_params, score_params
 from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.ending.conclusion import ConcludeRunOperator
 from retraining.operators.scoring.destination import CleanUpScoringOperator, WriteAnswersOperator
@@ -24,13 +24,6 @@ from retraining.operators.scoring.scoring_plan import PlanScoringOperator
 
 LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "score.md").read_text(encoding="utf-8")
-BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
-RETRIES = {
-    "retries": 3,
-    "retry_delay": timedelta(seconds=30),
-    "retry_exponential_backoff": True,
-    "max_retry_delay": timedelta(minutes=10),
-}
 
 
 def score_dag(spec: ModelSpec, scoring: Scoring) -> DAG:

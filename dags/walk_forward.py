@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG, BaseOperator, TriggerRule, chain, get_parsing_context, task_group
@@ -14,6 +13,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.params import give_params, walk_forward_params
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
@@ -30,13 +30,6 @@ from retraining.operators.walk_forward.scoring import VERSION_URI, ScoreVersionO
 
 LOGGER = logging.getLogger(__name__)
 RUNBOOK = (Path(__file__).parent / "runbooks" / "walk_forward.md").read_text(encoding="utf-8")
-BOUNDED = {"execution_timeout": timedelta(hours=3)}  # a statement on BigQuery is given up after two
-RETRIES = {
-    "retries": 3,
-    "retry_delay": timedelta(seconds=30),
-    "retry_exponential_backoff": True,
-    "max_retry_delay": timedelta(minutes=10),
-}
 
 
 def walk_forward_dag(spec: ModelSpec) -> DAG:

@@ -80,3 +80,13 @@ def test_a_walk_forward_scores_each_version_once(api: Any) -> None:
     api.call("POST", f"/dags/{DAG_ID}/clearTaskInstances", json=body | {"only_failed": False})
     assert ended(api, run_id) == "success"
     assert paid() - before == Counter(export=4, train=3, evaluate=3), "what is scored is taken"
+
+    failed = f"/dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/score/1"
+    api.call("PATCH", failed, json={"new_state": "failed"})
+    body = {"dry_run": False, "dag_run_id": run_id, "task_ids": ["report"], "include_downstream": True}
+    api.call("POST", f"/dags/{DAG_ID}/clearTaskInstances", json=body | {"only_failed": False})
+    assert ended(api, run_id) == "failed", "a version did not come to its end"
+    by_task = states(api, run_id)
+    assert by_task["score"] == {"success": 2, "failed": 1}
+    assert (by_task["report"], by_task["conclude"]) == ({"success": 1}, {"failed": 1})
+    assert paid() - before == Counter(export=4, train=3, evaluate=3)

@@ -15,6 +15,7 @@ from retraining.core.walk_forward.plan import (
     as_of_all_labels,
     choose_days,
     known_until,
+    read_day,
     require_walkable,
     without_search,
 )
@@ -69,6 +70,14 @@ def test_what_is_not_to_be_had_is_refused_by_name(spec, asked, named) -> None:
     with pytest.raises(PlanError) as refused:
         choose_days(asked, spec, TODAY, YEAR)
     assert named in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["2013-13-01", "2013-02-30", "tomorrow"])
+def test_a_day_that_is_none_is_refused_by_name(text) -> None:
+    with pytest.raises(PlanError, match="Param first"):
+        read_day(text, "first")
+    assert read_day("", "first") is read_day(None, "first") is None
+    assert read_day("2013-02-28", "first") == date(2013, 2, 28)
 
 
 def test_the_way_out_of_a_refusal_is_taken(spec) -> None:

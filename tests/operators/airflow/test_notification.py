@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -147,14 +148,20 @@ def test_no_task_fails_for_a_message(cloud: FakeCloud, make_run, broken: str, mo
     settle(boom if broken == "settings" else cloud.connect, MODEL, "retrain__flight_delays", "failure")
 
 
-def conclude(cloud: FakeCloud, make_run, states: dict[str, str], xcoms: dict[Any, Any] | None = None) -> Any:
-    """The end of a run whose tasks ended so."""
+def conclude(
+    cloud: FakeCloud,
+    make_run,
+    states: Mapping[str, str | None],
+    xcoms: dict[Any, Any] | None = None,
+    told: Mapping[str, str | None] | None = None,
+) -> Any:
+    """The end of a run whose tasks ended so; `told`: as Airflow lists them, where that differs."""
     with DAG(dag_id="retrain__flight_delays", schedule=None):
         for task_id in states:
             BaseOperator(task_id=task_id)
         task = ConcludeRunOperator(task_id="conclude", run_uri=FOLDER, cloud=cloud.connect)
     given = make_run(xcoms=dict(xcoms or {})).context(task)
-    given["ti"].get_task_states = lambda **asked: dict.fromkeys(asked["run_ids"], states)
+    given["ti"].get_task_states = lambda **asked: dict.fromkeys(asked["run_ids"], told or states)
     return task.execute(given)
 
 
@@ -169,6 +176,20 @@ def test_conclude_tells_of_a_failed_run_and_that_it_is_over(cloud: FakeCloud, ma
     conclude(cloud, make_run, dict.fromkeys(failed, "success"))
     assert Notification.parse(cloud.artifacts.objects[STATE]).state == "over"
     assert len(cloud.notifiers.sent) == 2
+
+
+def test_of_a_mapped_task_the_run_follows_the_instance_that_came_off_worst(cloud: FakeCloud, make_run) -> None:
+    """Airflow lists its instances by number, and gives what they left as a list."""
+    states = {"plan": "success", "train": None}
+    run = {"plan": "success", "train_0": "success", "train_1": "failed", "train_10": "success"}
+    with pytest.raises(AirflowFailException, match="train"):
+        conclude(cloud, make_run, states, {("train", KIND_KEY): [None, "BudgetError"]}, told=run)
+    assert cloud.notifiers.sent[0].subject.endswith("more than its budget")
+    conclude(cloud, make_run, states, told={**run, "train_1": "success"})
+    with pytest.raises(AirflowFailException):
+        conclude(cloud, make_run, states, told={"plan": "success", "train_0": "success", "train_1": None})
+    with pytest.raises(AirflowFailException):
+        conclude(cloud, make_run, states, told={"plan": "success"})
 
 
 def test_a_run_over_its_budget_is_told_as_such(cloud: FakeCloud, make_run) -> None:

@@ -35,6 +35,7 @@ FORGED = {
     "no run": "gs://bucket/flight_delays/runs/mine",
     "another folder": f"gs://bucket/flight_delays/spans/{KEY}",
     "a way up": f"gs://bucket/flight_delays/runs/../../digits/runs/{KEY}",
+    "a walk-forward": f"gs://bucket/flight_delays/walk_forward/{KEY}",
     "a folder below": f"gs://bucket/flight_delays/runs/{KEY}/training",
     "nothing": "",
 }
@@ -87,6 +88,28 @@ def test_a_forged_run_uri_is_refused_by_name_before_anything_is_done(cloud, make
     assert uri in str(caught.value)
     assert untouched(cloud)
     assert cloud.artifacts.objects == before
+
+
+@pytest.mark.parametrize("task_id", ["snapshot", "check_data", "train"])
+@pytest.mark.parametrize("found", [OWN, "gs://bucket/digits/walk_forward/" + KEY, "gs://bucket/flight_delays/runs/x"])
+def test_a_walk_forward_works_among_the_walk_forwards_of_its_model_alone(cloud, make_run, task_id, found) -> None:
+    """A run's own folder is not its, so that no nightly run takes what it left for its own."""
+    put_plan(cloud, found, run_uri=found)
+    before = dict(cloud.artifacts.objects)
+    root = "gs://bucket/flight_delays/walk_forward"
+    with refuses(AirflowFailException, where="run_uri from XCom", found=found, expected=root):
+        make_run(dag_id="walk_forward__flight_delays").execute(make_task(cloud, task_id, found))
+    assert untouched(cloud)
+    assert cloud.artifacts.objects == before
+
+
+def test_a_walk_forwards_jobs_write_in_its_own_folder_alone(cloud, make_run) -> None:
+    """A plan that would have them write among a run's results is refused."""
+    uri = f"gs://bucket/flight_delays/walk_forward/{KEY}"
+    put_plan(cloud, uri, run_uri=uri, results_uri=f"gs://bucket/jobs/flight_delays/runs/{KEY}")
+    with pytest.raises(AirflowFailException, match=f"jobs/flight_delays/walk_forward/{KEY}"):
+        make_run(dag_id="walk_forward__flight_delays").execute(make_task(cloud, "snapshot", uri))
+    assert untouched(cloud)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,20 @@ class TestWhatGoes:
         scene.clean()
         assert not list(scene.bucket.walk(folder(DAYS[0])))
 
+    def test_a_walk_forward_keeps_its_spans_as_a_run_does(self, scene) -> None:
+        """One at work says so by its lease; a version may have the key of an old run, of whose folder nothing is."""
+        key = "20131222t000000z-0123456789ab"
+        scene.bucket.now = NOW
+        put_run(scene.bucket, key, {DAYS[0]: "1"})
+        for name in ("plan", "snapshot", "manifest"):
+            uri = f"gs://bucket/{MODEL}/runs/{key}/{name}.json"
+            walked = f"gs://bucket/{MODEL}/walk_forward/{key}/{name}.json"
+            scene.bucket.put(walked, scene.bucket.objects[uri])
+        for name in ("plan", "snapshot", "manifest", "deployment"):
+            del scene.bucket.objects[f"gs://bucket/{MODEL}/runs/{key}/{name}.json"]
+        scene.clean()
+        assert f"{folder(DAYS[0])}/span.json" in scene.bucket.objects
+
     def test_what_was_written_lately_stays(self, scene) -> None:
         """An export may be about to refer to it."""
         scene.bucket.now = NOW - timedelta(days=29)

@@ -11,10 +11,14 @@ from retraining.core.documents.document import Amount, Document, ModelId, RunKey
 Month = Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")]
 
 
+Work = Literal["run", "scoring", "walk_forward"]
+"""walk_forward: one of its versions, or the export of its days."""
+
+
 class Spent(Value):
     """What a run or a scoring cost; of one under way what it is expected to cost."""
 
-    work: Literal["run", "scoring"]
+    work: Work
     begun: UtcTime
     usd: Amount | None
     """null: nothing is known of it."""

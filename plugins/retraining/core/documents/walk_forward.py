@@ -48,8 +48,6 @@ class WalkForwardPlan(Document):
     """The day after the last one."""
     horizons: Horizons
     """Ages in days up to which versions are summed up; each from the one before it on."""
-    at_once: Positive
-    """How many versions are trained at a time."""
     jobs: Positive
     """At most."""
     estimate_usd: Estimate | None = None

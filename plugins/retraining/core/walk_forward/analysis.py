@@ -30,6 +30,8 @@ from retraining.core.walk_forward.weeks import LEAST_CLUSTERS, DayDifference, Lu
 MONTH = 30
 FAMILIAR = (1, 3, 7, 14, 28)
 """Days between retrainings that people ask for, where the dates allow them."""
+STEP = 1.5
+"""By how much a cadence is at least rarer than the next more frequent one."""
 
 
 def analyse(walked: WalkForwardPlan, spec: ModelSpec, versions: Sequence[WalkVersion]) -> WalkForward:
@@ -151,8 +153,11 @@ def cadences_of(dates: int, every: int) -> tuple[int, ...]:
     """
     most = every * (dates // 2)
     doubled = [every * 2**step for step in range(dates.bit_length())]
-    known = {each for each in (*doubled, *FAMILIAR) if each % every == 0 and every <= each <= most}
-    return tuple(sorted(known or {every}, reverse=True))
+    chosen = [every]
+    for each in sorted({*doubled, *FAMILIAR}):
+        if each % every == 0 and STEP * chosen[-1] <= each <= most:
+            chosen.append(each)
+    return tuple(reversed(chosen))
 
 
 def cadence_rows(table: Table, usd: float | None) -> tuple[Cadence, ...]:

@@ -36,14 +36,12 @@ class AskedWalk:
         last: The last one; None: the newest that has days for all horizons after it.
         every: Days between two.
         horizons: Ages in days up to which versions are summed up.
-        at_once: Versions that are trained at a time.
     """
 
     first: date | None = None
     last: date | None = None
     every: int = EVERY
     horizons: tuple[int, ...] = HORIZONS
-    at_once: int = AT_ONCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +75,18 @@ def require_walkable(spec: ModelSpec) -> None:
             "a SavedModel, which the evaluation job can ask",
             "Compare its backfills in their evaluations instead",
         )
+
+
+def read_day(text: str | None, name: str) -> date | None:
+    """Return a day of the form; None: it is empty.
+
+    Raises:
+        PlanError: It is no day.
+    """
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise PlanError(f"Param {name}", repr(text), "a day such as 2013-11-20", "Correct it") from error
 
 
 def known_until(data: Data, today: date, ended: tuple[date, date] | None) -> date:
@@ -185,6 +195,14 @@ def version_plan(plan: Plan, settings: Settings) -> Plan:
     return _moved(plan, plan.run_key, settings)
 
 
+def as_billed(plan: Plan, dag_run_id: str) -> Plan:
+    """Return a plan under the key by which a month's budgets know what one DAG run paid for it.
+
+    Walk-forwards that share a version each note what they paid, and none takes the place of another's.
+    """
+    return plan.model_copy(update={"run_key": str(RunKey.of(plan.as_of, [plan.run_key, dag_run_id]))})
+
+
 def _moved(plan: Plan, key: str, settings: Settings, **changed: object) -> Plan:
     update: YamlValues = {
         "run_key": key,
@@ -232,7 +250,6 @@ def build_walk_plan(plan: Plan, days: Days, asked: AskedWalk) -> WalkForwardPlan
         days_from=days.dates[0],
         days_until=days.until,
         horizons=asked.horizons,
-        at_once=asked.at_once,
         jobs=3 * count + 1,
         estimate_usd=estimated,
         explain=tuple(lines),

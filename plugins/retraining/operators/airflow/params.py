@@ -129,6 +129,12 @@ def walk_forward_params() -> dict[str, Param]:
             section=_DATA,
             description="Ages in days up to which versions are summed up, a line each.",
         ),
+        **_walk_forward_run_params(),
+    }
+
+
+def _walk_forward_run_params() -> dict[str, Param]:
+    return {
         "at_once": Param(
             AT_ONCE,
             type="integer",
@@ -137,6 +143,13 @@ def walk_forward_params() -> dict[str, Param]:
             title="At once",
             section=_RUN,
             description="How many versions are trained at a time.",
+        ),
+        "force": Param(
+            False,
+            type="boolean",
+            title="Force",
+            section=_RUN,
+            description="Make everything anew although equal versions are stored, as after late rows.",
         ),
         "over_budget": Param(
             False,

@@ -63,7 +63,7 @@ class ConcludeRunOperator(CloudTask):
         def make() -> Notice:
             ti: Any = context["ti"]
             failed, left = unsuccessful(seen, may_skip=may_skip)
-            kind = ti.xcom_pull(task_ids=failed[0], key=KIND_KEY) if failed else None
+            kind = _first(ti.xcom_pull(task_ids=failed[0], key=KIND_KEY)) if failed else None
             model = dags.find_model_of_dag(ti.dag_id)
             message = pulled_failure(ti, failed[0]) if failed else None
             error = str(kind) if kind else None
@@ -71,3 +71,8 @@ class ConcludeRunOperator(CloudTask):
             return notices.of_failure(model, run_of(context), failed, left, error, folder, message)
 
         tell(self.cloud, context, make, self.run_uri)
+
+
+def _first(left: Any) -> Any:
+    """Return what a task left in XCom; of a mapped one, of which Airflow gives a list, what the first left that did."""
+    return next((each for each in left if each), None) if isinstance(left, list) else left

@@ -8,11 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Literal
 
 from retraining.core.documents import Plan, ScoringResult, Timings
 from retraining.core.documents.overview import MonthBudget
-from retraining.core.documents.spending import Spending, Spent
+from retraining.core.documents.spending import Spending, Spent, Work
 from retraining.core.errors import BudgetError, ConflictError, ContractError
 from retraining.core.naming import storage
 from retraining.core.planning.spending import expected_usd, month_before, month_of, require_within, standing, sum_up
@@ -28,7 +27,13 @@ Change = Callable[[Mapping[str, Spent]], Mapping[str, Spent]]
 
 
 def require_month_budget(
-    cloud: CloudPort, budgets: Budgets | None, spec: ModelSpec, plan: Plan, *, over_budget: bool
+    cloud: CloudPort,
+    budgets: Budgets | None,
+    spec: ModelSpec,
+    plan: Plan,
+    *,
+    over_budget: bool,
+    work: Work = "run",
 ) -> list[str]:
     """Note what a run may cost, and hold the month's budgets against it; return what is to be said of them.
 
@@ -38,6 +43,7 @@ def require_month_budget(
         spec: The model, as its file says.
         plan: Of the run.
         over_budget: Whether the run may go over.
+        work: What it is.
 
     Raises:
         BudgetError: The run would go over a budget; what was noted of it is taken back.
@@ -47,7 +53,7 @@ def require_month_budget(
     own = {each: storage.spending_uri(bucket, each, plan.model) for each in (month, before)}
     stored = cloud.artifacts.read_some(list(own.values()))
     needed = expected_usd(plan, [Spending.parse(data, uri) for uri, data in stored.items()])
-    _change(cloud, month, spec.name, spec.owner, lambda spent: _begun(spent, plan.run_key, now, needed))
+    _change(cloud, month, spec.name, spec.owner, lambda spent: _begun(spent, plan.run_key, now, needed, work))
     if budgets is None or not (held := list(budgets.of(spec))):
         return []
     uris = (
@@ -96,12 +102,12 @@ def own_budget(cloud: CloudPort, budgets: Budgets | None, spec: ModelSpec) -> Mo
     )
 
 
-def note_run(cloud: CloudPort, plan: Plan, timings: Timings) -> None:
+def note_run(cloud: CloudPort, plan: Plan, timings: Timings, work: Work = "run") -> None:
     """Note what a run cost, whatever became of it."""
     paid = [task.estimated_usd for task in timings.tasks if costs(task)]
     known = [usd for usd in paid if usd is not None]
     usd = sum(known) if known or not paid else None
-    _note(cloud, plan.model, plan.spec.owner, plan.run_key, ("run", usd, len(known) < len(paid)))
+    _note(cloud, plan.model, plan.spec.owner, plan.run_key, (work, usd, len(known) < len(paid)))
 
 
 def note_scoring(cloud: CloudPort, scoring: ScoringResult) -> None:
@@ -114,7 +120,7 @@ def _note(
     model: str,
     owner: str | None,
     key: str,
-    cost: tuple[Literal["run", "scoring"], float | None, bool],
+    cost: tuple[Work, float | None, bool],
 ) -> None:
     """Note what something cost (dollars, and whether a part has no price), in the month in which it began."""
     work, usd, partial = cost
@@ -130,9 +136,11 @@ def _note(
     _change(cloud, began, model, owner, end)
 
 
-def _begun(spent: Mapping[str, Spent], key: str, now: datetime, needed: float | None) -> Mapping[str, Spent]:
+def _begun(
+    spent: Mapping[str, Spent], key: str, now: datetime, needed: float | None, work: Work
+) -> Mapping[str, Spent]:
     """Add a run under way; one that ended before, or began before, stays as it is."""
-    return spent if key in spent else {**spent, key: Spent(work="run", begun=now, usd=needed, ended=False)}
+    return spent if key in spent else {**spent, key: Spent(work=work, begun=now, usd=needed, ended=False)}
 
 
 def _without(spent: Mapping[str, Spent], key: str) -> Mapping[str, Spent]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Any
+from typing import Any, cast
 
 from airflow.sdk import Context, PokeReturnValue
 
@@ -21,16 +21,16 @@ from retraining.core.untyped import XCom
 from retraining.core.walk_forward import plan as walk
 from retraining.hooks.clock import data_days
 from retraining.hooks.ports import CloudPort
+from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudOperator, CloudSensor, RunTask
 from retraining.operators.airflow.dag_run import end_run, states_of_mapped, trigger
 from retraining.operators.airflow.links import RunDocumentsLink, push_link, shown_address
 from retraining.operators.airflow.params import walk_forward_params
 from retraining.operators.data.run_table import query_columns
 from retraining.operators.planning.possible_runs import require_possible
-from retraining.operators.record.ownership import own_run, renew_lease, require_own_bucket
+from retraining.operators.record.ownership import renew_lease, require_own_bucket
 from retraining.operators.record.run_record import Record
 from retraining.operators.record.spending import require_month_budget
-from retraining.operators.walk_forward.scoring import WALK_URI
 
 LAST_TASK = "score"
 """Of a version: one that has ended makes room for the next."""
@@ -98,34 +98,33 @@ class PlanVersionOperator(CloudSensor):
     Args:
         model: Name of the spec.
         as_of: The version's date.
-        walk_uri: Folder of the walk-forward.
 
     Returns:
         `{run_key, run_uri}`.
     """
 
-    template_fields = ("as_of", "walk_uri")
+    template_fields = ("as_of",)
 
-    def __init__(self, *, model: str, as_of: str, walk_uri: str = WALK_URI, **kwargs: Any) -> None:
+    def __init__(self, *, model: str, as_of: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.model = model
         self.as_of = as_of
-        self.walk_uri = walk_uri
 
+    @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Look how many versions before this one are at work."""
-        walked = own_run(cloud, context, self.walk_uri).read_document(WalkForwardPlan)
-        ti: Any = context["ti"]
+        ti, params = cast("Any", context["ti"]), context["params"]
         ended = {number for number, state in states_of_mapped(context, LAST_TASK).items() if state in ENDED}
         at_work = sum(number not in ended for number in range(ti.map_index))
-        if at_work >= walked.at_once:
-            self.log.info("%d versions before this one are at work, and %d may be", at_work, walked.at_once)
+        if at_work >= params["at_once"]:
+            self.log.info("%d versions before this one are at work, and %d may be", at_work, params["at_once"])
             return False
         spec = _load_spec(self.model)
         as_of = walk.at_midnight(date.fromisoformat(self.as_of))
         planned = walk.version_plan(_build_plan(cloud, context, spec, as_of), cloud.settings)
+        budgets, billed = load_budgets(include_path()), walk.as_billed(planned, ti.run_id)
         for warning in require_month_budget(
-            cloud, load_budgets(include_path()), spec, planned, over_budget=context["params"]["over_budget"]
+            cloud, budgets, spec, billed, over_budget=params["over_budget"], work="walk_forward"
         ):
             self.log.warning(warning)
         stored = Record(cloud.artifacts, planned.run_uri).write_once(planned)
@@ -140,13 +139,11 @@ def _load_spec(model: str) -> ModelSpec:
 
 
 def _asked(params: Mapping[str, Any]) -> walk.AskedWalk:
-    first, last = (date.fromisoformat(params[name]) if params[name] else None for name in ("first", "last"))
     return walk.AskedWalk(
-        first=first,
-        last=last,
+        first=walk.read_day(params["first"], "first"),
+        last=walk.read_day(params["last"], "last"),
         every=params["every"],
         horizons=tuple(params["horizons"]),
-        at_once=params["at_once"],
     )
 
 
@@ -161,6 +158,7 @@ def _build_plan(cloud: CloudPort, context: Context, spec: ModelSpec, as_of: date
         dag_id=dag_run.dag_id,
         dag_run_id=dag_run.run_id,
         overrides=walk.without_search(spec),
+        force=context["params"]["force"],
         over_budget=context["params"]["over_budget"],
         started=dag_run.start_date,
     )

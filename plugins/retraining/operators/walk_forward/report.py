@@ -7,13 +7,22 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from retraining.core.catalog.cost import Prices, load_prices
-from retraining.core.documents import Evaluation, Plan, Snapshot, WalkForward, WalkForwardPlan, WalkVersion
+from retraining.core.catalog.cost import load_prices
+from retraining.core.documents import (
+    Evaluation,
+    Plan,
+    Snapshot,
+    Timings,
+    WalkForward,
+    WalkForwardPlan,
+    WalkVersion,
+)
 from retraining.core.naming import storage
 from retraining.core.report.timings import EndedTask, run_timings, usd_of_training
 from retraining.core.settings import include_path
 from retraining.core.untyped import XCom
 from retraining.core.walk_forward.analysis import analyse
+from retraining.core.walk_forward.plan import as_billed
 from retraining.core.walk_forward.requests import day_qualities
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
@@ -30,7 +39,7 @@ HTML = "text/html; charset=utf-8"
 
 
 class ReportWalkForwardOperator(RunTask, CloudOperator):
-    """Gather the scorings, judge ages and cadences, write the document and the page.
+    """Gather the scorings, judge ages and cadences, write the document and the page; note what all of it cost.
 
     Returns:
         `{report_uri, versions, pays, answer}`: how many versions are scored, and what they say.
@@ -44,9 +53,11 @@ class ReportWalkForwardOperator(RunTask, CloudOperator):
 
         record = self.record(cloud, context)
         walked, planned = record.read_document(WalkForwardPlan), record.read_document(Plan)
-        prices = load_prices(include_path())
+        _note(cloud, context, record, {"export": _left(context, "export")})
+        states = {task: states_of_mapped(context, task) for task in STEPS}
         versions = tuple(
-            self._version(cloud, context, walked, number, planned, prices) for number in range(len(walked.dates))
+            _version(cloud, context, walked, number, {task: of_task.get(number) for task, of_task in states.items()})
+            for number in range(len(walked.dates))
         )
         found = analyse(walked, planned.spec, versions)
         cloud.artifacts.overwrite(record.uri(WalkForward), found.to_bytes(), "application/json")
@@ -58,43 +69,45 @@ class ReportWalkForwardOperator(RunTask, CloudOperator):
         scored = sum(bool(version.days) for version in versions)
         return {"report_uri": page_uri, "versions": scored, "pays": found.pays, "answer": found.answer}
 
-    def _version(
-        self,
-        cloud: CloudPort,
-        context: Context,
-        walked: WalkForwardPlan,
-        number: int,
-        planned: Plan,
-        prices: Prices | None,
-    ) -> WalkVersion:
-        """Return one version: how good it was, what it cost; or why it is not scored."""
-        as_of = walked.dates[number]
-        left = _left(context, "plan_version", number)
-        if left is None:
-            return WalkVersion(as_of=as_of, run_key=None, missing=_why(context, number))
-        record = own_run(cloud, context, str(left["run_uri"]))
-        version = record.read_document(Plan)
-        ended = {job: EndedTask(result=_left(context, task, number)) for job, task in PAID.items()}
-        timings = run_timings(version, record.find_document(Snapshot), None, ended, prices)
-        note_run(cloud, version, timings)
-        folder = Record(cloud.artifacts, storage.scored_version_uri(walked.run_uri, version.run_key))
-        evaluation = folder.find_document(Evaluation)
-        days = day_qualities(evaluation, planned.spec.evaluation.metric) if evaluation else ()
-        missing = None if evaluation else _why(context, number)
-        return WalkVersion(
-            as_of=as_of, run_key=version.run_key, missing=missing, usd=usd_of_training(timings), days=days
-        )
+
+def _version(
+    cloud: CloudPort, context: Context, walked: WalkForwardPlan, number: int, states: Mapping[str, str | None]
+) -> WalkVersion:
+    """Return one version: how good it was, what it cost; or why it is not scored."""
+    as_of, left = walked.dates[number], _left(context, "plan_version", number)
+    if left is None:
+        return WalkVersion(as_of=as_of, run_key=None, missing=_why(states, number))
+    record = own_run(cloud, context, str(left["run_uri"]))
+    version = record.read_document(Plan)
+    timings = _note(cloud, context, record, {job: _left(context, task, number) for job, task in PAID.items()})
+    folder = Record(cloud.artifacts, storage.scored_version_uri(walked.run_uri, version.run_key))
+    evaluation = folder.find_document(Evaluation)
+    return WalkVersion(
+        as_of=as_of,
+        run_key=version.run_key,
+        missing=None if evaluation else _why(states, number),
+        usd=usd_of_training(timings),
+        days=day_qualities(evaluation, version.spec.evaluation.metric) if evaluation else (),
+    )
 
 
-def _left(context: Context, task: str, number: int) -> Mapping[str, Any] | None:
-    """Return what a version's task returned; None: it did not."""
+def _note(cloud: CloudPort, context: Context, record: Record, left: Mapping[str, Mapping[str, Any] | None]) -> Timings:
+    """Note what this DAG run paid for a run's jobs, and return it; a result that was there cost nothing."""
+    ti: Any = context["ti"]
+    plan, ended = record.read_document(Plan), {job: EndedTask(result=result) for job, result in left.items()}
+    timings = run_timings(plan, record.find_document(Snapshot), None, ended, load_prices(include_path()))
+    note_run(cloud, as_billed(plan, ti.run_id), timings, "walk_forward")
+    return timings
+
+
+def _left(context: Context, task: str, number: int = -1) -> Mapping[str, Any] | None:
+    """Return what a task returned, of a mapped one that of an instance; None: it did not."""
     ti: Any = context["ti"]
     found = ti.xcom_pull(task_ids=task, map_indexes=number)
     return found if isinstance(found, Mapping) else None
 
 
-def _why(context: Context, number: int) -> str:
+def _why(states: Mapping[str, str | None], number: int) -> str:
     """Return which of a version's tasks did not succeed."""
-    states = {task: states_of_mapped(context, task).get(number) for task in STEPS}
-    failed = next((task for task, state in states.items() if state != "success"), "score")
-    return f"task {failed} [{number}]: {states[failed] or 'not run'}; its log says why"
+    task = next((task for task in STEPS if states[task] != "success"), STEPS[-1])
+    return f"task {task} [{number}]: {states[task] or 'not run'}; its log says why"
