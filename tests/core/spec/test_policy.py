@@ -33,6 +33,13 @@ def test_one_action_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     assert (actions.errors, actions.skew, actions.drift) == ("rollback", "retrain", "warn")
 
 
+def test_quiet_hours_are_kept_as_written(tmp_path: Path) -> None:
+    """They may pass midnight."""
+    quiet = load(tmp_path, '{quiet_hours: {start: "22:00", end: "05:30"}}').monitoring.policy.quiet_hours
+    assert quiet is not None
+    assert (quiet.start, quiet.end) == ("22:00", "05:30")
+
+
 @pytest.mark.parametrize(
     ("policy", "words"),
     [

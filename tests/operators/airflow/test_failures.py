@@ -87,6 +87,12 @@ def stored_run(scene: Scene) -> Run:
     return whole_run(scene.cloud.artifacts, plan)
 
 
+def test_an_error_that_nobody_explained_fails_the_task_as_it_is(make_run) -> None:
+    """A task that went on behind a fault of ours would be green with nothing done."""
+    broken = KeyError("a fault of ours")
+    assert fail(Scene(), make_run(), "snapshot", broken) is broken
+
+
 @pytest.mark.parametrize("error", [SQL_ERROR, JobError("job 1", "exit code 1", "", "Look")], ids=["final", "retried"])
 def test_the_message_is_the_last_line_that_airflow_prints(make_run, caplog, error: Any) -> None:
     """What it came of stands above it, in a line of its own."""

@@ -120,4 +120,5 @@ def test_what_a_page_shows_counts_every_row() -> None:
 def test_equal_answers_and_labels_have_a_chart_too() -> None:
     found = describe_answers(array(2, 2), array(2, 2), ())
     assert sum(found.residuals.counts) == 2
+    assert (found.residuals.edges[0], found.residuals.edges[-1]) == (-0.5, 0.5)
     assert len(found.bins) == 2
