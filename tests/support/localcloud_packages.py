@@ -66,6 +66,9 @@ VERTEX = {
         "jobs: what every family of them does, and a folder for each family",
         ("localcloud.vertex.wire", "localcloud.vertex.resources", "localcloud.vertex.processes"),
     ),
+    "localcloud.vertex.persistent_resources": Package(
+        "machines that stay between jobs", ("localcloud.vertex.wire", "localcloud.vertex.resources")
+    ),
     "localcloud.vertex.models": Package(
         "the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources")
     ),

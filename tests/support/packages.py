@@ -313,7 +313,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "plugins/retraining/core": (18, 7),
     "trainer": (18, 9),
     "packages/localcloud/src/localcloud": (16, 6),
-    "packages/localcloud/src/localcloud/vertex": (8, 5),
+    "packages/localcloud/src/localcloud/vertex": (9, 5),
 }
 
 

@@ -24,6 +24,9 @@ from google.cloud import storage
 from google.cloud.aiplatform_v1.services.endpoint_service.transports import EndpointServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.job_service.transports import JobServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.model_service.transports import ModelServiceGrpcTransport
+from google.cloud.aiplatform_v1.services.persistent_resource_service.transports import (
+    PersistentResourceServiceGrpcTransport,
+)
 from google.cloud.aiplatform_v1.services.prediction_service.transports import PredictionServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.vizier_service.transports import VizierServiceGrpcTransport
 
@@ -70,6 +73,7 @@ class Api:
     endpoints: v1.EndpointServiceClient
     predictions: v1.PredictionServiceClient
     vizier: v1.VizierServiceClient
+    persistent: v1.PersistentResourceServiceClient
 
     def create_job(self, code: str = "pass", **changes: Any) -> v1.CustomJob:
         """Create a job of one replica that runs a line of Python."""
@@ -128,6 +132,7 @@ def api(local_cloud) -> Api:
         endpoints=v1.EndpointServiceClient(client_options=options),
         predictions=v1.PredictionServiceClient(client_options=options),
         vizier=v1.VizierServiceClient(client_options=options),
+        persistent=v1.PersistentResourceServiceClient(client_options=options),
     )
 
 
@@ -243,6 +248,9 @@ class SoloServer:
             endpoints=v1.EndpointServiceClient(transport=EndpointServiceGrpcTransport(channel=channel)),
             predictions=v1.PredictionServiceClient(transport=PredictionServiceGrpcTransport(channel=channel)),
             vizier=v1.VizierServiceClient(transport=VizierServiceGrpcTransport(channel=channel)),
+            persistent=v1.PersistentResourceServiceClient(
+                transport=PersistentResourceServiceGrpcTransport(channel=channel)
+            ),
         )
         return self.api
 

@@ -52,6 +52,7 @@ from localcloud.vertex.jobs.tuning.vizier.trials import Trials
 from localcloud.vertex.models.evaluations import Evaluations
 from localcloud.vertex.models.service import Models
 from localcloud.vertex.models.versions import find_version
+from localcloud.vertex.persistent_resources.service import PersistentResources
 from localcloud.vertex.processes.guardian import Guardian
 from localcloud.vertex.processes.images import Images
 from localcloud.vertex.processes.logs import LogShipper
@@ -97,7 +98,9 @@ class VertexServer:
         self._measurements = Measurements(state.measurements_path)
         self._models = Models(self._store, self._operations, machinery.buckets)
         self._designer = Designer(folder / "tuning", self._guardian)
-        self._job_families = self._make_job_families(machinery, folder / "batch")
+        jobs = CustomJobs(machinery, self._operations)
+        self._job_families = self._make_job_families(machinery, jobs, folder / "batch")
+        self._persistent_resources = PersistentResources(self._store, self._operations, jobs.active_jobs, jobs.end)
         methods, iam, bearers = load_methods(), Iam(state, projects), Bearers(state)
         dispatcher = Dispatcher(self._families(projects), machinery.faults, projects, iam)
         self._grpc: grpc.Server = bind_grpc(dispatcher, methods, state.socket_path("vertex_grpc"), bearers)
@@ -127,7 +130,7 @@ class VertexServer:
             grace_s=grace_s,
         )
 
-    def _make_job_families(self, machinery: Machinery, batch_folder: Path) -> tuple[JobFamily, ...]:
+    def _make_job_families(self, machinery: Machinery, jobs: CustomJobs, batch_folder: Path) -> tuple[JobFamily, ...]:
         """Return all families of jobs: one that needs another's jobs stands behind it."""
         operations = self._operations
         check_spec = functools.partial(check_job_spec, buckets=machinery.buckets)
@@ -137,7 +140,6 @@ class VertexServer:
             find_version=functools.partial(find_version, self._store),
             folder=batch_folder,
         )
-        jobs = CustomJobs(machinery, operations)
         pipelines = Services(
             store=self._store, operations=operations, jobs=jobs, upload_model=self._models.upload_model
         )
@@ -163,6 +165,7 @@ class VertexServer:
                 Endpoints(store, operations, projects.number),
                 Deployments(store, operations, self._serving, find_model),
             ),
+            "PersistentResourceService": (self._persistent_resources,),
             "PredictionService": (Predictions(store, self._serving, self._request_log, meter),),
             "Operations": (OperationService(store, operations),),
         }
@@ -172,6 +175,7 @@ class VertexServer:
         for family in self._job_families:
             family.resume()
         self._operations.resume()
+        self._persistent_resources.resume()
         self._serving.resume()
         self._grpc.start()
         self._rest.start()

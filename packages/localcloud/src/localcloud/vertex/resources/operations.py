@@ -6,6 +6,7 @@ metadata types packed inside, kept in the store.
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Callable
@@ -87,7 +88,12 @@ class Operations:
         self._running: dict[str, Progress] = {}
 
     def start(
-        self, call: str, resource: str, metadata: Message, work: Callable[[Progress], Any]
+        self,
+        call: str,
+        resource: str,
+        metadata: Message,
+        work: Callable[[Progress], Any],
+        failed: Callable[[str, ApiError], None] | None = None,
     ) -> operations_pb2.Operation:
         """Begin the work of a call.
 
@@ -96,6 +102,7 @@ class Operations:
             resource: Name of what is worked on; the operation's name begins with it.
             metadata: Its operation metadata, whose times are filled in here.
             work: Gives the response; an ApiError from it becomes the operation's error.
+            failed: Is told of the resource whose work failed, and why.
         """
         name = f"{resource}/operations/{names.new_id()}"
         moment = now()
@@ -104,11 +111,18 @@ class Operations:
         operation.metadata.Pack(raw(metadata))
         self._store.insert(OPERATIONS, name, resource, operation)
         progress = self._running[name] = Progress()
-        self._pool.submit(self._run_work, name, f"{call}/operation", metadata, work, progress)
+        on_error = functools.partial(failed, resource) if failed else None
+        self._pool.submit(self._run_work, name, f"{call}/operation", metadata, work, progress, on_error)
         return self.wait(name, _PATIENCE_S)
 
     def _run_work(
-        self, name: str, event: str, metadata: Message, work: Callable[[Progress], Any], progress: Progress
+        self,
+        name: str,
+        event: str,
+        metadata: Message,
+        work: Callable[[Progress], Any],
+        progress: Progress,
+        on_error: Callable[[ApiError], None] | None,
     ) -> None:
         response, error = None, None
         try:
@@ -123,6 +137,8 @@ class Operations:
             error = ApiError(
                 f"{type(problem).__name__}: {problem}. See the log of the local Vertex AI.", code="INTERNAL"
             )
+        if error is not None and on_error is not None:
+            on_error(error)
         self._finish(name, metadata, response, error)
 
     def _finish(self, name: str, metadata: Message, response: Message, error: ApiError | None) -> None:

@@ -67,6 +67,7 @@ MODELS = Kind("models", types.Model, "Model")
 MODEL_VERSIONS = Kind("modelVersions", types.Model, "Model version")
 EVALUATIONS = Kind("evaluations", types.ModelEvaluation, "ModelEvaluation")
 EVALUATION_SLICES = Kind("slices", types.ModelEvaluationSlice, "ModelEvaluationSlice")
+PERSISTENT_RESOURCES = Kind("persistentResources", types.PersistentResource, "PersistentResource")
 ENDPOINTS = Kind("endpoints", types.Endpoint, "Endpoint")
 OPERATIONS = Kind("operations", operations_pb2.Operation, "Operation")
 

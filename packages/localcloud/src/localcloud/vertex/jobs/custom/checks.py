@@ -28,17 +28,21 @@ def check_job(job: CustomJob, buckets: Buckets) -> Iterator[Finding]:
     """Find what is wrong with a job."""
     yield from check_display_name(job.display_name, "custom_job.display_name")
     yield from check_labels(job.labels, "custom_job.labels")
-    yield from check_job_spec(job.job_spec, "custom_job.job_spec", buckets)
+    yield from _check_spec(job.job_spec, "custom_job.job_spec", buckets)
 
 
 def check_job_spec(spec: CustomJobSpec, field: str, buckets: Buckets) -> Iterator[Finding]:
-    """Find everything about a job's spec that can be known before it runs.
+    """Find everything about the spec of a trial's or a pipeline's job that can be known before it runs.
 
     Raises:
         Unimplemented: A field whose effect the local cloud cannot give.
     """
     if spec.persistent_resource_id:
         raise Unimplemented(f"The local cloud does not offer {field}.persistent_resource_id. Leave it out.")
+    yield from _check_spec(spec, field, buckets)
+
+
+def _check_spec(spec: CustomJobSpec, field: str, buckets: Buckets) -> Iterator[Finding]:
     pools = list(spec.worker_pool_specs)
     if len(pools) > MAX_POOLS:
         yield (

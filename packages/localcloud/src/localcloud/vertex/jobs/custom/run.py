@@ -25,6 +25,7 @@ from localcloud.vertex.processes.commands import replica_command
 from localcloud.vertex.processes.containers import METRIC_VARIABLE
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.processes.replicas import Replica, stop_replicas
+from localcloud.vertex.resources.held_machines import held_machines
 from localcloud.vertex.resources.store import CUSTOM_JOBS
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError
@@ -69,8 +70,16 @@ class JobRun(LoggedRun):
             self._machinery.store.delete_documents(PROCESS_GROUPS, *self._documents)
 
     def _execute(self) -> Outcome:
-        self._advance(JobState.JOB_STATE_PENDING)
-        self._machinery.faults.apply("Job.Start", self._progress.wait, self._job)
+        with held_machines(self._machinery.store, self._job, self._progress.sleep) as warm:
+            self._advance(JobState.JOB_STATE_PENDING)
+            start = "Job.StartOnPersistentResource" if warm else "Job.Start"
+            self._machinery.faults.apply(start, self._progress.wait, self._job)
+            try:
+                return self._run_replicas()
+            finally:
+                stop_replicas(self._replicas.values(), self._machinery.grace_s)
+
+    def _run_replicas(self) -> Outcome:
         self._say(f"{self._title} is preparing: {len(list_replicas(self._job))} replica(s).")
         addresses = choose_addresses(list_replicas(self._job))
         if self._progress.is_cancelled:

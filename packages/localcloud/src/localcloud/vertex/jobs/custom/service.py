@@ -13,13 +13,15 @@ import signal
 import subprocess
 from pathlib import Path
 
+from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import CustomJob, JobState
 
 from localcloud.vertex.jobs.custom.checks import check_job
 from localcloud.vertex.jobs.custom.run import METRIC_FILE, METRIC_FOLDER, PROCESS_GROUPS, JobRun, job_folder
 from localcloud.vertex.jobs.family import JobFamily
-from localcloud.vertex.jobs.runs import TrialRole
+from localcloud.vertex.jobs.runs import ACTIVE_STATES, TrialRole
 from localcloud.vertex.processes.machinery import Machinery
+from localcloud.vertex.resources.held_machines import check_place, free_all
 from localcloud.vertex.resources.operations import Operations
 from localcloud.vertex.resources.store import CUSTOM_JOBS
 from localcloud.vertex.resources.validation import refuse
@@ -39,7 +41,7 @@ class CustomJobs(JobFamily):
 
     def _check(self, job: CustomJob, given: CustomJob) -> None:
         del given
-        refuse(check_job(job, self._machinery.buckets))
+        refuse([*check_job(job, self._machinery.buckets), *check_place(job, self._store, "custom_job.job_spec")])
 
     def _make_run(self, name: str) -> JobRun:
         return JobRun(self._machinery, name)
@@ -47,6 +49,14 @@ class CustomJobs(JobFamily):
     def start_trial(self, name: str, trial: TrialRole) -> None:
         """Run the job of a trial in the background."""
         self._begin(JobRun(self._machinery, name, trial))
+
+    def active_jobs(self) -> list[CustomJob]:
+        """Return those that have not ended, newest first."""
+        return self._store.list_in_state(self.kind, *ACTIVE_STATES)
+
+    def end(self, name: str) -> None:
+        """Ask a job to end, by its name."""
+        self.cancel(types.CancelCustomJobRequest(name=name))
 
     def find_metric_files(self, name: str) -> list[Path]:
         """Return the files that the replicas of a trial have reported metrics into so far."""
@@ -67,6 +77,7 @@ class CustomJobs(JobFamily):
                 subprocess.run(replica["end"], capture_output=True, check=False)
         self._machinery.store.delete_documents(PROCESS_GROUPS)
         super().resume()
+        free_all(self._store)
 
 
 def _is_ours(group: int, folder: Path) -> bool:
