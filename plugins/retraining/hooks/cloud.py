@@ -13,6 +13,7 @@ from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.clock import Clock
 from retraining.hooks.endpoints import Endpoints
 from retraining.hooks.logs import JobLogs
+from retraining.hooks.machine_pools import MachinePools
 from retraining.hooks.model_files import ModelFiles
 from retraining.hooks.notifiers import Notifiers
 from retraining.hooks.objects import Objects
@@ -63,6 +64,11 @@ class Cloud:
     def jobs(self) -> VertexJobs:
         """Vertex AI jobs."""
         return VertexJobs(self.session)
+
+    @cached_property
+    def machine_pools(self) -> MachinePools:
+        """Vertex AI persistent resources."""
+        return MachinePools(self.session)
 
     @cached_property
     def logs(self) -> JobLogs:

@@ -15,6 +15,7 @@ from retraining.core.data.span_store import StoredObject
 from retraining.core.data.sql import Query
 from retraining.core.documents import Served
 from retraining.core.jobs.job import Job, JobType
+from retraining.core.jobs.machine_pools import OpenPool
 from retraining.core.monitoring.signals import Answered
 from retraining.core.naming.environments import Environment
 from retraining.core.promotion.latencies import Measured
@@ -171,6 +172,22 @@ class JobsPort(Protocol):
 
     def cancel(self, name: str) -> None:
         """Ask a job to end; one that has ended, or is gone, stays as it is."""
+
+
+class MachinePoolsPort(Protocol):
+    """Machines that stay between jobs, by ids that the caller chooses; of this environment alone."""
+
+    def find(self, pool_id: str) -> OpenPool | None:
+        """Return a pool as it stands; None when there is none."""
+
+    def create(self, pool_id: str, resource: Mapping[str, Any]) -> None:
+        """Begin to make a pool from proto-JSON; one that is there stays as it is."""
+
+    def delete(self, pool_id: str) -> None:
+        """Begin to delete a pool and the jobs on it; one that is gone, or going, stays so."""
+
+    def find_all(self) -> list[OpenPool]:
+        """Return all pools."""
 
 
 class LogsPort(Protocol):
@@ -364,6 +381,10 @@ class CloudPort(Protocol):
     @property
     def jobs(self) -> JobsPort:
         """Vertex AI jobs."""
+
+    @property
+    def machine_pools(self) -> MachinePoolsPort:
+        """Vertex AI persistent resources."""
 
     @property
     def logs(self) -> LogsPort:

@@ -153,4 +153,5 @@ def _job(job: CustomJob | HyperparameterTuningJob | BatchPredictionJob) -> Job:
         return replace(found, output_table=f"{dataset}.{table}" if table else "", output_folder=folder)
     spec = job.job_spec if type_ is JobType.CUSTOM else job.trial_job_spec
     spot = spec.scheduling.strategy.name == "SPOT"
-    return replace(found, spot=spot, folder_uri=spec.base_output_directory.output_uri_prefix)
+    folder_uri = spec.base_output_directory.output_uri_prefix
+    return replace(found, spot=spot, folder_uri=folder_uri, pool_id=spec.persistent_resource_id)

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from retraining.core.jobs.job import Job
+from retraining.core.jobs.machine_pools import pool_labels, pool_request
 from retraining.core.naming import storage, vertex
 from retraining.core.retention.jobs_and_tables import Table
+from retraining.operators.retention import survey
 from tests.support import small_rollout
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.bucket import nothing
@@ -36,6 +38,7 @@ from tests.support.scenes.garbage_collection import (
     put_span,
     whole,
 )
+from tests.support.small_pool import make_pool, write_pool
 
 
 class TestWhatGoes:
@@ -425,3 +428,41 @@ class TestVersions:
         scene.bucket.now = NOW + timedelta(minutes=1)
         scene.clean()
         assert self.numbers(scene) == ["1", "3", "5", "6", "7"]
+
+
+class TestPools:
+    """Machines that a run of their DAG should have deleted, and that are paid for."""
+
+    @pytest.fixture
+    def pool(self, scene, monkeypatch, tmp_path) -> str:
+        """One that runs, whose end was two hours ago."""
+        write_pool(tmp_path)
+        monkeypatch.setattr(survey, "include_path", lambda: tmp_path)
+        labels = pool_labels(make_pool(), NOW - timedelta(hours=6))
+        scene.cloud.machine_pools.create("left", pool_request(make_pool(), labels, own_accounts=False))
+        scene.cloud.machine_pools.run("left")
+        return "left"
+
+    def test_what_outlived_its_end_is_deleted(self, scene, pool) -> None:
+        """And the document says so."""
+        scene.clean()
+        assert scene.cloud.machine_pools.find(pool).state == "STOPPING"
+        assert [(each.pool_id, each.outcome) for each in scene.done().machine_pools] == [(pool, "deleted")]
+        assert "1 pool of machines deleted" in scene.done().message
+
+    def test_one_that_is_open_or_was_made_anew_stays(self, scene, pool) -> None:
+        """Also between the look and the act."""
+        scene.look()
+        labels = pool_labels(make_pool(), NOW - timedelta(hours=1))
+        scene.cloud.machine_pools.vanish(pool)
+        scene.cloud.machine_pools.create(pool, pool_request(make_pool(), labels, own_accounts=False))
+        scene.cloud.machine_pools.run(pool)
+        scene.clean()
+        assert scene.cloud.machine_pools.find(pool).state == "RUNNING"
+        assert [each.outcome for each in scene.done().machine_pools] == ["left"]
+
+    def test_nobody_is_asked_for_pools_where_no_file_names_one(self, scene) -> None:
+        """The account needs no right to it."""
+        scene.cloud.machine_pools = None
+        scene.clean()
+        assert scene.done().machine_pools == ()

@@ -6,6 +6,7 @@ from retraining.hooks.ports import CloudPort
 from tests.support.fakes.bucket import FakeBucket
 from tests.support.fakes.clock import FakeClock
 from tests.support.fakes.jobs import FakeJobs, FakeLogs
+from tests.support.fakes.machine_pools import FakeMachinePools
 from tests.support.fakes.notifiers import FakeNotifiers
 from tests.support.fakes.serving import FakeEndpoints, FakeModelFiles, FakeRegistry
 from tests.support.fakes.serving_metrics import FakeServingMetrics
@@ -23,6 +24,7 @@ class FakeCloud:
         self.artifacts = self.objects = FakeBucket()
         self.warehouse = FakeWarehouse(self.artifacts)
         self.jobs = FakeJobs()
+        self.machine_pools = FakeMachinePools(self.jobs)
         self.logs = FakeLogs()
         self.endpoints = FakeEndpoints()
         self.serving_metrics = FakeServingMetrics(self.endpoints)

@@ -61,6 +61,7 @@ class FakeJobs:
             created=START + timedelta(seconds=number),
             spot=spec.get("scheduling", {}).get("strategy") == "SPOT",
             folder_uri=spec.get("base_output_directory", {}).get("output_uri_prefix", ""),
+            pool_id=spec.get("persistent_resource_id", ""),
         )
         self.jobs[made.name] = made
         self.specs.append(dict(job))

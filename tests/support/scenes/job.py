@@ -34,10 +34,25 @@ SPOT_JOB = {
 }
 
 
+POOLED_JOB = {
+    **SPOT_JOB,
+    "job_spec": {
+        "scheduling": {"strategy": "SPOT", "timeout": "60s"},
+        "worker_pool_specs": [
+            {
+                "machine_spec": {"machine_type": "n1-standard-4"},
+                "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": 100},
+                "replica_count": 1,
+            }
+        ],
+    },
+}
 REQUEST_URI = "gs://bucket/flight_delays/runs/x/train_request.json"
 
 
-def make_task(cloud: FakeCloud, request: TrainRequest = REQUEST, **kwargs: Any) -> VertexJobOperator:
+def make_task(
+    cloud: FakeCloud, request: TrainRequest = REQUEST, machine_pool: str | None = None, **kwargs: Any
+) -> VertexJobOperator:
     """A task that wants a training."""
     job_request = JobRequest(
         request=request,
@@ -46,7 +61,8 @@ def make_task(cloud: FakeCloud, request: TrainRequest = REQUEST, **kwargs: Any) 
         adopted_uri=STORED_URI,
         result_kind="report",
         submission_uri="gs://bucket/flight_delays/runs/x/submit/train",
-        custom_job=SPOT_JOB,
+        machine_pool=machine_pool,
+        custom_job=POOLED_JOB if machine_pool else SPOT_JOB,
     )
     return VertexJobOperator(
         task_id="train",

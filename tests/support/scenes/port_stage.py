@@ -70,6 +70,12 @@ class Stage(Protocol):
     def disturb(self, endpoint_name: str) -> None:
         """Let somebody else change an endpoint."""
 
+    def provide(self, pool_id: str) -> None:
+        """Let a pool's machines be there."""
+
+    def let_go(self, pool_id: str) -> None:
+        """Let a pool's deletion come to its end."""
+
     def break_deployments(self) -> None:
         """Let no model come up; what `make_upload` stores is none."""
 
@@ -111,6 +117,14 @@ class MemoryStage:
     def disturb(self, endpoint_name: str) -> None:
         """As the protocol."""
         self.cloud.endpoints.touch(endpoint_name)
+
+    def provide(self, pool_id: str) -> None:
+        """As the protocol."""
+        self.cloud.machine_pools.run(pool_id)
+
+    def let_go(self, pool_id: str) -> None:
+        """As the protocol."""
+        self.cloud.machine_pools.vanish(pool_id)
 
     def break_deployments(self) -> None:
         """As the protocol."""
@@ -172,6 +186,12 @@ class LocalStage:
         )
         changed = aiplatform_v1.Endpoint(name=endpoint_name, display_name="changed")
         client.update_endpoint(endpoint=changed, update_mask={"paths": ["display_name"]})
+
+    def provide(self, pool_id: str) -> None:
+        """As the protocol: they come by themselves."""
+
+    def let_go(self, pool_id: str) -> None:
+        """As the protocol: it comes by itself."""
 
     def break_deployments(self) -> None:
         """As the protocol: its file is no model."""

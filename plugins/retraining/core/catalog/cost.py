@@ -209,12 +209,12 @@ def query_cost(bytes_processed: int, prices: Prices, region: str) -> float | Non
 
 
 def _hourly(prices: Prices, machines: Machines, region: str, *, spot: bool) -> float | None:
-    rates = [_pool_hourly(prices, pool, region, spot) for pool in machines.pools if pool.count]
+    rates = [pool_hourly(prices, pool, region, spot=spot) for pool in machines.pools if pool.count]
     return None if any(rate is None for rate in rates) else sum(rate for rate in rates if rate is not None)
 
 
-def _pool_hourly(prices: Prices, pool: Pool, region: str, spot: bool) -> float | None:
-    """Return the price of an hour of equal machines: spot machines are cheaper, their disks are not."""
+def pool_hourly(prices: Prices, pool: Pool, region: str, *, spot: bool = False) -> float | None:
+    """Return the price of an hour of equal machines: spot machines are cheaper, their disks are not. None: unknown."""
     parts = {name: _part(prices, region, pool, name) for name in _names(pool)}
     if any(part is None for part in parts.values()):
         return None

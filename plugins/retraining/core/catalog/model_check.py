@@ -13,6 +13,7 @@ from retraining.core.catalog.containers import (
     require_training_container,
 )
 from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.catalog.machine_pools import require_machine_pool
 from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError, SpecError
 from retraining.core.settings import include_path
@@ -54,6 +55,7 @@ def check_model(
     require_trainable(spec, load_capabilities())
     require_trainer(spec, include)
     require_machines(spec, load_hardware(include_path()), region)
+    require_machine_pool(spec, include)
     require_past_reviews(spec, day)
     containers = load_containers(include_path())
     require_training_container(spec, containers)

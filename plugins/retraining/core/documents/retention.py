@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from retraining.core.documents.document import Count, Document, ModelId, RunKey, Sha256, Text, Uri, UtcTime, Value
+from retraining.core.spec.features import is_empty
 
 KeepRun = Literal["alias", "serving", "running", "recent", "unfinished"]
 KeepSpan = Literal["young", "alias", "serving", "running", "recent", "unfinished", "window"]
@@ -117,6 +118,14 @@ class FoundVersion(Value):
     message: Text
 
 
+class FoundMachinePool(Value):
+    """A [pool of machines](operations.md#machine-pools) that is still paid for after its end."""
+
+    pool_id: Text
+    ends: UtcTime
+    message: Text
+
+
 class MaintenancePlan(Document):
     """Per model which runs are kept and why, what shall go and why; written before anything is done.
 
@@ -138,6 +147,7 @@ class MaintenancePlan(Document):
     keep_versions: Annotated[int, Field(ge=1)] | None = None
     """Of each model, the newest; null: of an earlier release, which deleted none."""
     versions: tuple[FoundVersion, ...] = ()
+    machine_pools: Annotated[tuple[FoundMachinePool, ...], Field(exclude_if=is_empty)] = ()
 
 
 class CleanedSpan(Value):
@@ -196,6 +206,14 @@ class CleanedVersion(Value):
     message: Text
 
 
+class CleanedMachinePool(Value):
+    """What became of a pool of machines; `left`: it is gone, or another one has its id now."""
+
+    pool_id: Text
+    outcome: Literal["deleted", "left"]
+    message: Text
+
+
 class Maintenance(Document):
     """What was kept because of what, what was deleted, spared after all or refused; bytes freed; jobs cancelled."""
 
@@ -213,6 +231,7 @@ class Maintenance(Document):
     tables: tuple[FoundTable, ...]
     deployments: tuple[CleanedDeployment, ...] = ()
     versions: tuple[CleanedVersion, ...] = ()
+    machine_pools: Annotated[tuple[CleanedMachinePool, ...], Field(exclude_if=is_empty)] = ()
     freed_bytes: Count
     message: Text
     """All of it in a sentence."""

@@ -65,7 +65,8 @@ class Job:
     """A job as the service sees it.
 
     `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none. `folder_uri` is its base output directory.
-    `output_table` and `output_folder` are a batch prediction's, as `project.dataset.table` and `gs://…`.
+    `output_table` and `output_folder` are a batch prediction's, as `project.dataset.table` and `gs://…`. `pool_id`
+    is of the pool whose machines it runs on.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Job:
     folder_uri: str = ""
     output_table: str = ""
     output_folder: str = ""
+    pool_id: str = ""
 
     @property
     def job_id(self) -> str:

@@ -62,6 +62,7 @@ class JobRequest:
         result_kind: Kind of the result.
         artifact_uri: An object without which a stored result does not count: then the job runs again.
         submission_uri: Where the job lies as people submit it, without the ending; empty: nowhere.
+        machine_pool: On whose machines it may run; None: on its own alone.
         retries: How many jobs may follow those that failed by themselves; None: as many as the task has retries.
         way_out: What a person does when no job may follow.
     """
@@ -74,6 +75,7 @@ class JobRequest:
     result_kind: str = ""
     artifact_uri: str = ""
     submission_uri: str = ""
+    machine_pool: str | None = None
     retries: int | None = None
     way_out: str = "Mend what they name and clear the task"
 
@@ -449,5 +451,6 @@ def _job_request(
         adopted_uri=storage.document_uri(plan.run_uri, result_kind),
         result_kind=result_kind,
         submission_uri=storage.submission_uri(plan.run_uri, task),
+        machine_pool=plan.spec.machine_pool,
         custom_job=custom_job(plan, task, request_uri, base_uri, planned_machines(plan, task), service_account),
     )

@@ -14,6 +14,7 @@ ROLLBACK = "rollback"
 
 MONITOR = "monitor"
 WALK_FORWARD = "walk_forward"
+MACHINE_POOL = "machine_pool"
 
 
 def dag_run_hash(dag_run_id: str) -> str:

@@ -44,6 +44,7 @@ _LABEL_CHARACTERS = 63
 
 TUNING_JOBS = "hyperparameterTuningJobs"
 BATCH_JOBS = "batchPredictionJobs"
+PERSISTENT_RESOURCES = "persistentResources"
 ENDPOINTS = "endpoints"
 MODELS = "models"
 

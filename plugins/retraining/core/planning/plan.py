@@ -207,8 +207,8 @@ def _decides(spec: ModelSpec, query: Query, frozen: Query | None, settings: Sett
     Equal runs share documents and tables.
     """
     return {
-        # No run of this DAG scores, and what may start one, or whom its jobs run as, decides nothing of it.
-        "spec": spec.model_dump(mode="json", exclude={"scoring", "triggers", "service_account"}),
+        # No run of this DAG scores; what may start one, as whom and on which machines, decides nothing of it.
+        "spec": spec.model_dump(mode="json", exclude={"scoring", "triggers", "service_account", "machine_pool"}),
         "sql": query.sha256,
         "trainer_image": settings.trainer_image,
         "serving_image": settings.serving_image,

@@ -8,6 +8,7 @@ from retraining.core.documents.retention import (
     CleanedDeployment,
     CleanedJob,
     CleanedLitter,
+    CleanedMachinePool,
     CleanedModel,
     CleanedVersion,
     FoundVersion,
@@ -61,6 +62,7 @@ def plan_lines(plan: MaintenancePlan) -> list[str]:
     lines += [f"table {table.table}: {table.message}" for table in plan.tables]
     lines += [f"deployed model {item.deployed_model_id} of {item.model}: {item.message}" for item in plan.deployments]
     lines += [f"goes: {_version(item)} of run {item.run_key}: {item.message}" for item in plan.versions]
+    lines += [f"goes: pool {item.pool_id}: {item.message}" for item in plan.machine_pools]
     return [*lines, "dry run: nothing is deleted or cancelled"] if plan.dry_run else lines
 
 
@@ -89,6 +91,7 @@ def result_lines(done: Maintenance) -> list[str]:
         for item in done.deployments
     ]
     lines += [f"{_version(item)} {item.outcome}: {item.message}" for item in done.versions]
+    lines += [f"pool {item.pool_id} {item.outcome}: {item.message}" for item in done.machine_pools]
     return [*lines, done.message]
 
 
@@ -100,6 +103,7 @@ def conclude(
     jobs: Sequence[CleanedJob],
     deployments: Sequence[CleanedDeployment] = (),
     versions: Sequence[CleanedVersion] = (),
+    machine_pools: Sequence[CleanedMachinePool] = (),
 ) -> Maintenance:
     """Return the document of a cleaning.
 
@@ -111,10 +115,13 @@ def conclude(
         jobs: What became of jobs that nobody waits for.
         deployments: What became of deployed models that no run brings to its end.
         versions: What became of old versions of the registry.
+        machine_pools: What became of pools that nobody closed.
     """
     message = _dry_run_message(plan) if plan.dry_run else _message(models, small_objects, jobs, deployments)
     if gone := sum(item.outcome == "deleted" for item in versions):
         message += f" {_some(gone, 'version')} of the registry deleted."
+    if gone := sum(item.outcome == "deleted" for item in machine_pools):
+        message += f" {_some(gone, 'pool')} of machines deleted."
     return Maintenance(
         as_of=plan.as_of,
         dag_run_id=plan.dag_run_id,
@@ -126,6 +133,7 @@ def conclude(
         tables=plan.tables,
         deployments=tuple(deployments),
         versions=tuple(versions),
+        machine_pools=tuple(machine_pools),
         freed_bytes=sum(model.freed_bytes for model in models) + sum(item.freed_bytes for item in small_objects),
         message=f"{message}{_refused(models)}",
     )
@@ -141,6 +149,8 @@ def _dry_run_message(plan: MaintenancePlan) -> str:
         message += f" {_some(len(plan.deployments), 'deployed model')} would be brought to an end."
     if plan.versions:
         message += f" {_some(len(plan.versions), 'version')} of the registry would be deleted."
+    if plan.machine_pools:
+        message += f" {_some(len(plan.machine_pools), 'pool')} of machines would be deleted."
     return message
 
 

@@ -30,6 +30,7 @@ from retraining.core.spec.features import (
     deciding_metrics,
     is_empty,
 )
+from retraining.core.spec.machine_pool import PoolName
 from retraining.core.spec.messages import explain
 from retraining.core.spec.monitoring import Monitoring
 from retraining.core.spec.notify import Notify, RunPage
@@ -80,6 +81,10 @@ class ModelSpec(Section):
     """Whom the model's jobs run as, so that it may write [below its own folder
     alone](security.md#one-model-must-not-own-another). `null`: `RETRAINING_SERVICE_ACCOUNT`. A run's key does not
     depend on it."""
+    machine_pool: Annotated[PoolName | None, Field(exclude_if=lambda value: value is None)] = None
+    """Machines that stay between jobs, by [their file](operations.md#machine-pools) `include/pools/<name>.yaml`: while
+    they are there, export, training and evaluation run on them and wait for no machines to start. A run's key does not
+    depend on it. `null`: each job has machines of its own."""
     data: Data
     entries: Annotated[tuple[FeatureEntry, ...], Field(alias="features", min_length=1, max_length=MAX_FEATURES)]
     """In the order of the model's signature."""

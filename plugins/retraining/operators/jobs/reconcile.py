@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from retraining.core.documents import RESULTS, Document, digest
 from retraining.core.documents.document import read_object
 from retraining.core.errors import ContractError, JobError
-from retraining.core.jobs import claims
+from retraining.core.jobs import claims, machine_pools
 from retraining.core.jobs.adoption import require_own_result
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, with_spot_fallback
 from retraining.core.jobs.job import Job, JobIdentity, JobType
@@ -190,9 +190,19 @@ class Reconciler:
             return None
         if self._job_request.request is not None:
             self._cloud.artifacts.write_once(self._job_request.request_uri, self._job_request.request.to_bytes())
-        custom_job = with_spot_fallback(self._job_request.custom_job, failures)
+        custom_job = self._placed(with_spot_fallback(self._job_request.custom_job, failures), failures)
         self._write_submission(custom_job)
         return self._jobs.create_job(custom_job, seen)
+
+    def _placed(self, custom_job: ProtoJson, failures: Sequence[Failure]) -> ProtoJson:
+        """Return the job as it is created: on the machines of the model's pool, where these are there."""
+        pool = self._job_request.machine_pool
+        if pool is None:
+            return custom_job
+        found = self._cloud.machine_pools.find(machine_pools.pool_id(self._cloud.environment.label, pool))
+        placed, words = machine_pools.place(custom_job, found, failures, self._cloud.clock.now())
+        LOGGER.info("the job runs %s", words)
+        return placed
 
     def _write_submission(self, custom_job: ProtoJson) -> None:
         """Store the job as people submit it; the page shows it too."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
 from retraining.core.catalog.hardware import load_hardware, require_machines
+from retraining.core.catalog.machine_pools import require_machine_pool
 from retraining.core.catalog.trainers import require_trainer
 from retraining.core.data.image_objects import folders_to_list
 from retraining.core.documents import Plan
@@ -40,6 +41,7 @@ def require_possible(cloud: CloudPort, planned: Plan, include: Path) -> list[str
     require_trainable(planned.spec, load_capabilities(), f"{planned.model} with the columns of its query")
     require_trainer(planned.spec, include, f"{planned.model} with this run's Params")
     require_machines(planned.spec, load_hardware(include), planned.region, planned.machines)
+    require_machine_pool(planned.spec, include, planned.machines)
     containers, day = load_containers(include), planned.as_of.date()
     require_training_container(planned.spec, containers, day)
     require_serving_container(planned.spec, planned.serving_image, containers, day)

@@ -23,9 +23,11 @@ from retraining.core.data.span_store import StoredObject
 from retraining.core.documents import (
     CleanedJob,
     CleanedLitter,
+    CleanedMachinePool,
     CleanedModel,
     CleanedSpan,
     FoundJob,
+    FoundMachinePool,
     Litter,
     Maintenance,
     MaintenancePlan,
@@ -35,6 +37,7 @@ from retraining.core.documents import (
 )
 from retraining.core.errors import ContractError
 from retraining.core.jobs.job import CANCELLED, CANCELLING
+from retraining.core.jobs.machine_pools import STOPPING
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.spans import MARKER, TOMBSTONE, marker_uri, place_of, tombstone_uri
 from retraining.core.naming.trust import require_own_places
@@ -228,8 +231,20 @@ def delete_garbage(cloud: CloudPort, record: Record, jobs: Sequence[CleanedJob])
     small_objects = [] if plan.dry_run else [_delete_objects(cloud, item, limits) for item in plan.litter]
     deployments = [] if plan.dry_run else [end_deployment(cloud, item, plan.as_of) for item in plan.deployments]
     versions = [] if plan.dry_run else list(delete_versions(cloud, plan))
+    pools = [] if plan.dry_run else [_delete_pool(cloud, item) for item in plan.machine_pools]
     plan_sha256 = record.document_digest(MaintenancePlan)
-    return summary.conclude(plan, plan_sha256, models, small_objects, jobs, deployments, versions)
+    return summary.conclude(plan, plan_sha256, models, small_objects, jobs, deployments, versions, pools)
+
+
+def _delete_pool(cloud: CloudPort, left: FoundMachinePool) -> CleanedMachinePool:
+    """Delete a pool that nobody closed, if it still is the one that was found."""
+    found = cloud.machine_pools.find(left.pool_id)
+    if found is None or found.state == STOPPING:  # by an earlier try, or by its own run
+        return CleanedMachinePool(pool_id=left.pool_id, outcome="deleted", message=left.message)
+    if found.ends != left.ends:
+        return CleanedMachinePool(pool_id=left.pool_id, outcome="left", message="it was made anew")
+    cloud.machine_pools.delete(left.pool_id)
+    return CleanedMachinePool(pool_id=left.pool_id, outcome="deleted", message=left.message)
 
 
 def _delete_spans(cloud: CloudPort, model: ModelLeftovers, limits: Limits, dry_run: bool) -> CleanedModel:

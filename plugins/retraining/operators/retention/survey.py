@@ -11,6 +11,7 @@ from itertools import chain
 from retraining.core.data.span_store import read_spans
 from retraining.core.documents import (
     Deployment,
+    FoundMachinePool,
     Litter,
     MaintenancePlan,
     ModelLeftovers,
@@ -18,10 +19,13 @@ from retraining.core.documents import (
 from retraining.core.documents.retention import LitterKind
 from retraining.core.errors import ContractError
 from retraining.core.jobs.job import Job
+from retraining.core.jobs.machine_pools import LEFT_AFTER, STOPPING
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import stamp
 from retraining.core.retention import jobs_and_tables, spans
 from retraining.core.retention.spans import Limits
+from retraining.core.settings import include_path
+from retraining.core.spec.machine_pool import find_pools
 from retraining.hooks.ports import CloudPort
 from retraining.operators.record.run_record import Record
 from retraining.operators.retention.references import ModelRuns
@@ -64,12 +68,27 @@ def find_garbage(
             deployment for model in models for deployment in find_deployments(cloud, model, limits.as_of)
         ),
         keep_versions=keep_versions,
+        machine_pools=find_left_pools(cloud, limits),
         versions=tuple(
             version
             for found, at_work in surveys
             if not found.refused
             for version in find_versions(cloud, found.model, keep_versions, at_work)
         ),
+    )
+
+
+def find_left_pools(cloud: CloudPort, limits: Limits) -> tuple[FoundMachinePool, ...]:
+    """Return the pools of machines that nobody closed; where no file names a pool, nobody is asked."""
+    pools = cloud.machine_pools.find_all() if find_pools(include_path()) else []
+    return tuple(
+        FoundMachinePool(
+            pool_id=pool.pool_id,
+            ends=pool.ends,
+            message=f"it is {pool.state}, and its end was at {pool.ends:%Y-%m-%d %H:%M} UTC",
+        )
+        for pool in pools
+        if pool.ends is not None and pool.state != STOPPING and pool.ends + LEFT_AFTER <= limits.as_of
     )
 
 

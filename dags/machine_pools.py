@@ -1,0 +1,81 @@
+"""`machine_pool__<name>`: one DAG per file in include/pools. Machines that jobs of many models share for some hours."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, chain, get_parsing_context
+
+from retraining.core.errors import SpecError
+from retraining.core.naming.dags import MACHINE_POOL
+from retraining.core.settings import include_path
+from retraining.core.spec.files import plain_name
+from retraining.core.spec.machine_pool import MachinePool, find_pools, load_pool
+from retraining.operators.airflow.failures import RefuseSpecOperator
+from retraining.operators.airflow.notification import TOLD
+from retraining.operators.airflow.schedules import cron_schedule
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES
+from retraining.operators.jobs.machine_pools import (
+    CloseMachinePoolOperator,
+    KeepMachinePoolOperator,
+    OpenMachinePoolOperator,
+)
+
+RUNBOOK = (Path(__file__).parent / "runbooks" / "machine_pool.md").read_text(encoding="utf-8")
+BROKEN_RUNBOOK = (Path(__file__).parent / "runbooks" / "invalid_spec.md").read_text(encoding="utf-8")
+MADE_WITHIN = timedelta(hours=2)
+DELETED_WITHIN = timedelta(hours=6)
+
+
+def machine_pool_dag(pool: MachinePool) -> DAG:
+    """Make the DAG: whatever becomes of `open` and `keep`, `close` deletes the machines."""
+    hours = timedelta(hours=pool.hours + pool.drain_hours)
+    with DAG(
+        dag_id=f"{MACHINE_POOL}__{pool.name}",
+        description=pool.description,
+        doc_md=RUNBOOK.replace("{name}", pool.name),
+        schedule=cron_schedule(pool.opens) if pool.opens else None,
+        catchup=False,
+        max_active_runs=1,
+        default_args={"owner": pool.owner, **RETRIES, **BOUNDED, **TOLD},
+        tags=["machine-pool", pool.name],
+    ) as dag:
+        opened = OpenMachinePoolOperator(task_id="open", pool=pool.name, timeout=MADE_WITHIN.total_seconds())
+        keep = KeepMachinePoolOperator(task_id="keep", pool=pool.name, timeout=(hours + MADE_WITHIN).total_seconds())
+        close = CloseMachinePoolOperator(task_id="close", pool=pool.name, timeout=DELETED_WITHIN.total_seconds())
+        chain(opened, keep, close.as_teardown(on_failure_fail_dagrun=True))
+    return dag
+
+
+def invalid_dag(dag_id: str, path: Path, error: SpecError) -> DAG:
+    """Make what stands in for a pool whose file is broken."""
+    message = str(error)
+    with DAG(
+        dag_id=dag_id,
+        description=f"{path.name} is not a valid pool",
+        doc_md=BROKEN_RUNBOOK.replace("{file}", path.name).replace("{message}", message),
+        schedule=None,
+        catchup=False,
+        default_args={"owner": "retraining", "retries": 0, **BOUNDED},
+        tags=["machine-pool", "invalid-spec"],
+    ) as dag:
+        RefuseSpecOperator(task_id="read_spec", message=message)
+    return dag
+
+
+def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
+    """All DAGs by id."""
+    dags = {}
+    for path in find_pools(include):
+        dag_id = f"{MACHINE_POOL}__{plain_name(path)}"
+        if only not in (None, dag_id):
+            continue
+        try:
+            dags[dag_id] = machine_pool_dag(load_pool(path))
+        except SpecError as error:
+            dags[dag_id] = invalid_dag(dag_id, path, error)
+    return dags
+
+
+globals().update(build_dags(include_path(), get_parsing_context().dag_id))

@@ -1,0 +1,111 @@
+"""A night on a pool of machines in the local cloud, where machines of one's own would take minutes to come."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.cloud import aiplatform_v1
+
+from retraining.core.naming import vertex
+from retraining.core.spec.files import load_spec
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.session import call
+from retraining.operators.jobs import machine_pools
+from tests.support.airflow_release import AirflowRescheduleException
+from tests.support.scenes.data_tasks import make_source
+from tests.support.scenes.whole_run import load_dags, run_whole
+from tests.support.small_pool import write_pool
+
+SPEC = """
+name: pooled
+description: Will it be late?
+schedule: null
+machine_pool: nightly
+data:
+  query: pooled/examples.sql
+  key: id
+  event_time: seen_at
+  window_days: 10
+  test_days: 2
+  days: [2013-11-01, 2013-11-20]
+  checks: {min_rows: 300}
+features:
+  - {name: weight, kind: numeric}
+label: {name: late, kind: binary}
+training: {model: linear, seed: 7}
+evaluation: {metric: log_loss, max_value: 0.9}
+deployment: null
+"""
+SOURCE = """
+CREATE OR REPLACE TABLE pool_source.parcels AS
+SELECT
+  CONCAT('parcel-', CAST(i AS STRING)) AS id,
+  TIMESTAMP_ADD(TIMESTAMP '2013-11-01 00:01:00+00', INTERVAL 24 * i MINUTE) AS seen_at,
+  MOD(i * 104729, 1000) / 10 AS weight,
+  IF(MOD(i * 104729, 1000) > 500, 1, 0) AS late
+FROM UNNEST(GENERATE_ARRAY(0, 1199)) AS i
+"""
+QUERY = (
+    "SELECT * FROM pool_source.parcels WHERE seen_at >= @window_start AND seen_at < @window_end AND seen_at < @as_of"
+)
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def folder(local_cloud, include: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of the model and of the pool."""
+    make_source(local_cloud, "pool_source", SOURCE)
+    monkeypatch.setattr(machine_pools, "include_path", lambda: include)
+    monkeypatch.setenv("RETRAINING_WATCH_S", "60")
+    (include / "sql" / "pooled").mkdir(parents=True)
+    (include / "sql" / "pooled" / "examples.sql").write_text(QUERY)
+    (include / "models" / "pooled.yaml").write_text(SPEC)
+    write_pool(include, machines=[{"machine": "n1-standard-4"}])
+    return include
+
+
+class PoolRun:
+    """A run of the pool's DAG."""
+
+    def __init__(self, include: Path, run: Any) -> None:
+        from retraining.core.spec.machine_pool import load_pool
+
+        self.dag = load_dags("machine_pools").machine_pool_dag(load_pool(include / "pools" / "nightly.yaml"))
+        self.run = run
+        run.dag_id = self.dag.dag_id
+
+    def finish(self, task_id: str) -> Any:
+        """Run a task to its end."""
+        for _ in range(600):
+            try:
+                return self.run.execute(self.dag.get_task(task_id))
+            except AirflowRescheduleException:
+                Cloud().clock.sleep(0.1)
+        raise AssertionError(f"{task_id} did not end")
+
+
+def jobs() -> dict[str, str]:
+    """The model's custom jobs: on which pool each ran."""
+    cloud = Cloud()
+    place = f"projects/{cloud.settings.project}/locations/{cloud.settings.region}"
+    client: aiplatform_v1.JobServiceClient = cloud.jobs._client
+    found = call(lambda: list(client.list_custom_jobs(parent=place)))
+    mine = [job for job in found if job.labels.get(vertex.MODEL_LABEL) == "pooled"]
+    return {job.labels[vertex.TASK_LABEL]: job.job_spec.persistent_resource_id for job in mine}
+
+
+def test_a_night_waits_for_no_machines(folder: Path, make_run, add_fault) -> None:
+    """Export, training and evaluation on one machine; afterwards it is gone."""
+    pool = PoolRun(folder, make_run(run_id="scheduled__pool", run_after=datetime.now(UTC)))
+    pool_id = pool.finish("open")["pool_id"]
+    add_fault("Job.Start", "delay", seconds=600)
+    spec = load_spec(folder / "models" / "pooled.yaml")
+    found = run_whole(spec, make_run(run_id="manual__pooled"))
+    assert found["evaluation"]["challenger"]["metrics"]["log_loss"] < 0.5
+    assert jobs() == {"export": pool_id, "train": pool_id, "evaluate": pool_id}
+    pool.finish("close")
+    assert Cloud().machine_pools.find(pool_id) is None
