@@ -262,16 +262,19 @@ test-clients: setup $(CLIENT_ENVS) ## Run the daily calls of the clients that pe
 test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models page in Chromium, with a real Airflow and axe-core: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw; AIRFLOW_ENV=floor: in Airflow 3.1.7)
 	@PICTURES='$(PICTURES)' $(VENV)/$(AIRFLOW_ENV)/bin/python -m pytest $(AIRFLOW_WARNINGS) -m long -s tests/e2e/test_models_page.py
 
+# Of a checkout as it was committed: each file of tests that passes is noted, and left out by the next run.
+COMMIT = $(if $(shell git status --porcelain 2>&1),,$(shell git rev-parse HEAD))
+GO_ON = $(if $(COMMIT),--go-on build/long/$(COMMIT)/$@.jsonl)
 LONG_LANES := test-long-nights test-long-rest test-long-trainer test-long-containers
 .PHONY: test-long test-long-nights test-long-rest test-long-trainer test-long-containers
-test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, with the environments that they need, in four lanes, two at a time; each lane's output comes when it ends, and one that fails stops no other (TF.js needs Node 20 and npm; without these and Chromium the Models page is skipped, without podman the containers)
+test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, with the environments that they need, in four lanes, two at a time; each lane's output comes when it ends, and one that fails stops no other. Stopped, it goes on with the files of tests that had not passed at this commit (TF.js needs Node 20 and npm; without these and Chromium the Models page is skipped, without podman the containers)
 	@$(MAKE) --keep-going --jobs 2 --output-sync=target $(LONG_LANES)
 test-long-nights: setup tuning-env ## Run the lane of whole nights and months under a real scheduler
-	@$(AIRFLOW_PY) -m pytest -m long -s --durations 15 tests/e2e
+	@$(AIRFLOW_PY) -m pytest -m long -s --durations 15 $(GO_ON) tests/e2e
 test-long-rest: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the lane of everything else but the trainer and the images
-	@$(AIRFLOW_PY) -m pytest -m long -s --durations 60 --ignore tests/trainer --ignore tests/e2e --ignore tests/dev/containers
+	@$(AIRFLOW_PY) -m pytest -m long -s --durations 60 $(GO_ON) --ignore tests/trainer --ignore tests/e2e --ignore tests/dev/containers
 test-long-trainer: setup $(TFIO_ENV) $(TFJS_ENV) $(FRAMEWORK_ENVS) ## Run the lane of the trainer
-	@$(TRAINER_PY) -m pytest -m long --durations 30 tests/trainer
+	@$(TRAINER_PY) -m pytest -m long --durations 30 $(GO_ON) tests/trainer
 test-long-containers: containers ## Run the lane of the images: containers
 
 .PHONY: check-trainer
@@ -293,7 +296,7 @@ hooks: $(VENV)/airflow/.ready ## Look at each commit as CI does first: ruff, myp
 
 .PHONY: containers
 containers: setup tuning-env $(VENV)/containers/.ready ## Build the images with podman and run them: three trainers against their contract, the trainer's as a night's jobs, docker-compose.yaml whole (25 min; dev/containers/README.md)
-	@$(AIRFLOW_PY) -m pytest -m long -s tests/dev/containers
+	@$(AIRFLOW_PY) -m pytest -m long -s $(GO_ON) tests/dev/containers
 
 .PHONY: lint
 lint: $(VENV)/airflow/.ready ## Run ruff over everything

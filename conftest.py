@@ -9,7 +9,10 @@ import pytest
 from tests.support.environment import require_environment
 from tests.support.session_guardian import watch_session
 
-pytest_plugins = ["tests.support.local_cloud"]  # its fixtures, for the tests of the packages too
+pytest_plugins = [
+    "tests.support.local_cloud",  # its fixtures, for the tests of the packages too
+    "tests.support.finished_files",  # `--go-on`
+]
 SERVERS = frozenset({"local_cloud", "localcloud_commands"})
 
 
