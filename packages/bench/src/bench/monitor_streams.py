@@ -6,6 +6,7 @@ hours before it, by the core's own functions, from counts: no cloud, no query.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from bench import monitor_baselines
 from bench.flights import CATEGORIES, NUMBERS, flights_by_day
-from retraining.core.documents.checks import CategoricalStatistics, NumericStatistics, ValueCount
+from retraining.core.documents.checks import CategoricalStatistics, ValueCount
 from retraining.core.monitoring import distributions
 
 WINDOW_HOURS = 24
@@ -79,18 +81,8 @@ class Baseline:
         return float(np.nanstd(self.columns[name].astype(float)))
 
     def _take_numbers(self, name: str) -> None:
-        numbers = self.columns[name].astype(float)
-        there = np.sort(numbers[~np.isnan(numbers)])
-        steps = np.linspace(0, len(there) - 1, 21).round().astype(int)
-        baseline = NumericStatistics(
-            kind="numeric",
-            nulls=int(np.isnan(numbers).sum()),
-            min=float(there[0]),
-            max=float(there[-1]),
-            mean=float(there.mean()),
-            stddev=float(there.std()),
-            quantiles=tuple(float(there[step]) for step in steps),
-        )
+        numbers = self.columns[name].astype(float).tolist()
+        baseline = monitor_baselines.numeric_statistics([None if math.isnan(each) else each for each in numbers])
         self._edges[name] = distributions.bin_edges(baseline)
         self._shares[name] = distributions.bin_shares(baseline, self.rows, self._edges[name])
 
