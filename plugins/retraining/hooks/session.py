@@ -153,6 +153,13 @@ def is_exhausted(error: BaseException) -> bool:
     return isinstance(error, exceptions.TooManyRequests)
 
 
+def is_refused(error: BaseException) -> bool:
+    """Return whether what was asked for is not there, or cannot be as it was asked: 400 and 404."""
+    from google.api_core import exceptions
+
+    return isinstance(error, exceptions.BadRequest | exceptions.NotFound)
+
+
 def is_outage(error: BaseException) -> bool:
     """Return whether a service does not answer now and may a while later; a quota that is used up is none."""
     return is_transient(error) and not is_exhausted(error)

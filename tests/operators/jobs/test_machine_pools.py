@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
 
 from retraining.core.errors import JobError
 from retraining.core.jobs.machine_pools import pool_id
@@ -217,6 +218,26 @@ def test_a_job_that_ends_with_the_pool_is_made_again_elsewhere_and_found(scene: 
     training.poke()
     training.poke()
     assert [("persistent_resource_id" in spec["job_spec"]) for spec in scene.cloud.jobs.specs] == [True, False]
+    finish(scene.cloud)
+    assert training.poke() is not None
+
+
+@pytest.mark.parametrize(
+    "error", [NotFound("gone"), FailedPrecondition("STOPPING"), InvalidArgument("no such machines")]
+)
+def test_a_pool_that_closed_since_it_was_looked_at_costs_a_poke(scene: Scene, error) -> None:
+    """The create is refused, and the next one asks for machines of its own."""
+    scene.open()
+    training = Training(scene)
+
+    def refuse() -> None:
+        scene.cloud.jobs.before_create = lambda: None
+        raise error
+
+    scene.cloud.jobs.before_create = refuse
+    for _ in range(2):
+        training.poke()
+    assert ["persistent_resource_id" in spec["job_spec"] for spec in scene.cloud.jobs.specs] == [False]
     finish(scene.cloud)
     assert training.poke() is not None
 

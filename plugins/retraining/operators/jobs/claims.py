@@ -15,12 +15,12 @@ from typing import Any
 
 from retraining.core.errors import ContractError
 from retraining.core.jobs.claims import START_WITHIN, Claim, Standing, other_generations, sort_out
-from retraining.core.jobs.failures import RESOURCE_EXHAUSTED, classify
+from retraining.core.jobs.failures import RESOURCE_EXHAUSTED, Failure, classify
 from retraining.core.jobs.job import FAILED, Job, JobIdentity, JobType
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.hooks.ports import CloudPort
-from retraining.hooks.session import is_exhausted, may_have_worked
+from retraining.hooks.session import is_exhausted, is_refused, may_have_worked
 
 LOGGER = logging.getLogger(__name__)
 
@@ -144,7 +144,8 @@ class ClaimedJobs:
         except Exception as error:  # of any class: only whether a job may come of it counts; else it is raised again
             if may_have_worked(error):
                 return self._look_after(error, claim)
-            if self._settle_claim(error, claim, generation):
+            pooled = "persistent_resource_id" in custom_job.get("job_spec", {})
+            if self._settle_claim(error, claim, generation, pooled=pooled):
                 return None
             raise
         LOGGER.info("%s is created", job.job_id)
@@ -167,8 +168,15 @@ class ClaimedJobs:
             self._note_jobs(*new)
         return sort_out(new).counts
 
-    def _settle_claim(self, error: Exception, claim: Claim, generation: int) -> bool:
-        """Note that the service said no, so the next create need not wait; True: for want of quota or machines."""
+    def _settle_claim(self, error: Exception, claim: Claim, generation: int, *, pooled: bool) -> bool:
+        """Note that the service said no, so the next create need not wait; True: for want of quota or machines.
+
+        A pool may have closed since it was looked at: the next job has machines of its own, and is refused by itself.
+        """
+        if pooled and is_refused(error):
+            LOGGER.warning("the pool did not take the job (%s): the next one has machines of its own", error)
+            self._write_claim(claim.refused(Failure.PREEMPTED), generation)
+            return True
         if not is_exhausted(error):
             self._write_claim(claim.closed(), generation)
             return False
