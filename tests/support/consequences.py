@@ -37,6 +37,7 @@ from retraining.core.notification.messages import recipients
 from retraining.core.planning import plan as planning
 from retraining.core.planning import windows
 from retraining.core.promotion import approvals, deployments, gates, ramp, ramp_gates, rollouts, shadow
+from retraining.core.promotion.explanations import explanation_spec
 from retraining.core.promotion.latencies import Latencies, Measured
 from retraining.core.promotion.model_cards import model_card
 from retraining.core.promotion.signatures import changes_digest, signature_changes
@@ -279,7 +280,13 @@ class Consequences:
             _told(lambda: deployments.require_kind(plan, "e", dedicated=False)),
             self._ramp() if section.canary else None,
             self._shadow() if section.shadow else None,
+            self._explanations() if section.explanations else None,
         )
+
+    def _explanations(self) -> object:
+        counted = statistics.build_statistics(self._plan, self._snapshot, statistics_rows())
+        inputs = {feature.name: "string" for feature in self.spec.features}
+        return explanation_spec(self._plan, counted, d.Signature(inputs=inputs, outputs={"score": "float32"}))
 
     def _shadow(self) -> object:
         section, now = self.spec.deployment.shadow, small_rollout.NOW

@@ -149,6 +149,7 @@ QUIET: dict[str, Any] = {"monitoring.policy.quiet_hours": {"start": "22:00", "en
 SCORING: dict[str, Any] = {"scoring": {"query": "late/tomorrow.sql", "destination": "retraining.scores"}}
 CANARY: dict[str, Any] = {"deployment.canary": {}}
 SHADOW: dict[str, Any] = {"deployment.staging": True, "deployment.shadow": {}}
+EXPLANATIONS: dict[str, Any] = {"deployment.explanations": {}}
 CONTAINER: dict[str, Any] = {
     "deployment.container": {"image": IMAGE, "predict_route": "/predict", "health_route": "/health"}
 }
@@ -418,6 +419,8 @@ EXAMPLES: Mapping[str, Any] = {
     "deployment.container.command": of(["serve"], CONTAINER),
     "deployment.container.args": of(["--fast"], CONTAINER),
     "deployment.container.environment": of({"THREADS": "2"}, CONTAINER),
+    "deployment.explanations.paths": of(25, EXPLANATIONS),
+    "deployment.explanations.baselines": of({"distance": 7}, EXPLANATIONS),
     "deployment.approval": "always",
     "deployment.accept_signature": CHANGE,
     "monitoring.schedule": "30 * * * *",

@@ -6,6 +6,7 @@ looked at before it moves and after: the service has no etag for aliases.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +21,7 @@ from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call, call_once
 
 if TYPE_CHECKING:
-    from google.cloud.aiplatform_v1 import Model, ModelServiceClient
+    from google.cloud.aiplatform_v1 import ExplanationSpec, Model, ModelServiceClient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,8 @@ class Upload:
     """What becomes a version: the SavedModel's folder, the container that serves it, and who made it.
 
     `schema_uris` are the files that describe an `instance`, a `prediction` and the `parameters` of a request.
+    `explanation_spec` is how its answers are explained, as `aiplatform_v1.ExplanationSpec` in proto-JSON; None: they
+    are not. Its deployed models inherit it.
     """
 
     display_name: str
@@ -36,6 +39,7 @@ class Upload:
     container_spec: ProtoJson
     labels: Mapping[str, str]
     schema_uris: Mapping[str, str] = field(default_factory=dict)
+    explanation_spec: ProtoJson | None = None
 
 
 class Registry:
@@ -206,6 +210,7 @@ class Registry:
             container_spec=upload.container_spec,
             labels={**upload.labels, **self._session.environment.labels},
             predict_schemata={f"{what}_schema_uri": uri for what, uri in upload.schema_uris.items()},
+            explanation_spec=_explanation_spec(upload.explanation_spec),
         )
         request = {"parent": location_name(self._session.project, self._session.region), "model": message, **target}
         started = call_once(lambda: self._client.upload_model(request=request, retry=None))
@@ -225,6 +230,13 @@ class Registry:
             aiplatform_v1.ModelServiceClient, session, client_options=session.client_options
         )
         return client
+
+
+def _explanation_spec(values: ProtoJson | None) -> ExplanationSpec | None:
+    """Read a specification by JSON: the messages take no plain values for its baselines."""
+    from google.cloud import aiplatform_v1
+
+    return None if values is None else aiplatform_v1.ExplanationSpec.from_json(json.dumps(values))
 
 
 def _version(model: Model) -> Version:

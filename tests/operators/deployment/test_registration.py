@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.scenes.deployment import Scene, answered, deploy_at_last, register
+from tests.support.scenes.deployment import Scene, answered, deploy_at_last, example, register
 
 
 def test_the_version_points_to_schemata_of_its_signature(make_run: Any) -> None:
@@ -54,3 +54,24 @@ def test_a_version_has_its_card_from_its_registration_on_and_the_approval_at_the
     del scene.cloud.artifacts.objects[f"{scene.folder}/model_card.json"]
     deploy_at_last(scene, run, approval_task_id="approve")
     assert scene.read("model_card")["approval"] == approval
+
+
+def registered(make_run: Any, **deployment: Any) -> Any:
+    """What the registry is given of a run with these options of its endpoint."""
+    scene, uploads = Scene(), []
+    scene.deployment(**deployment)
+    scene.put("statistics", example("statistics__two_features") | {"model": "flight_delays", "run_key": scene.run_key})
+    scene.cloud.registry.start_upload = record_uploads(scene.cloud.registry.start_upload, uploads)
+    register(scene, make_run())
+    return uploads[0].explanation_spec
+
+
+def test_the_version_is_explained_as_the_file_says(make_run: Any) -> None:
+    """Every feature of its signature beside what is usual of it in the run's own statistics; without the key not."""
+    told = registered(make_run, explanations={"paths": 20})
+    assert told["parameters"] == {"sampled_shapley_attribution": {"path_count": 20}}
+    features = {feature["name"] for feature in Scene().read("plan")["spec"]["features"]}
+    assert set(told["metadata"]["inputs"]) == features & set(Scene().report["signature"]["inputs"]) != set()
+    assert set(told["metadata"]["outputs"]) == {"score"}
+    assert all(len(each["input_baselines"]) == 1 for each in told["metadata"]["inputs"].values())
+    assert registered(make_run) is None

@@ -29,7 +29,10 @@ https://github.com/tensorflow/serving/blob/master/tensorflow_serving/model_serve
 
 
 class Containers(Document):
-    """Ends of availability: of training containers by TensorFlow's version, of prediction containers by name."""
+    """Ends of availability: of training containers by TensorFlow's version, of prediction containers by name.
+
+    And of Vertex AI's explanations of online answers, whatever container serves.
+    """
 
     kind: Literal["containers"] = "containers"
     effective: date
@@ -37,6 +40,7 @@ class Containers(Document):
     note: str
     training: dict[str, date]
     prediction: dict[str, date]
+    explanations: date
 
 
 def load_containers(include: Path) -> Containers:
@@ -99,6 +103,41 @@ def require_serving_container(spec: ModelSpec, image: str, containers: Container
         _require(error, where, named.group(1), containers.prediction, day, _SERVE_BY_IMAGE)
     if own is None or named:
         _require_known_operations(spec)
+
+
+def require_explanations(spec: ModelSpec, image: str, containers: Containers, day: date) -> str | None:
+    """Check that Vertex AI explains the model's answers.
+
+    Args:
+        spec: With the run's overrides.
+        image: The setting's.
+        containers: The table.
+        day: Of the run.
+
+    Returns:
+        A warning of when it ends; None: nothing is explained.
+
+    Raises:
+        SpecError: It has ended, or a pre-built container would be asked by its tensors.
+    """
+    if spec.deployment.explanations is None:
+        return None
+    where, end = f"{spec.name}.yaml, deployment.explanations", containers.explanations
+    if spec.deployment.container is None and PREBUILT.match(image):
+        raise SpecError(
+            where,
+            f"RETRAINING_SERVING_IMAGE is {image}, which Vertex AI explains by tensors",
+            "a container that is asked by the names of features",
+            "Serve by TensorFlow Serving (remove RETRAINING_SERVING_IMAGE, docs/composer.md), or remove the key",
+        )
+    if day >= end:
+        raise SpecError(
+            where,
+            f"Vertex AI's explanations ended on {end}, and the run is of {day}",
+            "no such key",
+            "Remove it: which features the model relies on stands in every evaluation (docs/evaluation.md)",
+        )
+    return f"{where}: Vertex AI explains answers until {end}; a run of that day or later is refused"
 
 
 def _require_known_operations(spec: ModelSpec) -> None:

@@ -245,6 +245,9 @@ def explain(plan: Plan) -> list[str]:
     if plan.golden_query:
         lines.append(f"frozen set of {plan.golden_query.path}, SHA-256 {plan.golden_query.sha256[:16]}")
     lines += [f"features {name}: {', '.join(found)}" for name, found in plan.feature_patterns.items()]
+    if explanations := plan.spec.deployment.explanations:
+        asked = explanations.paths * len(plan.spec.features) + 1
+        lines.append(f"explanations of {explanations.paths} paths: up to {asked:,} predictions for each instance")
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
     return [*lines, explain_price(plan), _endpoint_price(plan)]
 

@@ -9,6 +9,7 @@ from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from retraining.core.settings import IMAGE_PATTERN
 from retraining.core.spec.cluster import Accelerator, MachineType
+from retraining.core.spec.explanations import Explanations
 from retraining.core.spec.features import is_none
 from retraining.core.spec.section import Section
 
@@ -116,6 +117,7 @@ OF_ENDPOINTS = (
     "canary",
     "staging",
     "shadow",
+    "explanations",
 )
 """Keys that a model without an endpoint may not have: nobody would read them."""
 
@@ -166,6 +168,9 @@ class Deployment(Section):
     accept_signature: SignatureDigest | None = None
     """Digest of the one [change of inputs and outputs](deployment.md#a-changed-signature) that may become champion. The
     refusal prints it."""
+    explanations: Annotated[Explanations | None, Field(exclude_if=is_none)] = None
+    """Whether the endpoint can be asked [what each feature adds to an answer](deployment.md#explanations); `null`:
+    no."""
     container: Container | None = None
     """What serves the model, in place of `RETRAINING_SERVING_IMAGE` ([below](#a-container-of-your-own))."""
 
@@ -184,6 +189,23 @@ class Deployment(Section):
             raise ValueError(
                 f"{', '.join(vain)} {'is' if len(vain) == 1 else 'are'} of an endpoint, and endpoint is false: remove "
                 f"{'it' if len(vain) == 1 else 'them'}, or let the model have one"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_explained(self) -> Self:
+        if self.explanations is None:
+            return self
+        if self.dedicated_endpoint:
+            raise ValueError(
+                "explanations are of shared endpoints, and dedicated_endpoint is true: Vertex AI explains no answers "
+                "of a dedicated one. Remove one of them"
+            )
+        if self.container is not None and Container.is_prebuilt(self.container.image):
+            raise ValueError(
+                f"explanations need a container that is asked by the names of features, and {self.container.image} is "
+                "pre-built, which Vertex AI explains by tensors: remove container, so that TensorFlow Serving serves, "
+                "or explanations"
             )
         return self
 

@@ -18,6 +18,7 @@ from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
 from retraining.core.spec.evaluation import Evaluation
+from retraining.core.spec.explanations import explained_problem
 from retraining.core.spec.feature_patterns import FeatureEntry, FeaturePattern, resolve_entries
 from retraining.core.spec.features import (
     MAX_FEATURES,
@@ -222,6 +223,7 @@ class ModelSpec(Section):
             ("monitoring.drift.features", tuple(self.monitoring.drift.features), [*self.feature_names, *answers]),
             ("data.checks.max_null_fraction", tuple(self.data.checks.max_null_fraction), self.feature_names),
             ("data.checks.ranges", tuple(self.data.checks.ranges), numbers),
+            ("deployment.explanations.baselines", self._explained_columns, self.feature_names),
         ):
             for column in columns:
                 if column not in known and not any(item.columns_among([column], ()) for item in self.patterns):
@@ -378,6 +380,19 @@ class ModelSpec(Section):
         for cross in self.crosses if not self.patterns else ():
             if problem := cross_problem(cross, self.features):
                 raise ValueError(problem)
+        return self
+
+    @property
+    def _explained_columns(self) -> tuple[str, ...]:
+        explanations = self.deployment.explanations
+        return tuple(explanations.baselines) if explanations else ()
+
+    @model_validator(mode="after")
+    def _explains_values(self) -> Self:
+        explanations = self.deployment.explanations
+        problem = explained_problem(explanations, self.features) if explanations else None
+        if problem:
+            raise ValueError(problem)
         return self
 
     @model_validator(mode="after")

@@ -16,14 +16,17 @@ from retraining.core.documents import (
     Plan,
     Registration,
     Report,
+    Statistics,
 )
 from retraining.core.naming import pages, serving, storage, vertex
 from retraining.core.promotion.aliases import aliases_of_verdict
 from retraining.core.promotion.deployments import require_reported_model
+from retraining.core.promotion.explanations import explanation_spec
 from retraining.core.promotion.model_cards import model_card
 from retraining.core.promotion.model_evaluations import model_evaluation, slice_batches
 from retraining.core.promotion.schemata import schema_files
 from retraining.core.promotion.versions import Version
+from retraining.core.untyped import ProtoJson
 from retraining.hooks.ports import CloudPort, RegistryPort
 from retraining.hooks.registry import Upload
 from retraining.hooks.session import is_outage
@@ -59,7 +62,8 @@ class RegisterModelOperator(RunTask, CloudSensor):
             require_own_model(cloud, plan.model, staging=plan.spec.deployment.staging)
             report = record.read_document(Report)
             require_reported_model(report, cloud.model_files.digest(report.model_uri))
-            upload = upload_of(plan, decision, report, write_schemata(cloud, plan, report))
+            schema_uris = write_schemata(cloud, plan, report)
+            upload = upload_of(plan, decision, report, schema_uris, explanation_of(record, plan, report))
             version = upload_once(cloud, plan.model, upload, storage.upload_claim_uri(plan.run_uri))
             evaluation = record.read_document(Evaluation)
             import_evaluation(cloud.registry, version, evaluation, record.uri(Evaluation))
@@ -100,7 +104,20 @@ def write_schemata(cloud: CloudPort, plan: Plan, report: Report) -> dict[str, st
     return uris
 
 
-def upload_of(plan: Plan, decision: Decision, report: Report, schema_uris: Mapping[str, str]) -> Upload:
+def explanation_of(record: Record, plan: Plan, report: Report) -> ProtoJson | None:
+    """Return how the version's answers are explained; None: they are not, and no statistics are read."""
+    if plan.spec.deployment.explanations is None:
+        return None
+    return explanation_spec(plan, record.read_document(Statistics), report.signature)
+
+
+def upload_of(
+    plan: Plan,
+    decision: Decision,
+    report: Report,
+    schema_uris: Mapping[str, str],
+    explanation: ProtoJson | None = None,
+) -> Upload:
     """Return what the registry is given; its labels are the way back to the run."""
     return Upload(
         display_name=plan.model,
@@ -109,6 +126,7 @@ def upload_of(plan: Plan, decision: Decision, report: Report, schema_uris: Mappi
         container_spec=serving.container_spec(serving.container_of(plan), report.model_digest),
         labels=vertex.version_labels(plan),
         schema_uris=schema_uris,
+        explanation_spec=explanation,
     )
 
 

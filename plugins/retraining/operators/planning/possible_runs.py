@@ -7,7 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
-from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
+from retraining.core.catalog.containers import (
+    load_containers,
+    require_explanations,
+    require_serving_container,
+    require_training_container,
+)
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.machine_pools import require_machine_pool
 from retraining.core.catalog.trainers import require_trainer
@@ -45,8 +50,9 @@ def require_possible(cloud: CloudPort, planned: Plan, include: Path) -> list[str
     containers, day = load_containers(include), planned.as_of.date()
     require_training_container(planned.spec, containers, day)
     require_serving_container(planned.spec, planned.serving_image, containers, day)
+    ends = require_explanations(planned.spec, planned.serving_image, containers, day)
     _require_deployable(cloud, planned)
-    return list(_location_warnings(cloud, planned.spec))
+    return [*([ends] if ends else ()), *_location_warnings(cloud, planned.spec)]
 
 
 def _require_deployable(cloud: CloudPort, planned: Plan) -> None:

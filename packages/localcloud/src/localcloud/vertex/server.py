@@ -29,6 +29,7 @@ from localcloud.logs.metrics.measurements import Measurements
 from localcloud.projects import Projects
 from localcloud.state import PROJECT, State
 from localcloud.vertex.endpoints.deployments import Deployments
+from localcloud.vertex.endpoints.explanations import Explanations
 from localcloud.vertex.endpoints.meter import Meter
 from localcloud.vertex.endpoints.predictions import Predictions
 from localcloud.vertex.endpoints.request_log import RequestLog
@@ -166,7 +167,10 @@ class VertexServer:
                 Deployments(store, operations, self._serving, find_model),
             ),
             "PersistentResourceService": (self._persistent_resources,),
-            "PredictionService": (Predictions(store, self._serving, self._request_log, meter),),
+            "PredictionService": (
+                Predictions(store, self._serving, self._request_log, meter),
+                Explanations(store, self._serving, self._request_log, meter),
+            ),
             "Operations": (OperationService(store, operations),),
         }
 

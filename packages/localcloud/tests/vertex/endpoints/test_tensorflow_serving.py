@@ -10,6 +10,7 @@ import requests
 from google.api import httpbody_pb2
 from google.api_core import exceptions
 from google.cloud import aiplatform, storage
+from google.cloud import aiplatform_v1 as v1
 
 from packages.localcloud.tests.vertex.conftest import deploy
 from packages.localcloud.tests.vertex.endpoints.test_endpoints import environment_of, instances, serving_pids
@@ -112,3 +113,33 @@ def test_a_predict_route_that_the_container_does_not_have(api, upload, numbered_
     deploy(api, empty_endpoint, model, {"0": 100})
     with pytest.raises(exceptions.FailedPrecondition, match="answered 404 at its predict route /v1/models/nobody"):
         api.predictions.predict(endpoint=empty_endpoint, instances=instances({"carrier": "UA", "distance": 2}))
+
+
+def test_its_answers_are_explained(api, rest, upload, numbered_uri, empty_endpoint, local_cloud):
+    """By the same attributions to all clients, a text's too: carrier AA at 4 beside UA at 1 is 4 beside 2."""
+    described = {
+        "parameters": {"sampledShapleyAttribution": {"pathCount": 50}},
+        "metadata": {
+            "inputs": {"carrier": {"inputBaselines": ["UA"]}, "distance": {"inputBaselines": [1]}},
+            "outputs": {"score": {}},
+        },
+    }
+    spec = v1.ExplanationSpec.from_json(json.dumps(described))
+    model = upload("explained", container_spec=CONTAINER, artifact_uri=numbered_uri, explanation_spec=spec).model
+    deployed = deploy(api, empty_endpoint, model, {"0": 100})
+    assert deployed.explanation_spec == spec
+    row = {"carrier": "AA", "distance": 4.0}
+    by_client = api.predictions.explain(endpoint=empty_endpoint, instances=instances(row))
+    aiplatform.init(project=local_cloud.project, location=local_cloud.region)
+    by_sdk = aiplatform.Endpoint(empty_endpoint).explain([row])
+    for answer in (by_client, by_sdk):
+        (attribution,) = answer.explanations[0].attributions
+        added = dict(attribution.feature_attributions)
+        assert (list(answer.predictions), answer.deployed_model_id) == ([4.0], deployed.id)
+        assert (attribution.baseline_output_value, attribution.instance_output_value) == (2.0, 4.0)
+        assert sum(added.values()) == pytest.approx(2.0)
+        assert -4 <= added["carrier"] <= -1
+        assert 3 <= added["distance"] <= 6
+    told = rest("POST", f"/v1/{empty_endpoint}:explain", {"instances": [row]}).json()
+    (attribution,) = told["explanations"][0]["attributions"]
+    assert (told["predictions"], attribution["outputName"], attribution["baselineOutputValue"]) == ([4], "score", 2)

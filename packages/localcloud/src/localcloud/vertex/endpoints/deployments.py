@@ -10,6 +10,7 @@ from localcloud.vertex.endpoints import traffic
 from localcloud.vertex.endpoints.checks import check_deployed_model
 from localcloud.vertex.endpoints.serving import FindVersion, Serving
 from localcloud.vertex.endpoints.traffic import deployed_ids
+from localcloud.vertex.resources.explanation_specs import check_spec, inherited
 from localcloud.vertex.resources.operations import Operations, Progress
 from localcloud.vertex.resources.store import ENDPOINTS, Store, now
 from localcloud.vertex.resources.validation import refuse
@@ -51,6 +52,7 @@ class Deployments:
         version = self._find_version(names.parse_model(deployed.model, "deployed_model.model"))
         refuse(check_deployed_model(deployed, endpoint))
         _complete(deployed, version)
+        _explain(deployed, version)
         requested = dict(request.traffic_split)
         traffic.after_deploy(endpoint.traffic_split, requested, deployed.id, deployed_ids(endpoint))
 
@@ -127,6 +129,14 @@ def _complete(deployed: DeployedModel, version: Model) -> None:
     deployed.create_time = now()
     resources = deployed.dedicated_resources
     resources.max_replica_count = resources.max_replica_count or resources.min_replica_count
+
+
+def _explain(deployed: DeployedModel, version: Model) -> None:
+    """Give a deployed model the specification that it is explained by, if any."""
+    spec = inherited(deployed, version)
+    if spec is not None:
+        refuse(check_spec(spec, "deployed_model.explanation_spec", version.container_spec.image_uri))
+        deployed.explanation_spec = spec
 
 
 def _find_deployed(endpoint: Endpoint, deployed_model_id: str) -> DeployedModel:

@@ -40,7 +40,9 @@ class Predictions:
         self._request_log = request_log
         self._meter = meter
 
-    def check_host(self, request: types.PredictRequest | types.RawPredictRequest, host: str) -> None:
+    def check_host(
+        self, request: types.PredictRequest | types.RawPredictRequest | types.ExplainRequest, host: str
+    ) -> None:
         """Refuse a host at which this endpoint does not answer.
 
         Raises:
@@ -52,7 +54,8 @@ class Predictions:
 
     def predict(self, request: types.PredictRequest) -> PredictResponse:
         """Return predictions for instances, one each."""
-        endpoint, deployed = self._choose(request.endpoint)
+        endpoint = find_endpoint(self._store, request.endpoint)
+        deployed = choose_deployed(endpoint)
         instances = [to_json(value) for value in raw(request).instances]
         parameters = to_json(raw(request).parameters)
         with self._meter.measure(endpoint.name, deployed.id, len(instances)) as measured:
@@ -70,7 +73,8 @@ class Predictions:
 
     def raw_predict(self, request: types.RawPredictRequest) -> Answer:
         """Return the container's own answer to the container's own request."""
-        endpoint, deployed = self._choose(request.endpoint)
+        endpoint = find_endpoint(self._store, request.endpoint)
+        deployed = choose_deployed(endpoint)
         data = bytes(request.http_body.data)
         instances = _rows(data, "instances")
         with self._meter.measure(endpoint.name, deployed.id, len(instances)) as measured:
@@ -85,31 +89,55 @@ class Predictions:
         return Answer(httpbody_pb2.HttpBody(content_type="application/json", data=answer), headers)
 
     def _ask(self, endpoint: Endpoint, deployed: DeployedModel, body: bytes, measured: Measured) -> bytes:
-        if len(body) > MAX_REQUEST_BYTES:
-            raise InvalidArgument(
-                f"The request has {len(body)} bytes. Expected at most {MAX_REQUEST_BYTES}, the limit of a public"
-                " endpoint. Send fewer instances at a time."
-            )
+        check_size(body)
         with measured.model_time():
             return self._serving.predict(endpoint.name, deployed.id, body)
 
-    def _choose(self, name: str) -> tuple[Endpoint, DeployedModel]:
-        if "/publishers/" in name:
-            raise InvalidArgument(
-                f"The local cloud has no publisher models: {name!r}. Expected projects/…/locations/…/endpoints/….",
-                field="endpoint",
-            )
-        endpoint = self._store.get(ENDPOINTS, names.check_name(name, "endpoints", field="endpoint"))
-        if not endpoint.deployed_models:
-            raise FailedPrecondition(f"The Endpoint {name} has no deployed model. Deploy one first.")
-        chosen = traffic.choose(endpoint.traffic_split, _CHANCE)
-        for deployed in endpoint.deployed_models:
-            if deployed.id == chosen:
-                return endpoint, deployed
-        raise FailedPrecondition(
-            f"The Endpoint {name} has an empty traffic split: none of"
-            f" {[d.id for d in endpoint.deployed_models]} gets requests. Set traffic_split."
+
+def check_size(body: bytes) -> None:
+    """Refuse what a public endpoint does not take.
+
+    Raises:
+        InvalidArgument: It is too large.
+    """
+    if len(body) > MAX_REQUEST_BYTES:
+        raise InvalidArgument(
+            f"The request has {len(body)} bytes. Expected at most {MAX_REQUEST_BYTES}, the limit of a public"
+            " endpoint. Send fewer instances at a time."
         )
+
+
+def find_endpoint(store: Store, name: str) -> Endpoint:
+    """Return an endpoint to which something is deployed.
+
+    Raises:
+        ApiError: There is none, or nothing is.
+    """
+    if "/publishers/" in name:
+        raise InvalidArgument(
+            f"The local cloud has no publisher models: {name!r}. Expected projects/…/locations/…/endpoints/….",
+            field="endpoint",
+        )
+    endpoint = store.get(ENDPOINTS, names.check_name(name, "endpoints", field="endpoint"))
+    if not endpoint.deployed_models:
+        raise FailedPrecondition(f"The Endpoint {name} has no deployed model. Deploy one first.")
+    return endpoint
+
+
+def choose_deployed(endpoint: Endpoint) -> DeployedModel:
+    """Return the deployed model that answers a request, by chance and the traffic split.
+
+    Raises:
+        FailedPrecondition: None gets requests.
+    """
+    chosen = traffic.choose(endpoint.traffic_split, _CHANCE)
+    for deployed in endpoint.deployed_models:
+        if deployed.id == chosen:
+            return deployed
+    raise FailedPrecondition(
+        f"The Endpoint {endpoint.name} has an empty traffic split: none of"
+        f" {[d.id for d in endpoint.deployed_models]} gets requests. Set traffic_split."
+    )
 
 
 def to_json(value: struct_pb2.Value) -> Json:

@@ -13,6 +13,7 @@ from google.cloud.aiplatform_v1.types import Model, ModelContainerSpec
 
 from localcloud.vertex.models import aliases
 from localcloud.vertex.resources.buckets import Buckets
+from localcloud.vertex.resources.explanation_specs import check_spec
 from localcloud.vertex.resources.validation import (
     Finding,
     check_bucket,
@@ -38,6 +39,8 @@ def check_upload(request: types.UploadModelRequest, model: Model, buckets: Bucke
     for alias in model.version_aliases:
         yield from aliases.check_alias(alias, "model.version_aliases")
     yield from _check_container(model.container_spec)
+    if "explanation_spec" in model:
+        yield from check_spec(model.explanation_spec, "model.explanation_spec", model.container_spec.image_uri)
     prebuilt = _expected_files(model.container_spec.image_uri) is not None
     if model.artifact_uri:
         yield from check_bucket(model.artifact_uri, "model.artifact_uri", buckets)

@@ -16,11 +16,13 @@ from google.protobuf import unknown_fields
 
 from localcloud.vertex.wire.methods import Message, raw
 
-# What may be empty, whatever its docstring says: an environment variable, and the client of a suggestion, which
-# Google's own SDK leaves empty by default (aiplatform.vizier.Study.suggest).
+# What may be empty, whatever its docstring says: an environment variable, the client of a suggestion, which Google's
+# own SDK leaves empty by default (aiplatform.vizier.Study.suggest), and any field of a deployment's explanation_spec,
+# which is the model's then (DeployedModel.explanation_spec).
 _MAY_BE_EMPTY = {
     ("google.cloud.aiplatform.v1.EnvVar", "value"),
     ("google.cloud.aiplatform.v1.SuggestTrialsRequest", "client_id"),
+    ("google.cloud.aiplatform.v1.ExplanationSpec", "parameters"),
 }
 _FIELD_DOC = re.compile(r"^        (?P<name>\w+) \([^\n]*?\):\n\s+(?P<words>[^\n]*)", re.MULTILINE)
 
