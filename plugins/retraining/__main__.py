@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from retraining.commands import check, new_model, orders, policy_replay, preview, runs, score, spending
+from retraining.commands import check, new_model, orders, policy_replay, preview, reasons, runs, score, spending
 from retraining.commands.shell import Shell, run_program
 
 PROGRAM = click.Group(
@@ -27,6 +27,7 @@ PROGRAM = click.Group(
         check.check_queries,
         new_model.new_model,
         preview.preview_run,
+        reasons.show_reasons,
         spending.show_spending,
     ],
 )

@@ -6,10 +6,17 @@ import dataclasses
 
 import pytest
 from google.api_core.exceptions import FailedPrecondition
-from google.cloud import aiplatform_v1
+from google.cloud import aiplatform_v1, storage
 
+from retraining.core.naming.serving import container_spec, tensorflow_serving
+from retraining.core.report.attributions import Attribution
 from retraining.hooks.endpoints import EndpointOptions, dedicated_resources
+from retraining.hooks.registry import Upload
+from retraining.operators.deployment.version_upload import upload_once
+from tests.support.scenes.port_stage import until
+from tests.support.scenes.served_models import INSTANCE, save_models, upload_model
 
+KEY = "20131120t030000z-000000000001"
 MACHINE = {"machine_type": "n1-standard-2", "min_replicas": 1, "max_replicas": 3}
 
 
@@ -52,3 +59,38 @@ def test_a_new_endpoint_logs_its_requests(cloud, unique) -> None:
     assert logging.enabled
     assert logging.sampling_rate == 1
     assert logging.bigquery_destination.output_uri == f"bq://{table}"
+
+
+def test_a_version_that_is_registered_so_is_explained(cloud, folder, unique, tmp_path) -> None:
+    """By the specification of its upload, which the deployment inherits: each feature, the answer, the baseline's."""
+    save_models(tmp_path, 0.25)
+    bucket, _, path = folder.removeprefix("gs://").partition("/")
+    upload_model(storage.Client().bucket(bucket), f"{path}/model/1", tmp_path / "0.25")
+    image = "us-central1-docker.pkg.dev/local-project/retraining/tensorflow-serving:2.19.1"
+    baselines = {"carrier": "AA", "distance": 7}
+    explained = {
+        "parameters": {"sampled_shapley_attribution": {"path_count": 3}},
+        "metadata": {
+            "inputs": {name: {"input_baselines": [value]} for name, value in baselines.items()},
+            "outputs": {"score": {}},
+        },
+    }
+    wanted = Upload(
+        display_name=unique,
+        description="x",
+        artifact_uri=f"{folder}/model",
+        container_spec=container_spec(tensorflow_serving(image, unique), "0" * 64),
+        labels={"retraining-run": KEY},
+        explanation_spec=explained,
+    )
+    version = upload_once(cloud, unique, wanted, f"{folder}/upload.json")
+    endpoint = cloud.endpoints.ensure(unique, None, {})
+    started = cloud.endpoints.start_deploy(endpoint, version.version_name, KEY, MACHINE)
+    until(cloud, lambda: cloud.endpoints.operation(started.name).done)
+    deployed = cloud.endpoints.read_endpoint(endpoint.name)
+    (deployed_id,) = deployed.deployed
+    found = cloud.endpoints.explain(deployed, [INSTANCE, INSTANCE], deployed_id)
+    nothing = Attribution(
+        output="score", answer=0.25, baseline=0.25, features={"carrier": 0.0, "distance": 0.0}, error=0.0
+    )
+    assert found == [[nothing], [nothing]]

@@ -22,12 +22,14 @@ from retraining.core.naming.vertex import (
     unversioned,
     version_name,
 )
+from retraining.core.report.attributions import Attribution
 from retraining.core.untyped import ProtoJson
 from retraining.hooks import limits
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call, call_once
 
 if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1 import Attribution as AttributionMessage
     from google.cloud.aiplatform_v1 import Endpoint as EndpointMessage
     from google.cloud.aiplatform_v1 import EndpointServiceClient, PredictionServiceClient
 
@@ -309,6 +311,24 @@ class Endpoints:
         except (exceptions.GoogleAPICallError, TimeoutError) as error:
             return Unanswered(kind=type(error).__name__)
 
+    def explain(
+        self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], deployed_id: str = ""
+    ) -> list[list[Attribution]]:
+        """Ask what each feature adds to the answers, for each instance and each output of it that is explained.
+
+        Args:
+            endpoint: A shared one; its models were registered with `deployment.explanations`.
+            instances: With every input; numbers may be NaN.
+            deployed_id: Whose answers; "": of one by the traffic.
+        """
+        from google.protobuf import struct_pb2
+
+        values = [_value(struct_pb2, dict(item)) for item in instances]
+        client = self._predictions_at(endpoint.address)
+        asked = {"endpoint": endpoint.name, "instances": values, "deployed_model_id": deployed_id or None}
+        answer = call(lambda: client.explain(**asked, retry=None))
+        return [[_attribution(one) for one in each.attributions] for each in answer.explanations]
+
     def _asking(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Callable[[], Answer]:
         from google.protobuf import struct_pb2
 
@@ -393,6 +413,17 @@ def _endpoint(endpoint: EndpointMessage) -> Endpoint:
         sampling=log.sampling_rate if log.enabled else None,
         dedicated=endpoint.dedicated_endpoint_enabled,
         address=endpoint.dedicated_endpoint_dns.removeprefix("https://"),
+    )
+
+
+def _attribution(message: AttributionMessage) -> Attribution:
+    shown = message.output_display_name or (f"{message.output_index[0]}" if message.output_index else "")
+    return Attribution(
+        output=f"{message.output_name} of {shown}" if shown else message.output_name,
+        answer=message.instance_output_value,
+        baseline=message.baseline_output_value,
+        features={name: float(added) for name, added in message.feature_attributions.items()},
+        error=message.approximation_error,
     )
 
 

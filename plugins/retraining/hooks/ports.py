@@ -20,6 +20,7 @@ from retraining.core.monitoring.signals import Answered
 from retraining.core.naming.environments import Environment
 from retraining.core.promotion.latencies import Measured
 from retraining.core.promotion.versions import Version
+from retraining.core.report.attributions import Attribution
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.settings import Settings
 from retraining.core.untyped import ApiJson, ProtoJson
@@ -316,6 +317,11 @@ class EndpointsPort(Protocol):
         self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], timeout_s: float
     ) -> endpoints.Answer | endpoints.Unanswered:
         """Ask the endpoint as an application that does not try again, and waits so long."""
+
+    def explain(
+        self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], deployed_id: str = ""
+    ) -> list[list[Attribution]]:
+        """Ask what each feature adds to the answers, of one deployed model; "": of one by the traffic."""
 
 
 class ServingMetricsPort(Protocol):

@@ -87,6 +87,8 @@ def test_an_endpoint_without_traffic_answers_nobody(cloud, endpoint) -> None:
     """It is refused by the service."""
     with pytest.raises(FailedPrecondition, match="no deployed model"):
         cloud.endpoints.predict(endpoint, [{"carrier": "UA"}])
+    with pytest.raises(FailedPrecondition, match="no deployed model"):
+        cloud.endpoints.explain(endpoint, [{"carrier": "UA"}])
     found = cloud.endpoints.predict_once(endpoint, [{"carrier": "UA"}], 30)
     assert found == Unanswered(kind="FailedPrecondition")
     with pytest.raises(NotFound):

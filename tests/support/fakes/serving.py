@@ -14,6 +14,7 @@ from retraining.core.errors import ConflictError
 from retraining.core.naming.environments import Environment
 from retraining.core.naming.vertex import RUN_LABEL, deployed_model_id, endpoint_name, model_name
 from retraining.core.promotion.versions import Version
+from retraining.core.report.attributions import Attribution
 from retraining.hooks.endpoints import Answer, Endpoint, EndpointOptions, Unanswered
 from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Upload
@@ -47,6 +48,7 @@ class FakeEndpoints:
         self.running: dict[str, tuple[str, str, str]] = {}
         self.predictions: list[Any] = []
         self.instances: list[Any] = []
+        self.attributions: dict[str, list[Attribution]] = {}
         self.asked = 0
         self.answered: Counter[str] = Counter()
         self.undeployed: list[str] = []
@@ -181,6 +183,19 @@ class FakeEndpoints:
             raise
         except GoogleAPICallError as error:
             return Unanswered(kind=type(error).__name__)
+
+    def explain(
+        self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], deployed_id: str = ""
+    ) -> list[list[Attribution]]:
+        """As the hook; refused unless a test says what is explained."""
+        deployed = self._there(endpoint.name).deployed
+        if not deployed:
+            raise FailedPrecondition(f"The Endpoint {endpoint.name} has no deployed model")
+        for each in [deployed_id] if deployed_id else deployed:
+            if each not in self.attributions:
+                raise FailedPrecondition(f"Deployed model {each} does not support explanation.")
+        self.instances = list(instances)
+        return [self.attributions[deployed_id or next(iter(deployed))] for _ in instances]
 
     def touch(self, name: str) -> None:
         """Change an endpoint as somebody else would."""
