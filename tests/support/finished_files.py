@@ -7,7 +7,7 @@ that nothing is left out of which anything changed. By file, as the tests of man
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class FinishedFiles:
         self._before = read_seconds(path)
         self._left: Counter[str] = Counter()
         self._failed: set[str] = set()
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     @pytest.hookimpl(trylast=True)  # after `-m` and `-k`
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
