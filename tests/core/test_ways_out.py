@@ -15,7 +15,12 @@ import pytest
 
 from retraining.core import settings
 from retraining.core.catalog import hardware
-from retraining.core.catalog.containers import load_containers, require_serving_container, require_training_container
+from retraining.core.catalog.containers import (
+    load_containers,
+    require_explanations,
+    require_serving_container,
+    require_training_container,
+)
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.model_check import require_past_reviews
 from retraining.core.data import columns, frozen_set, snapshot, sql
@@ -135,6 +140,20 @@ CASES = {
         "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
         "Serve by TensorFlow Serving (remove RETRAINING_SERVING_IMAGE",
         "host/own-serving:1",
+    ),
+    "end of explanations": Case(
+        lambda deployment: require_explanations(make_spec(deployment=deployment), "", CONTAINERS, date(2100, 1, 1)),
+        {"explanations": {}},
+        "Remove it",
+        {},
+    ),
+    "image that is not explained": Case(
+        lambda image: require_explanations(
+            make_spec(deployment={"explanations": {}}), image, CONTAINERS, date(2026, 11, 27)
+        ),
+        "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+        "Serve by TensorFlow Serving (remove RETRAINING_SERVING_IMAGE",
+        "",
     ),
     "machine": Case(with_machines, cluster("n1-standart-8"), "For example n1-standard-8", cluster("n1-standard-8")),
     "accelerator": Case(

@@ -10,6 +10,7 @@ from google.cloud import aiplatform_v1
 
 from retraining.core import settings
 from retraining.core.catalog.containers import load_containers, require_explanations
+from retraining.core.catalog.model_check import ended_containers
 from retraining.core.documents import Signature, Statistics
 from retraining.core.documents.checks import TextStatistics, TimeStatistics
 from retraining.core.errors import ContractError, SpecError
@@ -134,6 +135,16 @@ def test_it_is_refused_from_its_end_on_and_a_warning_until_then():
     with refuses(SpecError, where="late.yaml, deployment.explanations", found=f"ended on {end}", way_out="Remove it"):
         require_explanations(spec, "", CONTAINERS, end)
     assert require_explanations(make_spec(), PREBUILT, CONTAINERS, end) is None
+
+
+def test_the_check_of_the_files_says_both():
+    """A warning until the end, then what `plan` refuses; nothing of a model without the key."""
+    spec = make_spec(deployment={"explanations": {}})
+    (until,) = ended_containers(spec, CONTAINERS, date(2026, 11, 27))
+    (ended,) = ended_containers(spec, CONTAINERS, CONTAINERS.explanations)
+    assert f"until {CONTAINERS.explanations}" in until
+    assert f"ended on {CONTAINERS.explanations}" in ended
+    assert ended_containers(make_spec(), CONTAINERS, CONTAINERS.explanations) == []
 
 
 def test_a_pre_built_container_that_serves_is_refused():

@@ -9,6 +9,7 @@ from retraining.core.catalog.capabilities import load_capabilities, require_trai
 from retraining.core.catalog.containers import (
     Containers,
     load_containers,
+    require_explanations,
     require_serving_container,
     require_training_container,
 )
@@ -132,7 +133,10 @@ def contradictions_of(spec: ModelSpec) -> list[str]:
 
 
 def ended_containers(spec: ModelSpec, containers: Containers, day: date) -> list[str]:
-    """Return why `plan` would refuse a run of a day for its pre-built containers, which Vertex AI takes away."""
+    """Return why `plan` would refuse a run of a day, or a later one, for what Vertex AI takes away.
+
+    That is pre-built containers, and the explanations of answers.
+    """
     found = []
     try:
         require_training_container(spec, containers, day)
@@ -140,6 +144,10 @@ def ended_containers(spec: ModelSpec, containers: Containers, day: date) -> list
         found.append(str(error))
     try:
         require_serving_container(spec, "", containers, day)
+    except RetrainingError as error:
+        found.append(str(error))
+    try:
+        found += filter(None, [require_explanations(spec, "", containers, day)])
     except RetrainingError as error:
         found.append(str(error))
     return found
