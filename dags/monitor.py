@@ -15,7 +15,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import give_params, monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
-from retraining.operators.airflow.task_defaults import BOUNDED
+from retraining.operators.airflow.task_defaults import BOUNDED, FIRST, weighed
 from retraining.operators.monitoring.decision import DecideRetrainingOperator
 from retraining.operators.monitoring.measurement import MeasureSignalsOperator
 from retraining.operators.monitoring.multivariate import MeasureMultivariateOperator
@@ -36,7 +36,7 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         schedule=cron_schedule(spec.monitoring.schedule, spec) if spec.monitoring.schedule else None,
         catchup=False,
         max_active_runs=1,  # a ledger row must see the one before it
-        default_args={"owner": spec.owner, **RETRIES, **BOUNDED, **TOLD},
+        default_args={"owner": spec.owner, **weighed(spec.priority), **RETRIES, **BOUNDED, **TOLD},
         tags=["monitor", spec.name, *spec.tags],
     ) as dag:
         measure = MeasureSignalsOperator(task_id="measure", model=spec.name)
@@ -58,7 +58,7 @@ def roll_back_task(spec: ModelSpec) -> BaseOperator:
     """Make the task that starts a rollback, if one may be ordered; its provider is imported only where wanted."""
     from retraining.operators.monitoring.rollback import StartRollbackOperator
 
-    return StartRollbackOperator(task_id="roll_back", model=spec.name)
+    return StartRollbackOperator(task_id="roll_back", model=spec.name, **FIRST)
 
 
 def build_dags(include: Path, only: str | None) -> dict[str, DAG]:

@@ -12,7 +12,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, plain_name
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import rollback_params
-from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES
+from retraining.operators.airflow.task_defaults import BOUNDED, FIRST, RETRIES
 from retraining.operators.deployment.rollback_end import EndRollbackOperator
 from retraining.operators.deployment.version_rollback import RollBackOperator
 from retraining.operators.report.models_page import RefreshModelsPageOperator
@@ -31,7 +31,7 @@ def rollback_dag() -> DAG:
         schedule=None,
         catchup=False,
         max_active_runs=16,  # of several models; those of one model wait for each other by its rollout
-        default_args={"owner": "retraining", **RETRIES, **BOUNDED, **TOLD},
+        default_args={"owner": "retraining", **FIRST, **RETRIES, **BOUNDED, **TOLD},
         params=rollback_params([plain_name(path) for path in find_specs(include_path())]),
         tags=["rollback"],
     ) as dag:

@@ -5,7 +5,18 @@ from collections.abc import Sequence
 
 import click
 
-from retraining.commands import check, new_model, orders, policy_replay, preview, reasons, runs, score, spending
+from retraining.commands import (
+    check,
+    new_model,
+    orders,
+    policy_replay,
+    preview,
+    quotas,
+    reasons,
+    runs,
+    score,
+    spending,
+)
 from retraining.commands.shell import Shell, run_program
 
 PROGRAM = click.Group(
@@ -29,6 +40,7 @@ PROGRAM = click.Group(
         preview.preview_run,
         reasons.show_reasons,
         spending.show_spending,
+        quotas.show_quotas,
     ],
 )
 

@@ -171,3 +171,26 @@ def test_the_months_budgets_are_checked_beside_the_models(tmp_path, capsys):
         file.write_text(text + "\n")
         assert main(arguments) == 1
         assert words in capsys.readouterr().err
+
+
+def test_quotas_are_checked_beside_the_models_and_models_against_them(tmp_path, capsys):
+    """A wrong file is said once, a job that never fits by its model's line."""
+    arguments = [*include(tmp_path, late=SPEC_YAML), "--region", "us-central1"]
+    file = tmp_path / "quotas.yaml"
+    file.write_text("regions: {us-central1: {jobs: 4, accelerators: {NVIDIA_L4: 0}}}\n")
+    assert main(arguments) == 0
+    said = "quotas.yaml: us-central1 4 jobs, 0 NVIDIA_L4; a job waits for at most 24 hours"
+    assert said in capsys.readouterr().out.splitlines()
+    for text, words in (
+        ("regions: {us-centra1: {jobs: 4}}", "quotas.yaml, regions: 'us-centra1'. Expected one of: "),
+        ("regions: {us-central1: {job: 4}}", "quotas.yaml, line 1: unknown key"),
+        (
+            "regions: {us-central1: {jobs: 0}}",
+            "quotas.yaml, regions.us-central1: the job export of late needs 1 jobs of 0",
+        ),
+    ):
+        file.write_text(text + "\n")
+        assert main(arguments) == 1
+        error = capsys.readouterr().err
+        assert error.count("quotas.yaml") == 1, error
+        assert words in error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -10,7 +12,8 @@ from retraining.__main__ import main
 from retraining.commands.shell import Shell
 from retraining.core import documents
 from retraining.core.jobs import requests
-from retraining.core.naming import storage
+from retraining.core.jobs.places import Cause, Entry, Places, Wish
+from retraining.core.naming import storage, vertex
 from retraining.core.promotion import gates
 from retraining.hooks.cloud import OwnCloud
 from tests.support.contracts import EXAMPLES
@@ -206,3 +209,28 @@ def test_spending_of_a_month_stands_beside_its_budgets(ask, cloud, include):
     assert ask("spending", "--month", "2025-12") == "no run and no scoring began in 2025-12\n"
     for wrong in ("2025-13", "november", "2026-01/late"):
         assert "Expected a UTC month" in ask("spending", "--month", wrong, code=1)
+
+
+def test_use_against_the_quota_is_shown_and_who_waits(ask, cloud, include):
+    assert ask("quotas").splitlines() == [
+        "no job runs in us-central1, and quotas.yaml limits none there",
+        "",
+        "no job waits for room",
+    ]
+    (include / "quotas.yaml").write_text("regions: {us-central1: {machines: 4, accelerators: {NVIDIA_L4: 1}}}\n")
+    spec = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 3}
+    labels = {vertex.OWNER_LABEL: "o", vertex.KEY_LABEL: "running"}
+    cloud.jobs.create({"job_spec": {"worker_pool_specs": [spec]}, "labels": labels})
+    now = cloud.clock.now()
+    wish = Wish(model="late", task="train", cause=Cause.RUN, priority=7, needs={"machines": 2, "cpus": 8})
+    waits = Entry(wish=wish, since=now - timedelta(hours=1), heard=now)
+    begins = Entry(wish=replace(wish, needs={"machines": 1, "cpus": 4}), since=now, heard=now, begun=now)
+    stored = Places(entries={"waits": waits, "begins": begins}).to_bytes()
+    cloud.artifacts.objects[storage.places_uri(cloud.settings.bucket, "us-central1")] = stored
+    lines = [line.split() for line in ask("quotas").splitlines()]
+    assert ["machines", "3", "1", "4"] in lines
+    assert ["NVIDIA_L4", "0", "0", "1"] in lines
+    assert ["cpus", "12", "4", "-"] in lines
+    since = f"{waits.since:%Y-%m-%d %H:%M}"
+    assert ["late", "train", "run", "7", *since.split(), "2", "machines"] in lines
+    assert f"room      train waits since {since} UTC for room in us-central1, 0 before it" in ask("why", "late")

@@ -15,6 +15,7 @@ import pytest
 
 from retraining.core import settings
 from retraining.core.catalog import hardware
+from retraining.core.catalog.amounts import MachineGroup, require_quota
 from retraining.core.catalog.containers import (
     load_containers,
     require_explanations,
@@ -28,6 +29,7 @@ from retraining.core.errors import RetrainingError
 from retraining.core.jobs import requests
 from retraining.core.planning import windows
 from retraining.core.spec import files, model, sql_file
+from retraining.core.spec.quotas import Quotas
 from retraining.core.spec.yaml_file import read_spec_text
 from tests.support.refusals import refuses
 from tests.support.small_model import SPEC_YAML, make_plan, make_spec
@@ -103,7 +105,20 @@ def reviewed(day: str) -> model.ModelSpec:
     return make_spec(reviews=[{"test": "privacy", "by": "Ada", "day": day, "where": "docs/privacy.md"}])
 
 
+def roomy(limits: dict[str, Any]) -> None:
+    """Whether a model's jobs fit into a region."""
+    quotas = Quotas.model_validate({"regions": {"us-central1": limits}})
+    require_quota(quotas, HARDWARE, "us-central1", "late", {"train": (MachineGroup(machine="n1-standard-8", count=3),)})
+
+
 CASES = {
+    "small quota": Case(roomy, {"machines": 2}, "Raise the quota, or take fewer", {"machines": 3}),
+    "quota of nothing": Case(
+        roomy,
+        {"accelerators": {"NVIDIA_TESLA_T5": 1}},
+        "Did you mean 'NVIDIA_TESLA_T4'?",
+        {"accelerators": {"NVIDIA_TESLA_T4": 1}},
+    ),
     "review of tomorrow": Case(
         lambda day: require_past_reviews(reviewed(day), date(2013, 11, 20)),
         "2013-11-21",

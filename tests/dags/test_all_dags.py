@@ -51,6 +51,17 @@ def test_every_dag_says_whose_and_what_it_is(dags) -> None:
         assert all(task.owner not in ("", "airflow") for task in dag.tasks)
 
 
+def test_rollbacks_come_before_what_serves_today_and_that_before_walk_forwards(dags) -> None:
+    """By Airflow's weights, whatever hangs from a task; the model of higher priority before others of its kind."""
+    weights = {dag_id: {task.priority_weight for task in dag.tasks} for dag_id, dag in dags.items()}
+    assert weights["rollback"] == {300}
+    assert weights["retrain__flight_delays"] == weights["score__flight_delays"] == {205}
+    assert weights["walk_forward__flight_delays"] == {105}
+    assert weights["monitor__flight_delays"] <= {205, 300}
+    rules = {str(task.weight_rule) for name in weights if "__" in name for task in dags[name].tasks}
+    assert all("bsolute" in rule for rule in rules)  # its name, in Airflow 3.1 its class
+
+
 def test_a_runs_tasks_are_drawn_in_groups_and_keep_their_ids(dags) -> None:
     """Claims, labels and stored runs know the ids without a group's name."""
     dag = dags["retrain__flight_delays"]

@@ -10,12 +10,17 @@ from pathlib import Path
 import click
 
 from retraining.commands.shell import INCLUDE, Shell, check_each, end, print_warning
+from retraining.core.catalog.amounts import accelerator_names
+from retraining.core.catalog.hardware import load_hardware
 from retraining.core.catalog.model_check import check_model
 from retraining.core.errors import SpecError
+from retraining.core.settings import include_path
 from retraining.core.spec.budgets import FILE as BUDGETS
 from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.files import find_specs, load_spec
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.quotas import FILE as QUOTAS
+from retraining.core.spec.quotas import Quotas, load_quotas
 from retraining.hooks.check_queries import check
 from retraining.hooks.session import own_session
 
@@ -47,14 +52,21 @@ def check_models(
     if json_schema:
         _write_schema(json_schema)
 
+    quotas = _good_quotas(include)
+
     def check_file(path: Path) -> str:
-        line, warnings = check_model(path, include, region, day.date() if day else None, cloud=cloud)
+        today = day.date() if day else None
+        line, warnings = check_model(path, include, region, today, quotas=quotas, cloud=cloud)
         for warning in warnings:
             print_warning(warning)
         return line
 
+    def explain_quotas(path: Path) -> str:
+        return (known_quotas(path.parent) or Quotas(regions={})).explain(region)
+
     is_good = check_each(paths, check_file)
-    is_good = check_each(budget_files(include), lambda path: check_budgets(path, paths)) and is_good
+    is_good = check_each(files_named(include, BUDGETS), lambda path: check_budgets(path, paths)) and is_good
+    is_good = check_each(files_named(include, QUOTAS), explain_quotas) and is_good
     if region is None:
         print_warning(f"region not checked: {REGION_HINT}")
     if not paths:
@@ -76,9 +88,9 @@ def check_queries(shell: Shell, project: str, region: str, include: Path | None)
     end(is_good=check_each(find_specs(include), lambda path: check(load_spec(path), include, session)))
 
 
-def budget_files(include: Path) -> list[Path]:
-    """Return the file of the month's budgets, where there is one."""
-    return [path for path in (include / BUDGETS,) if path.is_file()]
+def files_named(include: Path, name: str) -> list[Path]:
+    """Return the file of the month's budgets, or of the quotas, where there is one."""
+    return [path for path in (include / name,) if path.is_file()]
 
 
 def check_budgets(path: Path, models: Sequence[Path]) -> str:
@@ -99,6 +111,26 @@ def check_budgets(path: Path, models: Sequence[Path]) -> str:
     if all(owners.values()):
         budgets.require_known(owners)
     return budgets.explain(owners)
+
+
+def known_quotas(include: Path) -> Quotas | None:
+    """Return the quotas of a folder; None: there is no such file.
+
+    Raises:
+        SpecError: The file is wrong, or names a region or an accelerator that there is not.
+    """
+    quotas, hardware = load_quotas(include), load_hardware(include_path())
+    if quotas is not None:
+        quotas.require_known(hardware.regions, accelerator_names(hardware))
+    return quotas
+
+
+def _good_quotas(include: Path) -> Quotas | None:
+    """Return quotas to hold models against; what is wrong with the file is said once, by its own line."""
+    try:
+        return known_quotas(include)
+    except SpecError:
+        return None
 
 
 def _write_schema(path: Path) -> None:

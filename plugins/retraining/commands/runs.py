@@ -8,10 +8,12 @@ from itertools import islice
 
 import click
 
+from retraining.commands.quotas import read_places
 from retraining.commands.shell import Shell, print_answer
 from retraining.core.documents import Decision, Failure, Ledger, Pause
 from retraining.core.documents.document import read_object
 from retraining.core.errors import ContractError, DataError
+from retraining.core.jobs.places import explain_waiting
 from retraining.core.naming import storage
 from retraining.core.planning import pauses
 from retraining.core.promotion.replay import REPLAYED, decision_changes, replay_decision
@@ -67,7 +69,8 @@ def explain_model(shell: Shell, model: str) -> None:
     pause = find_pause(artifacts, bucket, model)
     if pause and pauses.holds(pause, cloud.clock.now()):
         lines.append(f"pause     {pauses.explain_pause(pause)}")
-    print_answer(lines)
+    places, region, now = read_places(cloud), cloud.settings.region, cloud.clock.now()
+    print_answer([*lines, *explain_waiting(places, model, region, now)])
 
 
 @click.command("compare")

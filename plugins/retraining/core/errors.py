@@ -4,7 +4,8 @@
     ├── SettingsError     the environment does not say where things are
     ├── SpecError         a model's YAML or SQL file is wrong
     ├── PlanError         this run's Params ask for something impossible
-    │   └── BudgetError   it may cost more than its model's budget
+    │   ├── BudgetError   it may cost more than its model's budget
+    │   └── QuotaError    it needs more at once than its region's quota, or found no room in time
     ├── DataError         the examples are not fit to train on
     ├── ContractError     a document does not obey its contract
     ├── JobError          a job ended badly
@@ -100,6 +101,10 @@ class PlanError(RetrainingError):
 
 class BudgetError(PlanError):
     """The run may cost more than its model's budget."""
+
+
+class QuotaError(PlanError):
+    """A job needs more at once than its region's quota, or found no room in time."""
 
 
 class DataError(RetrainingError):

@@ -14,14 +14,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from retraining.core.jobs.claims import CREATE_TIMEOUT
-from retraining.core.jobs.job import ENDED_STATES, Job, JobType
+from retraining.core.jobs.job import ENDED_STATES, Job, JobType, machines_of
 from retraining.core.naming.vertex import location_name
 from retraining.core.untyped import ProtoJson
 from retraining.hooks import limits
 from retraining.hooks.session import Session, call, call_once
 
 if TYPE_CHECKING:
-    from google.cloud.aiplatform_v1 import BatchPredictionJob, CustomJob, HyperparameterTuningJob, JobServiceClient
+    from google.cloud.aiplatform_v1 import (
+        BatchDedicatedResources,
+        BatchPredictionJob,
+        CustomJob,
+        HyperparameterTuningJob,
+        JobServiceClient,
+        MachineSpec,
+    )
 
 
 class VertexJobs:
@@ -144,6 +151,7 @@ def _job(job: CustomJob | HyperparameterTuningJob | BatchPredictionJob) -> Job:
         ended=job.end_time,
         error_code=int(job.error.code) if job.error else 0,
         error_message=str(job.error.message) if job.error else "",
+        machines=machines_of(_machine_part(job)),
     )
     type_ = JobType.of_name(job.name)
     if type_ is JobType.BATCH:
@@ -155,3 +163,24 @@ def _job(job: CustomJob | HyperparameterTuningJob | BatchPredictionJob) -> Job:
     spot = spec.scheduling.strategy.name == "SPOT"
     folder_uri = spec.base_output_directory.output_uri_prefix
     return replace(found, spot=spot, folder_uri=folder_uri, pool_id=spec.persistent_resource_id)
+
+
+def _machine_part(job: CustomJob | HyperparameterTuningJob | BatchPredictionJob) -> ProtoJson:
+    """Return what says of a job on which machines it runs, in proto-JSON: the rest may be long."""
+    from google.protobuf import json_format
+
+    def convert(message: MachineSpec | BatchDedicatedResources) -> ProtoJson:
+        return dict(json_format.MessageToDict(type(message).pb(message), preserving_proto_field_name=True))
+
+    type_ = JobType.of_name(job.name)
+    if type_ is JobType.BATCH:
+        return {"input_config": {}, "dedicated_resources": convert(job.dedicated_resources)}
+    spec = job.job_spec if type_ is JobType.CUSTOM else job.trial_job_spec
+    pools = [
+        {"machine_spec": convert(pool.machine_spec), "replica_count": pool.replica_count}
+        for pool in spec.worker_pool_specs
+    ]
+    if type_ is JobType.CUSTOM:
+        return {"job_spec": {"worker_pool_specs": pools}}
+    trials = {"study_spec": {}, "parallel_trial_count": job.parallel_trial_count}
+    return {**trials, "trial_job_spec": {"worker_pool_specs": pools}}

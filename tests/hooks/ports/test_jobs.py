@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from google.api_core.exceptions import NotFound
 
-from retraining.core.jobs.job import JobType
+from retraining.core.jobs.job import JobType, machines_of
 from retraining.hooks.logs import Cursor
 from tests.support.scenes.port_stage import FOREVER, make_job, until
 
@@ -42,6 +42,8 @@ def test_a_new_job_is_active_and_says_what_was_asked(cloud, unique) -> None:
     assert made.labels == {"owner": unique, **cloud.environment.labels}
     seen = cloud.jobs.get(made.name)
     assert (seen.spot, seen.folder_uri, seen.error_code) == (True, f"gs://{cloud.settings.bucket}/{unique}", 0)
+    assert seen.machines == machines_of(asked)
+    assert sum(group.count for group in seen.machines) == 1
     assert cloud.jobs.find_by_name(made.name).labels == made.labels
     cloud.jobs.cancel(made.name)
 

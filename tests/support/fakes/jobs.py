@@ -9,7 +9,7 @@ from typing import Any
 
 from google.api_core.exceptions import NotFound
 
-from retraining.core.jobs.job import Job, JobType
+from retraining.core.jobs.job import Job, JobType, machines_of
 from retraining.core.naming.environments import Environment
 from retraining.hooks.logs import Cursor, Line
 from tests.support.fakes.clock import START
@@ -62,6 +62,7 @@ class FakeJobs:
             spot=spec.get("scheduling", {}).get("strategy") == "SPOT",
             folder_uri=spec.get("base_output_directory", {}).get("output_uri_prefix", ""),
             pool_id=spec.get("persistent_resource_id", ""),
+            machines=machines_of(job),
         )
         self.jobs[made.name] = made
         self.specs.append(dict(job))

@@ -66,6 +66,12 @@ class SlowJobs(FakeJobs):
             key=lambda job: (job.created, job.name),
         )
 
+    def find_active(self, label: str, types: Collection[JobType] = tuple(JobType)) -> list[Job]:
+        """As the hook; the list lags as the other one."""
+        self.settle()
+        found = super().find_active(label, types)
+        return [job for job in found if job.created and job.created + self.lag <= self.clock.now()]
+
     def find_by_name(self, name: str) -> Job | None:
         """As the hook."""
         self.settle()

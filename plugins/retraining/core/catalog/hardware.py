@@ -30,7 +30,11 @@ class AcceleratorPlaces(Value):
 
 
 class Hardware(Document):
-    """Regions, machine types of training and of endpoints (patterns), accelerators, TPU machine types by region."""
+    """Regions, machine types of training and of endpoints (patterns), accelerators, TPU machine types by region.
+
+    `vcpus` are those of machine types whose names do not end with their number. `tpu_chips` names the chips of machine
+    types (patterns, whose group is their number), as quotas count them.
+    """
 
     kind: Literal["hardware"] = "hardware"
     effective: date
@@ -41,6 +45,8 @@ class Hardware(Document):
     serving_machines: tuple[str, ...]
     accelerators: dict[str, AcceleratorPlaces]
     tpu_machines: dict[str, tuple[str, ...]]
+    tpu_chips: dict[str, str] = {}
+    vcpus: dict[str, int] = {}
 
 
 def load_hardware(include: Path) -> Hardware:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
+from retraining.core.catalog.amounts import MachineGroup, jobs_of, require_quota, scoring_job
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.catalog.containers import (
     Containers,
@@ -15,6 +16,7 @@ from retraining.core.catalog.containers import (
 )
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.machine_pools import require_machine_pool
+from retraining.core.catalog.machines import all_machines
 from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError, SpecError
 from retraining.core.settings import include_path
@@ -26,6 +28,7 @@ from retraining.core.spec.files import (
     load_spec,
 )
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.quotas import Quotas
 from retraining.core.spec.sql_file import hashes_rows, used_parameters
 
 CLOUD_WORDS = "make check-models RETRAINING_PROJECT=… RETRAINING_REGION=… looks"
@@ -33,7 +36,13 @@ TRAINER_WORDS = "what its command describe prints, docs/trainer-contract.md"
 
 
 def check_model(
-    path: Path, include: Path, region: str | None = None, day: date | None = None, *, cloud: bool = False
+    path: Path,
+    include: Path,
+    region: str | None = None,
+    day: date | None = None,
+    *,
+    quotas: Quotas | None = None,
+    cloud: bool = False,
 ) -> tuple[str, list[str]]:
     """Return one line about a model, and its warnings. With a region its accelerators must be there.
 
@@ -42,10 +51,12 @@ def check_model(
         include: The folder with its SQL.
         region: Where it runs.
         day: Containers that ended by then are warned of; None: by the day of their table.
+        quotas: What its jobs must fit into.
         cloud: Whether BigQuery and the bucket are asked next (`check-queries`): then nothing is said of what they know.
 
     Raises:
         SpecError: Its YAML or SQL file is wrong.
+        QuotaError: One of its jobs needs more than a region's quota.
     """
     spec = load_spec(path)
     sql = load_query(spec, include)
@@ -55,8 +66,10 @@ def check_model(
         load_scoring_query(spec.name, spec.scoring.query, include)
     require_trainable(spec, load_capabilities())
     require_trainer(spec, include)
-    require_machines(spec, load_hardware(include_path()), region)
+    hardware = load_hardware(include_path())
+    require_machines(spec, hardware, region)
     require_machine_pool(spec, include)
+    require_quota(quotas, hardware, region, spec.name, all_jobs(spec))
     require_past_reviews(spec, day)
     containers = load_containers(include_path())
     require_training_container(spec, containers)
@@ -72,6 +85,12 @@ def check_model(
     )
     line = f"{spec.name}: ok ({features}, {spec.training.model}, {schedule})"
     return line, [*(f"warning: {warning}" for warning in warnings), *not_looked_at(spec, include, cloud=cloud)]
+
+
+def all_jobs(spec: ModelSpec) -> dict[str, tuple[MachineGroup, ...]]:
+    """Return the machines of each job that a model may have: those of its runs, and its scoring's."""
+    scoring = scoring_job(spec.scoring.machine, spec.scoring.replicas) if spec.scoring else {}
+    return {**jobs_of(spec, all_machines(spec)), **scoring}
 
 
 def require_past_reviews(spec: ModelSpec, day: date | None) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from retraining.core.catalog.amounts import MachineGroup
 from retraining.core.naming import vertex
 from retraining.core.naming.vertex import BATCH_JOBS, TUNING_JOBS, ResourceName
 
@@ -66,7 +67,7 @@ class Job:
 
     `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none. `folder_uri` is its base output directory.
     `output_table` and `output_folder` are a batch prediction's, as `project.dataset.table` and `gs://…`. `pool_id`
-    is of the pool whose machines it runs on.
+    is of the pool whose machines it runs on. `machines` are all that it may have at once.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Job:
     output_table: str = ""
     output_folder: str = ""
     pool_id: str = ""
+    machines: tuple[MachineGroup, ...] = ()
 
     @property
     def job_id(self) -> str:
@@ -102,6 +104,34 @@ class Job:
     def active(self) -> bool:
         """Whether it may still do something, and cost."""
         return self.state in ACTIVE_STATES
+
+
+def machines_of(job: Mapping[str, Any]) -> tuple[MachineGroup, ...]:
+    """Return all machines that a job in proto-JSON may have at once: of a search those of all parallel trials."""
+    if "input_config" in job:
+        resources = job.get("dedicated_resources", {})
+        count = int(resources.get("max_replica_count") or resources.get("starting_replica_count") or 1)
+        return _group(resources.get("machine_spec", {}), count)
+    trials = int(job.get("parallel_trial_count") or 1) if "study_spec" in job else 1
+    spec = job.get("trial_job_spec" if "study_spec" in job else "job_spec", {})
+    pools = [(pool.get("machine_spec", {}), int(pool.get("replica_count") or 0)) for pool in spec.get(_POOLS, ())]
+    return tuple(group for machine, count in pools for group in _group(machine, count * trials))
+
+
+_POOLS = "worker_pool_specs"
+
+
+def _group(machine: Mapping[str, Any], count: int) -> tuple[MachineGroup, ...]:
+    if not machine.get("machine_type") or not count:
+        return ()
+    group = MachineGroup(
+        machine=machine["machine_type"],
+        count=count,
+        accelerator=machine.get("accelerator_type", ""),
+        accelerators=int(machine.get("accelerator_count") or 0),
+        tpu_topology=machine.get("tpu_topology", ""),
+    )
+    return (group,)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,6 +59,11 @@ def model_of_dag(dag_id: str) -> str:
     return model
 
 
+def kind_of_dag(dag_id: str) -> str:
+    """Return what a DAG of a model does: `retrain`, `score`, `monitor`, `walk_forward`."""
+    return dag_id.partition("__")[0]
+
+
 def find_model_of_dag(dag_id: str) -> str | None:
     """Return the model of such a DAG; None of one of all models."""
     model = dag_id.partition("__")[2]

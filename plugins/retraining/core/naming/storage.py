@@ -388,6 +388,11 @@ def claims_uri(bucket: str, dag_run: str) -> str:
     return f"{pokes_uri(bucket)}/claims/{dag_run}"
 
 
+def places_uri(bucket: str, region: str) -> str:
+    """Return where it stands which jobs are about to begin in a region, and which wait for room: among the pokes."""
+    return f"{pokes_uri(bucket)}/places/{region}.json"
+
+
 def upload_claim_uri(folder_uri: str) -> str:
     """Return where it stands who may register a run's model."""
     return f"{folder_uri}/upload.json"

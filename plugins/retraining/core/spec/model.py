@@ -78,6 +78,9 @@ class ModelSpec(Section):
     """A run whose jobs may cost more at list prices, one attempt of each until its timeout and on demand, is refused by
     `plan`. So is one that needs something without a list price, by its name; the Param `over_budget` lets one run pass.
     `null`: nothing is refused, an [unknown price](operations.md#costs) is *unknown*."""
+    priority: Annotated[int, Field(ge=1, le=10, exclude=True)] = 5
+    """Among the models, 10 first: whose tasks Airflow starts where many wait, and whose jobs begin where [a region's
+    quota](operations.md#quotas-of-a-region) is full. Of the file alone, as `notify`."""
     service_account: Annotated[ServiceAccount | None, Field(exclude_if=lambda value: value is None)] = None
     """Whom the model's jobs run as, so that it may write [below its own folder
     alone](security.md#one-model-must-not-own-another). `null`: `RETRAINING_SERVICE_ACCOUNT`. A run's key does not

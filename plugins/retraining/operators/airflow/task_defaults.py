@@ -12,3 +12,19 @@ RETRIES = {
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=10),
 }
+
+
+FIRST: dict[str, object] = {"priority_weight": 300, "weight_rule": "absolute"}
+"""Weight of tasks that give an earlier version its traffic back."""
+
+
+def weighed(priority: int, *, production: bool = True) -> dict[str, object]:
+    """Return the weight of a DAG's tasks, by which Airflow starts them where more wait than it may run.
+
+    It is of the DAG, whatever starts its run: a backfill of `retrain__<model>` has that of the nightly run.
+
+    Args:
+        priority: Of the model, 1 to 10.
+        production: Whether something that serves today waits for it; else it comes after all that does.
+    """
+    return {"priority_weight": (200 if production else 100) + priority, "weight_rule": "absolute"}

@@ -21,6 +21,7 @@ from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import JobLink, JobLogsLink, push_link
 from retraining.operators.jobs.identity import job_identity
+from retraining.operators.jobs.places import JobPlace
 from retraining.operators.jobs.reconcile import Reconciler
 from retraining.operators.jobs.requests import JobRequestSource
 from retraining.operators.record.ownership import leased_spans_exist
@@ -82,7 +83,8 @@ class VertexJobOperator(RunTask, CloudSensor):
             push_link(self, context, JobLogsLink, pages.job_logs_address(job.name, cloud.settings.project))
 
         identity = job_identity(context, job_request.custom_job)
-        return Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()
+        place = JobPlace(cloud, context, identity.key, job_request.custom_job)
+        return Reconciler(cloud, job_request, identity, on_job, may_create, place).poll_job()
 
     def requested_job(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:
         """Return the request, and what is asked before it is paid for; a subclass may know it without `job_request`."""

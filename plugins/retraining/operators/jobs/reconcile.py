@@ -10,6 +10,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from retraining.core.documents import RESULTS, Document, digest
 from retraining.core.documents.document import read_object
@@ -78,6 +79,16 @@ class PollMemory:
         self._artifacts.overwrite(self._uri, json.dumps(document).encode(), "application/json")
 
 
+class PlacePort(Protocol):
+    """Room for a job."""
+
+    def take(self) -> bool:
+        """Return whether the job may begin."""
+
+    def leave(self, job: Job) -> None:
+        """Give the place of a job that has ended back."""
+
+
 class Reconciler:
     """One poke.
 
@@ -87,6 +98,7 @@ class Reconciler:
         identity: Whose job it is.
         on_job: Called with the job as soon as it is known.
         may_create: Asked before a job is paid for; while it says False there is none.
+        place: Among the jobs of the region; None: nobody limits them.
     """
 
     def __init__(
@@ -96,12 +108,14 @@ class Reconciler:
         identity: JobIdentity,
         on_job: Callable[[Job], None],
         may_create: Callable[[], bool] = lambda: True,
+        place: PlacePort | None = None,
     ) -> None:
         self._cloud = cloud
         self._job_request = job_request
         self._identity = identity
         self._on_job = on_job
         self._may_create = may_create
+        self._place = place
         self._memory = PollMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
         self._jobs = ClaimedJobs(cloud, identity, JobType.of(job_request.custom_job))
         self._cursor = Cursor()
@@ -184,7 +198,7 @@ class Reconciler:
             why = f"the last one ended: {failures[-1]}" if failures else "somebody may be about to create it"
             LOGGER.info("no job is created before %s: %s", begin, why)
             return None
-        if not self._may_create():
+        if not (self._place is None or self._place.take()) or not self._may_create():
             return None
         if newest_of(self._job_request, seen.everything) and not spent and not self._forget_leftover():
             return None
@@ -219,6 +233,8 @@ class Reconciler:
 
     def _finish_job(self, job: Job) -> XCom | None:
         self._print_rest(job)
+        if self._place is not None:
+            self._place.leave(job)
         if stored := self._document() or self._adopt():
             return self._result(stored, job)
         if job.succeeded:

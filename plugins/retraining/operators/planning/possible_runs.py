@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+from retraining.core.catalog.amounts import jobs_of, require_quota
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.catalog.containers import (
     load_containers,
@@ -24,6 +25,7 @@ from retraining.core.promotion import deployments
 from retraining.core.promotion.latencies import together
 from retraining.core.promotion.ramp_traffic import explain_verdict
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.quotas import load_quotas
 from retraining.hooks import session
 from retraining.hooks.ports import CloudPort
 from retraining.operators.record.ownership import require_nobodys_bucket, require_own_model
@@ -32,7 +34,7 @@ LAST_DAY = timedelta(days=1)
 
 
 def require_possible(cloud: CloudPort, planned: Plan, include: Path) -> list[str]:
-    """Refuse a run that could not be done: by its trainer, machines, containers, endpoint or places.
+    """Refuse a run that could not be done: by its trainer, machines, quota, containers, endpoint or places.
 
     Nothing is written.
 
@@ -45,8 +47,10 @@ def require_possible(cloud: CloudPort, planned: Plan, include: Path) -> list[str
     require_nobodys_bucket(cloud)
     require_trainable(planned.spec, load_capabilities(), f"{planned.model} with the columns of its query")
     require_trainer(planned.spec, include, f"{planned.model} with this run's Params")
-    require_machines(planned.spec, load_hardware(include), planned.region, planned.machines)
+    hardware, machines = load_hardware(include), planned.machines or {}
+    require_machines(planned.spec, hardware, planned.region, planned.machines)
     require_machine_pool(planned.spec, include, planned.machines)
+    require_quota(load_quotas(include), hardware, planned.region, planned.model, jobs_of(planned.spec, machines))
     containers, day = load_containers(include), planned.as_of.date()
     require_training_container(planned.spec, containers, day)
     require_serving_container(planned.spec, planned.serving_image, containers, day)

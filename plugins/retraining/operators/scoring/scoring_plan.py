@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow.sdk import Context
 
+from retraining.core.catalog.amounts import require_quota, scoring_job
 from retraining.core.catalog.cost import load_prices
 from retraining.core.catalog.hardware import load_hardware, require_serving_machine
 from retraining.core.documents import Plan, Report, ScoringPlan
@@ -15,6 +16,7 @@ from retraining.core.planning.params import require_known
 from retraining.core.scoring import plan
 from retraining.core.settings import include_path
 from retraining.core.spec import files
+from retraining.core.spec.quotas import load_quotas
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -62,7 +64,10 @@ class PlanScoringOperator(CloudOperator):
         require_known(params, score_params(spec))
         scoring = plan.with_params(spec, params)
         plan.require_places(spec, scoring, cloud.settings)
-        require_serving_machine(scoring.machine, load_hardware(include), f"Param machine of {self.model}")
+        hardware = load_hardware(include)
+        require_serving_machine(scoring.machine, hardware, f"Param machine of {self.model}")
+        job = scoring_job(scoring.machine, scoring.replicas)
+        require_quota(load_quotas(include), hardware, cloud.settings.region, self.model, job)
         sql = files.load_scoring_query(self.model, scoring.query, include) if scoring.query else None
         version = plan.choose_version(self.model, scoring.version, cloud.registry.list_versions(self.model))
         trained = Record(cloud.artifacts, storage.run_uri(cloud.settings.bucket, self.model, version.run_key))

@@ -39,6 +39,7 @@ from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import JobLink, push_link
 from retraining.operators.jobs.claims import ClaimedJobs
 from retraining.operators.jobs.identity import job_identity
+from retraining.operators.jobs.places import JobPlace
 from retraining.operators.jobs.reconcile import Reconciler
 from retraining.operators.record.ownership import leased_spans_exist
 from retraining.operators.record.run_record import Record
@@ -182,7 +183,8 @@ class TuneOperator(RunTask, CloudSensor):
         record = self.record(cloud, context)
         may_create = partial(leased_spans_exist, cloud, record, job_request.request, context)
         try:
-            result = Reconciler(cloud, job_request, identity, on_job, may_create).poll_job()
+            place = JobPlace(cloud, context, identity.key, job_request.custom_job)
+            result = Reconciler(cloud, job_request, identity, on_job, may_create, place).poll_job()
         except AirflowFailException:
             if ended := self._find_ended_job(cloud, identity, bears_failure):
                 return ended
