@@ -83,17 +83,18 @@ def test_the_place_of_whoever_died_anywhere_comes_free_by_itself(make_night) -> 
 
 
 def test_a_held_up_look_counts_what_landed_meanwhile(make_night) -> None:
-    """Between the look at the places and the list a create landed and its time ran out: it is counted all the same."""
+    """Between the list and the answer a create landed and its time ran out: it is counted all the same."""
     night = make_night("{jobs: 1}")
     first, second = Task(name="a"), Task(name="b")
     night.add(first, second)
-    night.jobs.landings = iter([timedelta(seconds=200)])
+    lands = SETTLED_AFTER - timedelta(seconds=10)
+    night.jobs.landings = iter([lands])
     night.poke(first)
-    night.clock.time += timedelta(seconds=190)
+    night.clock.time += lands - timedelta(seconds=5)
 
     def hold(what: str) -> None:
         if what == "find_active!":  # the list is read, the job is not in it yet
-            night.clock.time += SETTLED_AFTER
+            night.clock.time += timedelta(seconds=20)
 
     night.poke(second, hold)
     night.look()
