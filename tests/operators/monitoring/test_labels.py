@@ -138,6 +138,20 @@ def test_a_table_of_keys_stands_in(scene: Scene, columns: Any, because: str | No
         assert KEYS in main(found).message
 
 
+def test_labels_are_read_from_the_first_day_of_the_window_on(scene: Scene) -> None:
+    """Answers of its first day may have labels of the day before its end: the lag comes on top."""
+    scene.configure(deployment={"key_input": True}, monitoring={"performance": {"window_days": 7}})
+    asked: dict[str, Any] = {}
+
+    def note(query: Any) -> list[dict[str, Any]]:
+        asked.update({each.name: each.value for each in query.parameters})
+        return []
+
+    scene.cloud.warehouse.effects["performance"] = note
+    scene.measure(5, [])
+    assert (asked["window_start"], asked["window_end"]) == ("2013-11-13T00:00:00Z", "2013-11-20T00:00:00Z")
+
+
 def test_a_query_without_labels_is_named(scene: Scene) -> None:
     """Its columns are looked at before anything is read."""
     scene.cloud.warehouse.schemas[QUERY] = [{"name": "flight_id", "type": "STRING"}]
