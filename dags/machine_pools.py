@@ -15,7 +15,7 @@ from retraining.core.spec.machine_pool import MachinePool, find_pools, load_pool
 from retraining.operators.airflow.failures import RefuseSpecOperator
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.schedules import cron_schedule
-from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, weighed
 from retraining.operators.jobs.machine_pools import (
     CloseMachinePoolOperator,
     KeepMachinePoolOperator,
@@ -24,6 +24,7 @@ from retraining.operators.jobs.machine_pools import (
 
 RUNBOOK = (Path(__file__).parent / "runbooks" / "machine_pool.md").read_text(encoding="utf-8")
 BROKEN_RUNBOOK = (Path(__file__).parent / "runbooks" / "invalid_spec.md").read_text(encoding="utf-8")
+HIGHEST = 10  # of a model's priorities: its jobs use the machines, and nobody pays for them longer than needed
 MADE_WITHIN = timedelta(hours=2)
 DELETED_WITHIN = timedelta(hours=6)
 
@@ -38,7 +39,7 @@ def machine_pool_dag(pool: MachinePool) -> DAG:
         schedule=cron_schedule(pool.opens) if pool.opens else None,
         catchup=False,
         max_active_runs=1,
-        default_args={"owner": pool.owner, **RETRIES, **BOUNDED, **TOLD},
+        default_args={"owner": pool.owner, **RETRIES, **BOUNDED, **TOLD, **weighed(HIGHEST)},
         tags=["machine-pool", pool.name],
     ) as dag:
         opened = OpenMachinePoolOperator(task_id="open", pool=pool.name, timeout=MADE_WITHIN.total_seconds())

@@ -18,6 +18,7 @@ print(json.dumps({
             "teardown": task.is_teardown,
             "decides": task.on_failure_fail_dagrun,
             "retries": task.retries,
+            "weight": task.priority_weight,
             "bounded": task.execution_timeout is not None and getattr(task, "timeout", 0) < 24 * 3600,
         } for task in dag.tasks},
         "doc": dag.doc_md,
@@ -46,6 +47,7 @@ def test_each_file_makes_its_dag(bundle: Path) -> None:
     assert list(dag["tasks"]) == ["open", "keep", "close"]
     assert (dag["tasks"]["close"]["teardown"], dag["tasks"]["close"]["decides"]) == (True, True)
     assert all(task["retries"] >= 2 and task["bounded"] for task in dag["tasks"].values())
+    assert {task["weight"] for task in dag["tasks"].values()} == {210}, "as the models of highest priority"
     assert (dag["schedule"], dag["runs"], dag["dates"]) == ("CronTriggerTimetable", 1, [False, None])
     assert dag["doc"].startswith("# machine_pool__nightly")
     assert "{" not in dag["doc"]
