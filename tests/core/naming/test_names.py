@@ -71,6 +71,7 @@ def test_every_folder_of_the_bucket_that_is_no_models_is_closed_to_models():
         "event": "failure",
         "slot": "s",
         "ledger_id": "i",
+        "region": "us-central1",
         "month": "2013-11",
     }
     folders = set()
