@@ -13,6 +13,7 @@ from retraining.core.report.attributions import Attribution
 from retraining.hooks.endpoints import EndpointOptions, dedicated_resources
 from retraining.hooks.registry import Upload
 from retraining.operators.deployment.version_upload import upload_once
+from tests.support.scenes.asked_endpoint import retire
 from tests.support.scenes.port_stage import until
 from tests.support.scenes.served_models import INSTANCE, save_models, upload_model
 
@@ -90,6 +91,7 @@ def test_a_version_that_is_registered_so_is_explained(cloud, folder, unique, tmp
     deployed = cloud.endpoints.read_endpoint(endpoint.name)
     (deployed_id,) = deployed.deployed
     found = cloud.endpoints.explain(deployed, [INSTANCE, INSTANCE], deployed_id)
+    retire(endpoint.name)
     nothing = Attribution(
         output="score", answer=0.25, baseline=0.25, features={"carrier": 0.0, "distance": 0.0}, error=0.0
     )
