@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, chain, get_parsing_context
 
 from retraining.core.errors import SpecError
@@ -12,8 +13,8 @@ from retraining.core.naming.dags import MACHINE_POOL
 from retraining.core.settings import include_path
 from retraining.core.spec.files import plain_name
 from retraining.core.spec.machine_pool import MachinePool, find_pools, load_pool
-from retraining.operators.airflow.failures import RefuseSpecOperator
 from retraining.operators.airflow.notification import TOLD
+from retraining.operators.airflow.refused_files import refusing_dag
 from retraining.operators.airflow.schedules import cron_schedule
 from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, weighed
 from retraining.operators.jobs.machine_pools import (
@@ -42,26 +43,15 @@ def machine_pool_dag(pool: MachinePool) -> DAG:
         default_args={"owner": pool.owner, **RETRIES, **BOUNDED, **TOLD, **weighed(HIGHEST)},
         tags=["machine-pool", pool.name],
     ) as dag:
-        opened = OpenMachinePoolOperator(task_id="open", pool=pool.name, timeout=MADE_WITHIN.total_seconds())
-        keep = KeepMachinePoolOperator(task_id="keep", pool=pool.name, timeout=(hours + MADE_WITHIN).total_seconds())
-        close = CloseMachinePoolOperator(task_id="close", pool=pool.name, timeout=DELETED_WITHIN.total_seconds())
-        chain(opened, keep, close.as_teardown(on_failure_fail_dagrun=True))
-    return dag
-
-
-def invalid_dag(dag_id: str, path: Path, error: SpecError) -> DAG:
-    """Make what stands in for a pool whose file is broken."""
-    message = str(error)
-    with DAG(
-        dag_id=dag_id,
-        description=f"{path.name} is not a valid pool",
-        doc_md=BROKEN_RUNBOOK.replace("{file}", path.name).replace("{message}", message),
-        schedule=None,
-        catchup=False,
-        default_args={"owner": "retraining", "retries": 0, **BOUNDED},
-        tags=["machine-pool", "invalid-spec"],
-    ) as dag:
-        RefuseSpecOperator(task_id="read_spec", message=message)
+        opened = OpenMachinePoolOperator(task_id="open", machine_pool=pool.name, timeout=MADE_WITHIN.total_seconds())
+        keep = KeepMachinePoolOperator(
+            task_id="keep", machine_pool=pool.name, timeout=(hours + MADE_WITHIN).total_seconds()
+        )
+        close = CloseMachinePoolOperator(
+            task_id="close", machine_pool=pool.name, timeout=DELETED_WITHIN.total_seconds()
+        )
+        # The run fails where any of them fails: `close` by its flag, the others by `kept`, for `keep` is no leaf then.
+        chain(opened, keep, [close.as_teardown(on_failure_fail_dagrun=True), EmptyOperator(task_id="kept")])
     return dag
 
 
@@ -75,7 +65,7 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
         try:
             dags[dag_id] = machine_pool_dag(load_pool(path))
         except SpecError as error:
-            dags[dag_id] = invalid_dag(dag_id, path, error)
+            dags[dag_id] = refusing_dag(dag_id, path, error, BROKEN_RUNBOOK, what="pool", tag="machine-pool")
     return dags
 
 

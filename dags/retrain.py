@@ -14,8 +14,8 @@ from retraining.core.jobs.job import JobType
 from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
-from retraining.operators.airflow.failures import RefuseSpecOperator
 from retraining.operators.airflow.params import give_params, retrain_params
+from retraining.operators.airflow.refused_files import refusing_dag
 from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
 from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, weighed
 from retraining.operators.data.checks import CheckDataOperator
@@ -93,22 +93,6 @@ def approve_task(spec: ModelSpec) -> BaseOperator:
     )
 
 
-def invalid_dag(dag_id: str, path: Path, error: SpecError) -> DAG:
-    """Make what stands in for a model whose file is broken; other models are not touched."""
-    message = str(error)
-    with DAG(
-        dag_id=dag_id,
-        description=f"{path.name} is not a valid spec",
-        doc_md=BROKEN_RUNBOOK.replace("{file}", path.name).replace("{message}", message),
-        schedule=None,
-        catchup=False,
-        default_args={"owner": "retraining", "retries": 0, **BOUNDED},
-        tags=["retrain", "invalid-spec"],
-    ) as dag:
-        RefuseSpecOperator(task_id="read_spec", message=message)
-    return dag
-
-
 def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
     """All DAGs by id; with `only`, that one (a worker that runs a task needs no other)."""
     dags = {}
@@ -124,12 +108,12 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
             require_trainer(spec, include)
             dags[dag_id] = retrain_dag(spec)
         except SpecError as error:
-            dags[dag_id] = invalid_dag(dag_id, path, error)
+            dags[dag_id] = refusing_dag(dag_id, path, error, BROKEN_RUNBOOK, what="spec", tag="retrain")
         except Exception as error:  # noqa: BLE001 - whatever one file does to this code, the other models keep their DAGs
             unexpected = SpecError(
                 path.name, f"{type(error).__name__}: {error}", "", "Look at what was last changed in it"
             )
-            dags[dag_id] = invalid_dag(dag_id, path, unexpected)
+            dags[dag_id] = refusing_dag(dag_id, path, unexpected, BROKEN_RUNBOOK, what="spec", tag="retrain")
     return dags
 
 

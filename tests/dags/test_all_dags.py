@@ -81,6 +81,11 @@ def test_every_task_retries_with_a_growing_delay(dags) -> None:
             assert task.retry_exponential_backoff
 
 
+def test_no_task_waits_for_a_pool_that_nobody_made(dags) -> None:
+    """An operator's own argument of that name would be Airflow's: its tasks are never started, without a word."""
+    assert {task.pool for dag in dags.values() for task in dag.tasks} == {"default_pool"}
+
+
 def test_every_task_ends_by_itself(dags) -> None:
     """After a statement on BigQuery had its time, and within three hours; a person's answer has its own."""
     for dag in dags.values():

@@ -19,6 +19,7 @@ print(json.dumps({
             "decides": task.on_failure_fail_dagrun,
             "retries": task.retries,
             "weight": task.priority_weight,
+            "slots": task.pool,
             "bounded": task.execution_timeout is not None and getattr(task, "timeout", 0) < 24 * 3600,
         } for task in dag.tasks},
         "doc": dag.doc_md,
@@ -44,10 +45,11 @@ def test_each_file_makes_its_dag(bundle: Path) -> None:
     dags = json.loads(run_python(bundle, READ).splitlines()[-1])
     assert sorted(dags) == [f"machine_pool__{name}" for name in ("broken", "by-hand", "nightly")]
     dag = dags["machine_pool__nightly"]
-    assert list(dag["tasks"]) == ["open", "keep", "close"]
+    assert list(dag["tasks"]) == ["open", "keep", "close", "kept"]
     assert (dag["tasks"]["close"]["teardown"], dag["tasks"]["close"]["decides"]) == (True, True)
     assert all(task["retries"] >= 2 and task["bounded"] for task in dag["tasks"].values())
     assert {task["weight"] for task in dag["tasks"].values()} == {210}, "as the models of highest priority"
+    assert {task["slots"] for task in dag["tasks"].values()} == {"default_pool"}, "Airflow's pools are others"
     assert (dag["schedule"], dag["runs"], dag["dates"]) == ("CronTriggerTimetable", 1, [False, None])
     assert dag["doc"].startswith("# machine_pool__nightly")
     assert "{" not in dag["doc"]

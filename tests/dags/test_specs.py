@@ -100,7 +100,7 @@ def test_a_broken_file_shows_the_whole_message(parsed, name: str) -> None:
 
 def test_the_task_of_a_broken_spec_fails_for_good_with_the_message() -> None:
     """No retry: only a change of the file helps."""
-    from retraining.operators.airflow.failures import RefuseSpecOperator
+    from retraining.operators.airflow.refused_files import RefuseSpecOperator
     from tests.support.airflow_release import AirflowFailException
 
     with pytest.raises(AirflowFailException, match=r"x\.yaml: all wrong"):

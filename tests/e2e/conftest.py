@@ -16,7 +16,10 @@ from demo.bundle import change_spec, copy_bundle
 from demo.dag_run import MODEL
 from demo.system import LaptopSystem
 from tests.support.ports import free_port
+from tests.support.small_pool import write_pool
 
+POOL = "by-hand"
+"""A pool of machines that is open for 18 seconds."""
 _STATES: list[Path] = []  # of the local clouds that this process started
 
 
@@ -72,6 +75,7 @@ def make_bundle(path: Path, **deployment: str) -> Path:
         deployment: Changes of that section of the model's file.
     """
     dags_path = copy_bundle(path)
+    write_pool(dags_path / "include", name=POOL, opens=None, hours=0.005, drain_hours=0)
     change_spec(dags_path, MODEL, lambda spec: _shrink(spec, deployment))
     return dags_path
 

@@ -5,6 +5,7 @@ A good run's state is asserted by every night of test_nights.py. Both runs here 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ import requests
 from demo.dag_run import DAG_ID, MODEL, wait_for_dag
 from demo.progress import follow_run
 from demo.system import LaptopSystem
-from retraining.core.naming.dags import ROLLBACK
+from retraining.core.naming.dags import MACHINE_POOL, ROLLBACK
+
+from .conftest import POOL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -60,17 +63,23 @@ def test_a_run_whose_task_fails_is_a_failed_run(laptop: LaptopSystem) -> None:
     assert "after the run's own time" in "\n".join(api.log_lines(DAG_ID, run_id, "plan", 1))
 
 
+@contextlib.contextmanager
+def fault(target: str, seconds: float) -> Iterator[None]:
+    """Slow calls of the local cloud."""
+    url = f"https://{os.environ['RETRAINING_REGION']}-aiplatform.googleapis.com/faults"
+    headers = {"Authorization": f"Bearer {os.environ['GOOGLE_AUTH_TOKEN_FOR_TESTING']}"}
+    slow = {"target": target, "count": 0, "action": {"kind": "delay", "seconds": seconds}}
+    requests.post(url, json=slow, headers=headers, timeout=60).raise_for_status()
+    yield
+    requests.delete(url, headers=headers, timeout=60).raise_for_status()
+
+
 @pytest.fixture
 def slow_exports(laptop: LaptopSystem) -> Iterator[None]:
     """Jobs that wait for their first row, so that they are there to be ended however busy this machine is."""
     del laptop  # its environment leads to the local cloud
-    url = f"https://{os.environ['RETRAINING_REGION']}-aiplatform.googleapis.com/faults"
-    headers = {"Authorization": f"Bearer {os.environ['GOOGLE_AUTH_TOKEN_FOR_TESTING']}"}
-    action = {"kind": "delay", "seconds": 200}
-    slow = {"target": "BigQueryRead.CreateReadSession", "count": 0, "action": action}
-    requests.post(url, json=slow, headers=headers, timeout=60).raise_for_status()
-    yield
-    requests.delete(url, headers=headers, timeout=60).raise_for_status()
+    with fault("BigQueryRead.CreateReadSession", 200):
+        yield
 
 
 @pytest.mark.usefixtures("slow_exports")
@@ -93,6 +102,48 @@ def test_a_run_that_a_person_ends_is_a_failed_run(laptop: LaptopSystem) -> None:
     assert (tasks["report"], tasks["cancel_jobs"], tasks["conclude"]) == ("success", "success", "failed")
     assert tasks["train"] == "skipped"
     assert set(states_of_jobs(run_key)) <= {"JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED"}
+
+
+def pools() -> list[str]:
+    """States of the persistent resources, as their service lists them."""
+    from google.cloud import aiplatform_v1
+
+    region, project = os.environ["RETRAINING_REGION"], os.environ["RETRAINING_PROJECT"]
+    options = {"api_endpoint": f"{region}-aiplatform.googleapis.com"}
+    client = aiplatform_v1.PersistentResourceServiceClient(client_options=options)
+    found = client.list_persistent_resources(parent=f"projects/{project}/locations/{region}")
+    return [each.state.name for each in found]
+
+
+def test_a_pool_of_machines_is_open_for_its_hours_and_then_gone(laptop: LaptopSystem) -> None:
+    """By a real scheduler, with a teardown that comes again until nothing is paid any more."""
+    api, dag_id = laptop.airflow.api(), f"{MACHINE_POOL}__{POOL}"
+    wait_for_dag(api, dag_id)
+    api.unpause(dag_id)
+    run_id = api.trigger(dag_id)
+    state, _ = follow_run(api, dag_id, run_id, say=print, timeout_s=180)
+    assert state == "success"
+    assert api.xcom(dag_id, run_id, "open")["pool_id"]
+    assert pools() == []
+
+
+def test_a_pool_that_never_came_is_a_failed_run_and_leaves_nothing(laptop: LaptopSystem) -> None:
+    """Its machines are still being made when `open` fails: whoever is on call sees red, and nobody pays."""
+    api, dag_id = laptop.airflow.api(), f"{MACHINE_POOL}__{POOL}"
+    wait_for_dag(api, dag_id)
+    api.unpause(dag_id)
+    with fault("PersistentResourceService.CreatePersistentResource/operation", 200):
+        run_id = api.trigger(dag_id)
+        deadline = time.monotonic() + 120
+        while pools() != ["PROVISIONING"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.3)
+        api.call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/open", json={"new_state": "failed"})
+        state, _ = follow_run(api, dag_id, run_id, say=print, timeout_s=180)
+    tasks = {ti["task_id"]: ti["state"] for ti in api.task_instances(dag_id, run_id)}
+    assert (tasks["open"], tasks["keep"], tasks["close"]) == ("failed", "upstream_failed", "success")
+    assert state == "failed"
+    assert pools() == []
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -86,15 +87,18 @@ def test_a_job_that_ends_with_its_pool_was_not_cancelled_by_anybody() -> None:
     """It counts as one whose machines were taken away: others follow whatever the task's `retries`."""
     assert outcomes.failure_of(job("1", "CANCELLED", pool_id="nightly")) is Failure.PREEMPTED
     assert outcomes.failure_of(job("1", "CANCELLED")) is Failure.CANCELLED
+    late = job("1", "CANCELLED", pool_id="nightly", error_message="The job ran longer than its timeout of 60 s")
+    assert outcomes.failure_of(late) is Failure.EXPIRED, "else five are paid, each until its timeout"
     assert outcomes.may_retry(JobRequest(custom_job={}), [Failure.PREEMPTED], 0)
 
 
-@pytest.mark.parametrize("environment", ["prod", "my_project-bucket", "x" * 63])
-def test_ids_are_ones_of_the_service(environment) -> None:
-    made = machine_pools.pool_id(environment, "nightly")
-    assert len(made) <= 63
-    assert made.replace("-", "").isalnum()
-    assert made[-1] != "-"
+def test_ids_are_ones_of_the_service_and_each_is_another() -> None:
+    """Also of environments whose names are long, or differ in what no id has."""
+    environments = ["prod", "my-project", "my_project", "x" * 63, "x" * 62 + "y", "ends-"]
+    made = [machine_pools.pool_id(environment, "nightly") for environment in environments]
+    assert len(set(made)) == len(made)
+    assert made[0] == "retraining-nightly-prod"
+    assert all(re.fullmatch("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", each) for each in made)
 
 
 def test_the_price_is_said_from_an_idle_to_a_full_pool() -> None:

@@ -51,7 +51,7 @@ def test_a_pool_is_called_as_its_file(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_pool_asks_for_none(tmp_path: Path) -> None:
-    assert require_machine_pool(make_spec(), tmp_path) == ()
+    assert require_machine_pool(make_spec(), tmp_path) is None
 
 
 def test_a_pool_that_does_not_exist_is_named(tmp_path: Path) -> None:
@@ -64,17 +64,27 @@ def test_a_pool_that_does_not_exist_is_named(tmp_path: Path) -> None:
         require_machine_pool(spec, tmp_path)
 
 
-def test_the_tasks_that_it_can_run_are_told(tmp_path: Path) -> None:
-    """Each with all of its machines, disks too."""
+@pytest.mark.parametrize(
+    ("cluster", "alone"),
+    [
+        ({}, ""),
+        ({"disk_gb": 200}, "1 n1-standard-4 (pd-ssd, 200 GB)"),
+        ({"workers": {"machine": "n1-standard-4", "count": 2}}, "2 n1-standard-4"),
+        ({"chief": {"machine": "n1-standard-8"}}, "1 n1-standard-8"),
+    ],
+    ids=["all fit", "disk", "too many", "machine"],
+)
+def test_jobs_that_can_never_run_on_it_are_told(cluster, alone, tmp_path: Path) -> None:
+    """Each needs all of its machines there, disks too."""
     write_pool(tmp_path)
-    training = {**make_spec().training.model_dump(mode="json", exclude_defaults=True)}
-    spec = make_spec(machine_pool="nightly", training={**training, "cluster": STANDARD})
-    assert require_machine_pool(spec, tmp_path) == ("export", "train", "evaluate")
-    other_disk = make_spec(machine_pool="nightly", training={**training, "cluster": {**STANDARD, "disk_gb": 200}})
-    assert "train" not in require_machine_pool(other_disk, tmp_path)
-    workers = {**STANDARD, "workers": {"machine": "n1-standard-4", "count": 2}}
-    too_many = make_spec(machine_pool="nightly", training={**training, "cluster": workers})
-    assert "train" not in require_machine_pool(too_many, tmp_path)
+    training = make_spec().training.model_dump(mode="json", exclude_defaults=True)
+    spec = make_spec(machine_pool="nightly", training={**training, "cluster": STANDARD | cluster})
+    warning = require_machine_pool(spec, tmp_path)
+    assert (warning is None) == (not alone)
+    if alone:
+        assert "train needs" in warning
+        assert alone in warning
+        assert "evaluate" not in warning
 
 
 def test_a_pool_without_any_jobs_machines_is_refused(tmp_path: Path) -> None:

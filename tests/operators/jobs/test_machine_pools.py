@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
+from google.api_core.exceptions import (
+    FailedPrecondition,
+    Forbidden,
+    InvalidArgument,
+    NotFound,
+    ServiceUnavailable,
+)
 
-from retraining.core.errors import JobError
+from retraining.core.errors import ConflictError, JobError
 from retraining.core.jobs.machine_pools import pool_id
 from retraining.operators.jobs import machine_pools
 from retraining.operators.jobs.machine_pools import (
@@ -42,7 +48,9 @@ class Scene:
     def step(self, kind: Any, run: Any = None) -> Any:
         """One poke of a task; None when it comes again."""
         try:
-            return (run or self.run).execute(kind(task_id=kind.__name__, pool="nightly", cloud=self.cloud.connect))
+            return (run or self.run).execute(
+                kind(task_id=kind.__name__, machine_pool="nightly", cloud=self.cloud.connect)
+            )
         except AirflowRescheduleException:
             return None
 
@@ -121,7 +129,7 @@ def test_nothing_is_made_when_its_hours_are_over(scene: Scene) -> None:
 
 def states(scene: Scene, kind: Any) -> bool:
     """Whether a poke was the last one."""
-    task = kind(task_id="x", pool="nightly", cloud=scene.cloud.connect)
+    task = kind(task_id="x", machine_pool="nightly", cloud=scene.cloud.connect)
     return bool(task.look(scene.cloud, scene.run.context(task)))
 
 
@@ -240,6 +248,27 @@ def test_a_pool_that_closed_since_it_was_looked_at_costs_a_poke(scene: Scene, er
     assert ["persistent_resource_id" in spec["job_spec"] for spec in scene.cloud.jobs.specs] == [False]
     finish(scene.cloud)
     assert training.poke() is not None
+
+
+@pytest.mark.parametrize(
+    "error", [Forbidden("no role"), ServiceUnavailable("later"), ConflictError("a", "b", "c", "d")]
+)
+def test_who_cannot_be_asked_about_the_pool_trains_without_it(scene: Scene, monkeypatch, error) -> None:
+    """Without a role, in an outage, of another environment: no run depends on a pool."""
+    scene.open()
+
+    def fail(_: str) -> None:
+        raise error
+
+    monkeypatch.setattr(scene.cloud.machine_pools, "find", fail)
+    Training(scene).poke()
+    assert ["persistent_resource_id" in spec["job_spec"] for spec in scene.cloud.jobs.specs] == [False]
+
+
+def test_a_pool_whose_machines_failed_is_not_kept(scene: Scene) -> None:
+    scene.open()
+    scene.cloud.machine_pools.fail(POOL_ID, "the machines are gone")
+    assert states(scene, KeepMachinePoolOperator)
 
 
 def test_days_are_those_of_the_file(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from retraining.core.naming import vertex
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.session import call
-from retraining.operators.jobs import machine_pools
+from retraining.operators.jobs import machine_pools, places
 from tests.support.airflow_release import AirflowRescheduleException
 from tests.support.scenes.data_tasks import make_source
-from tests.support.scenes.whole_run import load_dags, run_whole
+from tests.support.scenes.whole_run import load_dags, read_object, run_whole
 from tests.support.small_pool import write_pool
 
 SPEC = """
@@ -59,11 +60,13 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 def folder(local_cloud, include: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files of the model and of the pool."""
     make_source(local_cloud, "pool_source", SOURCE)
-    monkeypatch.setattr(machine_pools, "include_path", lambda: include)
+    for module in (machine_pools, places):
+        monkeypatch.setattr(module, "include_path", lambda: include)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
     (include / "sql" / "pooled").mkdir(parents=True)
     (include / "sql" / "pooled" / "examples.sql").write_text(QUERY)
     (include / "models" / "pooled.yaml").write_text(SPEC)
+    (include / "quotas.yaml").write_text("regions: {us-central1: {jobs: 1, machines: 1, cpus: 4}}")
     write_pool(include, machines=[{"machine": "n1-standard-4"}])
     return include
 
@@ -99,13 +102,15 @@ def jobs() -> dict[str, str]:
 
 
 def test_a_night_waits_for_no_machines(folder: Path, make_run, add_fault) -> None:
-    """Export, training and evaluation on one machine; afterwards it is gone."""
+    """Export, training and evaluation on one machine, under a quota of one; afterwards it is gone."""
     pool = PoolRun(folder, make_run(run_id="scheduled__pool", run_after=datetime.now(UTC)))
     pool_id = pool.finish("open")["pool_id"]
     add_fault("Job.Start", "delay", seconds=600)
     spec = load_spec(folder / "models" / "pooled.yaml")
     found = run_whole(spec, make_run(run_id="manual__pooled"))
     assert found["evaluation"]["challenger"]["metrics"]["log_loss"] < 0.5
+    waited = json.loads(read_object(f"gs://{Cloud().settings.bucket}/wakes/places/us-central1.json"))
+    assert waited["entries"] == {}, "each job asked for the one place, and gave it back"
     assert jobs() == {"export": pool_id, "train": pool_id, "evaluate": pool_id}
     pool.finish("close")
     assert Cloud().machine_pools.find(pool_id) is None

@@ -182,3 +182,16 @@ def test_after_a_restart_no_machine_is_held(solo):
     api = solo.start()
     assert used(api, made.name) == 0
     assert api.persistent.get_persistent_resource(name=made.name).state == State.RUNNING
+
+
+def test_one_that_was_being_made_when_the_server_ended_is_there_after_its_start(solo):
+    """A stop is no failure of the machines."""
+    api = solo.start()
+    fault = {"target": "PersistentResourceService.CreatePersistentResource/operation", "count": 1}
+    assert solo.ask("POST", "/faults", {**fault, "action": {"kind": "delay", "seconds": 600}})[0] == 200
+    request = {"parent": api.parent, "persistent_resource": {"resource_pools": [MACHINES]}}
+    api.persistent.create_persistent_resource({**request, "persistent_resource_id": "slow"})
+    name = f"{api.parent}/persistentResources/slow"
+    assert api.persistent.get_persistent_resource(name=name).state == State.PROVISIONING
+    solo.end()
+    assert solo.start().persistent.get_persistent_resource(name=name).state == State.RUNNING

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.plan import JobTask, Machines, Pool
 from retraining.core.errors import SpecError
-from retraining.core.spec.machine_pool import FOLDER, MachinePool, PoolMachines, find_pool
+from retraining.core.spec.machine_pool import FOLDER, MachinePool, find_pool
 from retraining.core.spec.model import ModelSpec
 
 OWN_MACHINES: frozenset[JobTask] = frozenset({"tune"})
@@ -17,8 +19,8 @@ OWN_MACHINES: frozenset[JobTask] = frozenset({"tune"})
 
 def require_machine_pool(
     spec: ModelSpec, include: Path, machines: Mapping[JobTask, Machines] | None = None
-) -> tuple[JobTask, ...]:
-    """Return the tasks whose jobs can run on the model's pool; none where it names none.
+) -> str | None:
+    """Check that a model's pool is there; return a warning of jobs that can never run on it, None: there are none.
 
     Args:
         spec: The model.
@@ -29,40 +31,55 @@ def require_machine_pool(
         SpecError: There is no such pool, its file is broken, or it has no job's machines.
     """
     if spec.machine_pool is None:
-        return ()
+        return None
     where = f"{spec.name}.yaml, machine_pool"
     pool = find_pool(spec.machine_pool, where, include)
     of_tasks = {task: each for task, each in (machines or all_machines(spec)).items() if task not in OWN_MACHINES}
-    fitting = tuple(task for task, each in of_tasks.items() if fits(each, pool))
+    kinds = machines_of(pool)
+    fitting = tuple(task for task, each in of_tasks.items() if has_room(each.pools, kinds))
     if not fitting:
-        wanted = "; ".join(f"{task} needs {_words(each)}" for task, each in of_tasks.items())
-        kinds = ", ".join(f"{kind.max} {_kind(kind)}" for kind in pool.machines)
+        wanted = "; ".join(f"{task} needs {_words(each.pools)}" for task, each in of_tasks.items())
         raise SpecError(
             where,
-            f"pool {pool.name} has {kinds}, and {wanted}",
+            f"pool {pool.name} has {_words(kinds)}, and {wanted}",
             "a pool with the machines of at least one job, disks and all",
             f"Give include/{FOLDER}/{pool.name}.yaml these machines, or remove machine_pool",
         )
-    return fitting
+    alone = [task for task in of_tasks if task not in fitting]
+    if not alone:
+        return None
+    needs = "; ".join(f"{task} needs {_words(of_tasks[task].pools)}" for task in alone)
+    return f"pool {pool.name} has {_words(kinds)}: {needs}, and has machines of its own"
 
 
-def fits(machines: Machines, pool: MachinePool) -> bool:
-    """Return whether all machines of a job are a pool's, and the pool may have as many."""
-    wanted = [each for each in machines.pools if each.count]
-    enough = (sum(each.count for each in wanted if _is_of(each, kind)) <= kind.max for kind in pool.machines)
-    return all(enough) and all(any(_is_of(each, kind) for kind in pool.machines) for each in wanted)
+def machines_of(pool: MachinePool, count: Literal["min", "max"] = "max") -> tuple[Pool, ...]:
+    """Return what a pool is made of, with the least or the most machines of each kind."""
+    return tuple(
+        Pool(
+            machine=each.machine,
+            count=getattr(each, count),
+            accelerator=each.accelerator,
+            disk_gb=each.disk_gb,
+            disk_type=each.disk_type,
+        )
+        for each in pool.machines
+    )
 
 
-def _is_of(wanted: Pool, kind: PoolMachines) -> bool:
-    asked = (wanted.machine, wanted.accelerator, wanted.disk_gb, wanted.disk_type, wanted.tpu_topology)
-    return asked == (kind.machine, kind.accelerator, kind.disk_gb, kind.disk_type, None)
+def has_room(wanted: Sequence[Pool], kinds: Sequence[Pool]) -> bool:
+    """Return whether all machines of a job are of these kinds, disks and all, and not more than there may be."""
+    needed = Counter[Pool]()
+    for each in wanted:
+        needed[each.model_copy(update={"count": 1})] += each.count
+    most = Counter({each.model_copy(update={"count": 1}): each.count for each in kinds})
+    return all(count <= most[kind] for kind, count in needed.items() if count)
 
 
-def _words(machines: Machines) -> str:
-    return " and ".join(f"{each.count} {_kind(each)}" for each in machines.pools if each.count)
+def _words(machines: Sequence[Pool]) -> str:
+    return " and ".join(f"{each.count} {_kind(each)}" for each in machines if each.count)
 
 
-def _kind(machines: Pool | PoolMachines) -> str:
+def _kind(machines: Pool) -> str:
     with_gpus = machines.accelerator
     gpus = f" with {with_gpus.count} {with_gpus.type}" if with_gpus else ""
     return f"{machines.machine}{gpus} ({machines.disk_type}, {machines.disk_gb} GB)"

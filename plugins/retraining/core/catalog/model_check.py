@@ -68,7 +68,7 @@ def check_model(
     require_trainer(spec, include)
     hardware = load_hardware(include_path())
     require_machines(spec, hardware, region)
-    require_machine_pool(spec, include)
+    alone = require_machine_pool(spec, include)
     require_quota(quotas, hardware, region, spec.name, all_jobs(spec))
     require_past_reviews(spec, day)
     containers = load_containers(include_path())
@@ -78,6 +78,7 @@ def check_model(
     warnings = [
         *warnings_of(spec, sql),
         *contradictions_of(spec),
+        *([alone] if alone else []),
         *ended_containers(spec, containers, day or containers.effective),
     ]
     features = " and ".join(

@@ -8,12 +8,14 @@ the pool is not there, is closing, or has failed one of the task's jobs, the nex
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from retraining.core.catalog.cost import Prices, pool_hourly
+from retraining.core.catalog.machine_pools import has_room, machines_of
 from retraining.core.documents.plan import Pool
 from retraining.core.jobs.failures import Failure
 from retraining.core.spec.machine_pool import MachinePool, PoolMachines
@@ -24,6 +26,7 @@ CLOSES_LABEL = "retraining-closes"
 """Of a pool: the second of the Unix clock from which it takes no jobs."""
 DRAINS_LABEL = "retraining-drains"
 """Of a pool: the second until which what runs on it is waited for."""
+_ID_CHARACTERS = 63
 RUNNING, STOPPING, ERROR = "RUNNING", "STOPPING", "ERROR"
 LEFT_AFTER = timedelta(hours=1)
 """After its end, a pool that is still there has been left behind."""
@@ -61,8 +64,13 @@ class OpenPool:
 
 
 def pool_id(environment: str, pool: str) -> str:
-    """Return the id of an environment's pool: at most 63 small letters, digits and dashes."""
-    return f"retraining-{pool}-{environment.replace('_', '-')}"[:63].rstrip("-")
+    """Return the id of an environment's pool: at most 63 small letters, digits and dashes, another one for each."""
+    whole = f"retraining-{pool}-{environment}"
+    plain = whole.replace("_", "-")
+    if plain == whole and len(whole) <= _ID_CHARACTERS and not whole.endswith("-"):
+        return whole
+    short = hashlib.sha256(whole.encode()).hexdigest()[:10]
+    return f"{plain[: _ID_CHARACTERS - 11].rstrip('-')}-{short}"
 
 
 def pool_labels(pool: MachinePool, opened: datetime) -> dict[str, str]:
@@ -138,18 +146,8 @@ def _reason_to_stand_alone(job: ProtoJson, pool: OpenPool, failures: Sequence[Fa
         return f"a job of this task ended: {failures[-1]}"
     if pool.own_accounts != ("service_account" in job["job_spec"]):
         return "the pool runs jobs of " + ("service accounts" if pool.own_accounts else "Vertex AI's own account")
-    return None if _has_room(job, pool) else "the pool has no such machines, or not as many"
-
-
-def _has_room(job: ProtoJson, pool: OpenPool) -> bool:
     wanted = [_pool_of(each) for each in job["job_spec"]["worker_pool_specs"] if each]
-    kinds = [each.model_copy(update={"count": 1}) for each in pool.machines]
-    if any(each.model_copy(update={"count": 1}) not in kinds for each in wanted):
-        return False
-    return all(
-        sum(each.count for each in wanted if each.model_copy(update={"count": 1}) == kind) <= have.count
-        for kind, have in zip(kinds, pool.machines, strict=True)
-    )
+    return None if has_room(wanted, pool.machines) else "the pool has no such machines, or not as many"
 
 
 def _pool_of(worker_pool: ProtoJson) -> Pool:
@@ -182,19 +180,9 @@ def _hourly(pool: MachinePool, count: Literal["min", "max"], prices: Prices | No
     """Return what an hour of all its machines costs; None: a price is not known."""
     if prices is None:
         return None
-    parts = [pool_hourly(prices, _machines_of(each, getattr(each, count)), region) for each in pool.machines]
+    parts = [pool_hourly(prices, each, region) for each in machines_of(pool, count)]
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None
-
-
-def _machines_of(machines: PoolMachines, count: int) -> Pool:
-    return Pool(
-        machine=machines.machine,
-        count=count,
-        accelerator=machines.accelerator,
-        disk_gb=machines.disk_gb,
-        disk_type=machines.disk_type,
-    )
 
 
 def _time_of(label: str) -> datetime | None:

@@ -10,16 +10,15 @@ from collections.abc import Iterable, Sequence
 from retraining.core.documents.document import Document
 from retraining.core.errors import JobError
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, classify, may_follow
-from retraining.core.jobs.job import CANCELLED, FAILED, Job
+from retraining.core.jobs.job import FAILED, Job
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.untyped import XCom
 
 
 def failure_of(job: Job) -> Failure:
     """Return the kind of a job's bad end. With its pool the service takes its machines: nobody cancelled the job."""
-    if job.pool_id and job.state == CANCELLED:
-        return Failure.PREEMPTED
-    return classify(job.state, job.error_code, job.error_message)
+    failure = classify(job.state, job.error_code, job.error_message)
+    return Failure.PREEMPTED if job.pool_id and failure is Failure.CANCELLED else failure
 
 
 def is_of(job_request: JobRequest, job: Job) -> bool:

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from retraining.core.errors import SpecError, suggest
-from retraining.core.spec.messages import explain
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.section import Section
-from retraining.core.spec.yaml_file import read_spec_file
+from retraining.core.spec.section_file import find_section
 
 FILE = "budgets.yaml"
 Usd = Annotated[float, Field(gt=0, le=10**9)]
@@ -97,11 +96,4 @@ def load_budgets(include: Path) -> Budgets | None:
     Raises:
         SpecError: Anything is wrong with it; the message has all findings, with lines.
     """
-    path = include / FILE
-    if not path.is_file():
-        return None
-    text = read_spec_file(path)
-    try:
-        return Budgets.model_validate(text.values)
-    except ValidationError as error:
-        raise explain(error, text, Budgets) from error
+    return find_section(include / FILE, Budgets)

@@ -8,15 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.errors import SpecError, suggest
 from retraining.core.spec.cluster import Accelerator, MachineType
-from retraining.core.spec.messages import explain
 from retraining.core.spec.section import Cron, Section
-from retraining.core.spec.yaml_file import read_spec_file
+from retraining.core.spec.section_file import read_section
 
-PoolName = Annotated[str, StringConstraints(pattern=r"^[a-z](-?[a-z0-9]+)*$", max_length=30)]
+PoolName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=30)]
 FOLDER = "pools"
 
 
@@ -83,11 +82,7 @@ def load_pool(path: Path) -> MachinePool:
     Raises:
         SpecError: Anything is wrong with it; the message has all findings, with lines.
     """
-    text = read_spec_file(path)
-    try:
-        pool = MachinePool.model_validate(text.values)
-    except ValidationError as error:
-        raise explain(error, text, MachinePool) from error
+    pool, text = read_section(path, MachinePool)
     if pool.name != path.stem:
         line = text.line(("name",))
         raise SpecError(

@@ -9,12 +9,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from retraining.core.errors import SpecError, suggest
-from retraining.core.spec.messages import explain
 from retraining.core.spec.section import Section
-from retraining.core.spec.yaml_file import read_spec_file
+from retraining.core.spec.section_file import find_section
 
 FILE = "quotas.yaml"
 JOBS, MACHINES, CPUS = "jobs", "machines", "cpus"
@@ -94,11 +93,4 @@ def load_quotas(include: Path) -> Quotas | None:
     Raises:
         SpecError: Anything is wrong with it; the message has all findings, with lines.
     """
-    path = include / FILE
-    if not path.is_file():
-        return None
-    text = read_spec_file(path)
-    try:
-        return Quotas.model_validate(text.values)
-    except ValidationError as error:
-        raise explain(error, text, Quotas) from error
+    return find_section(include / FILE, Quotas)

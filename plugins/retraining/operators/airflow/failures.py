@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 
 from retraining.core.documents import Failure
 from retraining.core.errors import ContractError
@@ -19,7 +19,6 @@ from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.trust import require_run_folder
 from retraining.core.report import failures
 from retraining.core.report.run import read_failures
-from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.clock import Clock
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.links import ReportLink, airflow_address, push_link, shown_address, task_address
@@ -192,21 +191,3 @@ def forget_unplanned(cloud: CloudPort, context: Context) -> None:
     found = [*cloud.objects.walk(folder), *filter(None, [cloud.objects.find_object(newest)])]
     if found:
         list(cloud.objects.delete(found))
-
-
-class RefuseSpecOperator(BaseOperator):
-    """Fail with the whole message about a model's spec.
-
-    Args:
-        message: Of the SpecError.
-    """
-
-    ui_color = "#f7d7d7"
-
-    def __init__(self, *, message: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.message = message
-
-    def execute(self, context: Context) -> None:  # noqa: ARG002 - Airflow's signature
-        """Fail for good."""
-        raise AirflowFailException(self.message)

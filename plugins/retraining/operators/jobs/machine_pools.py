@@ -29,12 +29,12 @@ class MachinePoolTask(CloudSensor):
     """A task about one pool.
 
     Args:
-        pool: Its name.
+        machine_pool: Its name; `pool` is Airflow's own.
     """
 
-    def __init__(self, *, pool: str, **kwargs: Any) -> None:
+    def __init__(self, *, machine_pool: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.pool = pool
+        self.machine_pool = machine_pool
 
     def find_mine(self, cloud: CloudPort, context: Context) -> OpenPool | None:
         """Return the pool as it stands, if this DAG run made it."""
@@ -43,7 +43,7 @@ class MachinePoolTask(CloudSensor):
 
     def pool_id(self, cloud: CloudPort) -> str:
         """Return the pool's id in this environment."""
-        return machine_pools.pool_id(cloud.environment.label, self.pool)
+        return machine_pools.pool_id(cloud.environment.label, self.machine_pool)
 
 
 class OpenMachinePoolOperator(MachinePoolTask):
@@ -63,7 +63,7 @@ class OpenMachinePoolOperator(MachinePoolTask):
             JobError: The service could not make it; a retry tries again.
         """
         require_own_bucket(cloud)
-        pool_id, pool = self.pool_id(cloud), find_pool(self.pool, self.dag_id, include_path())
+        pool_id, pool = self.pool_id(cloud), find_pool(self.machine_pool, self.dag_id, include_path())
         found = cloud.machine_pools.find(pool_id)
         if found is None:
             return self._create(cloud, context, pool)
@@ -106,7 +106,7 @@ class KeepMachinePoolOperator(MachinePoolTask):
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:
         """Look at the time, then at the jobs."""
         found, now = self.find_mine(cloud, context), cloud.clock.now()
-        if found is None or found.closes is None or found.state == STOPPING:
+        if found is None or found.closes is None or found.state in (STOPPING, ERROR):
             return True
         if now < found.closes:
             return False

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from retraining.core.documents import RESULTS, Document, digest
 from retraining.core.documents.document import read_object
-from retraining.core.errors import ContractError, JobError
+from retraining.core.errors import ContractError, JobError, RetrainingError
 from retraining.core.jobs import claims, machine_pools
 from retraining.core.jobs.adoption import require_own_result
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, with_spot_fallback
@@ -34,6 +34,7 @@ from retraining.core.untyped import JsonObject, ProtoJson, XCom
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.logs import Cursor
 from retraining.hooks.ports import ArtifactsPort, CloudPort
+from retraining.hooks.session import explain, is_transient
 from retraining.operators.jobs.claims import ClaimedJobs, Seen
 
 LOGGER = logging.getLogger(__name__)
@@ -213,7 +214,13 @@ class Reconciler:
         pool = self._job_request.machine_pool
         if pool is None:
             return custom_job
-        found = self._cloud.machine_pools.find(machine_pools.pool_id(self._cloud.environment.label, pool))
+        try:
+            found = self._cloud.machine_pools.find(machine_pools.pool_id(self._cloud.environment.label, pool))
+        except Exception as error:  # of any class: no run depends on a pool, and a fault of ours is raised again
+            if not (isinstance(error, RetrainingError) or is_transient(error) or explain(error)):
+                raise
+            LOGGER.warning("nobody can say whether %s is open: %s", pool, error)
+            found = None
         placed, words = machine_pools.place(custom_job, found, failures, self._cloud.clock.now())
         LOGGER.info("the job runs %s", words)
         return placed

@@ -49,14 +49,14 @@ def require_possible(cloud: CloudPort, planned: Plan, include: Path) -> list[str
     require_trainer(planned.spec, include, f"{planned.model} with this run's Params")
     hardware, machines = load_hardware(include), planned.machines or {}
     require_machines(planned.spec, hardware, planned.region, planned.machines)
-    require_machine_pool(planned.spec, include, planned.machines)
+    alone = require_machine_pool(planned.spec, include, planned.machines)
     require_quota(load_quotas(include), hardware, planned.region, planned.model, jobs_of(planned.spec, machines))
     containers, day = load_containers(include), planned.as_of.date()
     require_training_container(planned.spec, containers, day)
     require_serving_container(planned.spec, planned.serving_image, containers, day)
     ends = require_explanations(planned.spec, planned.serving_image, containers, day)
     _require_deployable(cloud, planned)
-    return [*([ends] if ends else ()), *_location_warnings(cloud, planned.spec)]
+    return [*([alone] if alone else ()), *([ends] if ends else ()), *_location_warnings(cloud, planned.spec)]
 
 
 def _require_deployable(cloud: CloudPort, planned: Plan) -> None:

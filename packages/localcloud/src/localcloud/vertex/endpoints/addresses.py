@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from google.cloud.aiplatform_v1.types import Endpoint
 
+from localcloud.vertex.resources.store import ENDPOINTS, Store
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import FailedPrecondition
 
@@ -21,6 +22,17 @@ def dedicated_address(endpoint_name: str, project_number: Callable[[str], str]) 
     """Return the host of a dedicated endpoint, without `https://`: Google's SDK puts that before it."""
     location = names.parse_location(str(names.location_of(endpoint_name)))
     return f"{names.last_part(endpoint_name)}.{location.region}-{project_number(location.project)}{_DEDICATED}"
+
+
+def check_request(store: Store, endpoint_name: str, host: str) -> None:
+    """Refuse a request that was sent to a host at which its endpoint, if there is one, does not answer.
+
+    Raises:
+        FailedPrecondition: It does not.
+    """
+    endpoint = store.find_resource(ENDPOINTS, endpoint_name)
+    if endpoint is not None:
+        check_host(endpoint, host)
 
 
 def check_host(endpoint: Endpoint, host: str) -> None:

@@ -22,7 +22,7 @@ from localcloud.vertex.endpoints.serving import Serving
 from localcloud.vertex.endpoints.shapley import Coalition, Order, attribute, coalitions_of, draw_orders
 from localcloud.vertex.processes.serving_contract import read_predictions, request_body
 from localcloud.vertex.resources.explanation_specs import overridden
-from localcloud.vertex.resources.store import ENDPOINTS, Store
+from localcloud.vertex.resources.store import Store
 from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from localcloud.vertex.wire.methods import Message, raw
 
@@ -70,9 +70,7 @@ class Explanations:
         Raises:
             ApiError: It does not.
         """
-        endpoint = self._store.find_resource(ENDPOINTS, request.endpoint)
-        if endpoint is not None:
-            addresses.check_host(endpoint, host)
+        addresses.check_request(self._store, request.endpoint, host)
 
     def explain(self, request: types.ExplainRequest) -> types.ExplainResponse:
         """Return predictions for instances, and an explanation of each."""

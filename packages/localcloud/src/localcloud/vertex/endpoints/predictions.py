@@ -40,17 +40,13 @@ class Predictions:
         self._request_log = request_log
         self._meter = meter
 
-    def check_host(
-        self, request: types.PredictRequest | types.RawPredictRequest | types.ExplainRequest, host: str
-    ) -> None:
+    def check_host(self, request: types.PredictRequest | types.RawPredictRequest, host: str) -> None:
         """Refuse a host at which this endpoint does not answer.
 
         Raises:
             ApiError: It does not.
         """
-        endpoint = self._store.find_resource(ENDPOINTS, request.endpoint)
-        if endpoint is not None:
-            addresses.check_host(endpoint, host)
+        addresses.check_request(self._store, request.endpoint, host)
 
     def predict(self, request: types.PredictRequest) -> PredictResponse:
         """Return predictions for instances, one each."""

@@ -137,7 +137,7 @@ class Operations:
             error = ApiError(
                 f"{type(problem).__name__}: {problem}. See the log of the local Vertex AI.", code="INTERNAL"
             )
-        if error is not None and on_error is not None:
+        if error is not None and error.code != "CANCELLED" and on_error is not None:  # else a restart goes on with it
             on_error(error)
         self._finish(name, metadata, response, error)
 
