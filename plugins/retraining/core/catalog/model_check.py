@@ -74,18 +74,21 @@ def check_model(
     containers = load_containers(include_path())
     require_training_container(spec, containers)
     require_serving_container(spec, "", containers)
-    schedule = spec.schedule or "no schedule"
     warnings = [
         *warnings_of(spec, sql),
         *contradictions_of(spec),
         *([alone] if alone else []),
         *ended_containers(spec, containers, day or containers.effective),
     ]
+    said = [*(f"warning: {warning}" for warning in warnings), *not_looked_at(spec, include, cloud=cloud)]
+    return _ok_line(spec), said
+
+
+def _ok_line(spec: ModelSpec) -> str:
     features = " and ".join(
         [*([f"{len(spec.features)} features"] if spec.features else []), *(pattern.names for pattern in spec.patterns)]
     )
-    line = f"{spec.name}: ok ({features}, {spec.training.model}, {schedule})"
-    return line, [*(f"warning: {warning}" for warning in warnings), *not_looked_at(spec, include, cloud=cloud)]
+    return f"{spec.name}: ok ({features}, {spec.training.model}, {spec.schedule or 'no schedule'})"
 
 
 def all_jobs(spec: ModelSpec) -> dict[str, tuple[MachineGroup, ...]]:
