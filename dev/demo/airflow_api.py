@@ -16,9 +16,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
 import requests
+
+WAITS_S = (1.0, 3.0)
+"""Between the tries of a call whose audit log was not written in time (HTTP 500): see `airflow_local_settings`."""
 
 
 class AirflowApiError(RuntimeError):
@@ -55,19 +59,31 @@ class AirflowApi:
     def call(self, method: str, path: str, **kwargs: Any) -> Any:  # noqa: ANN401  # JSON
         """Return the JSON answer of one call below `/api/v2`; logs in when needed.
 
+        What is answered with HTTP 500 is asked for again, up to three times in all, but for a POST: that one may have
+        made something (see `_create`).
+
         Raises:
             AirflowApiError: The server answered with an error status.
             requests.ConnectionError: The server is not there (yet).
         """
-        if "Authorization" not in self._session.headers:
-            self._login()
-        answer = self._session.request(method, f"{self.url}/api/v2{path}", timeout=60, **kwargs)
-        if answer.status_code == 401:
-            self._login()
-            answer = self._session.request(method, f"{self.url}/api/v2{path}", timeout=60, **kwargs)
+        answer = self._ask(method, path, kwargs)
+        for wait_s in () if method == "POST" else WAITS_S:
+            if answer.status_code != HTTPStatus.INTERNAL_SERVER_ERROR:
+                break
+            time.sleep(wait_s)
+            answer = self._ask(method, path, kwargs)
         if not answer.ok:
             raise AirflowApiError(method, path, answer.status_code, answer.text)
         return answer.json() if answer.content else None
+
+    def _ask(self, method: str, path: str, options: dict[str, Any]) -> requests.Response:
+        if "Authorization" not in self._session.headers:
+            self._login()
+        answer = self._session.request(method, f"{self.url}/api/v2{path}", timeout=60, **options)
+        if answer.status_code == HTTPStatus.UNAUTHORIZED:
+            self._login()
+            answer = self._session.request(method, f"{self.url}/api/v2{path}", timeout=60, **options)
+        return answer
 
     def _login(self) -> None:
         body = {"username": self.username, "password": self.password}
@@ -121,13 +137,13 @@ class AirflowApi:
 
     def _create(self, path: str, body: dict[str, Any], find: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:
         """Return what a POST makes, or what `find` has of one that was answered with HTTP 500; up to three tries."""
-        for wait_s in (1.0, 3.0):
+        for wait_s in WAITS_S:
             try:
                 return dict(self.call("POST", path, json=body))
             except AirflowApiError as error:
-                if error.status != 500:
+                if error.status != HTTPStatus.INTERNAL_SERVER_ERROR:
                     raise
-            time.sleep(wait_s)  # its audit log was not written in time: see airflow_local_settings
+            time.sleep(wait_s)
             if found := find():
                 return found
         return dict(self.call("POST", path, json=body))

@@ -70,8 +70,10 @@ def fault(target: str, seconds: float) -> Iterator[None]:
     headers = {"Authorization": f"Bearer {os.environ['GOOGLE_AUTH_TOKEN_FOR_TESTING']}"}
     slow = {"target": target, "count": 0, "action": {"kind": "delay", "seconds": seconds}}
     requests.post(url, json=slow, headers=headers, timeout=60).raise_for_status()
-    yield
-    requests.delete(url, headers=headers, timeout=60).raise_for_status()
+    try:
+        yield
+    finally:
+        requests.delete(url, headers=headers, timeout=60).raise_for_status()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from demo.airflow import Airflow
 from demo.airflow_api import AirflowApi, AirflowApiError
@@ -110,3 +111,45 @@ def test_a_refused_run_is_told_at_once(monkeypatch) -> None:
     with pytest.raises(AirflowApiError):
         api.trigger("retrain__late", logical_date="2013-11-20T03:00:00Z")
     assert asked == ["POST"]
+
+
+class _Recorded(requests.Session):
+    """A session whose server answers with the statuses given, in turn."""
+
+    def __init__(self, statuses: list[int]) -> None:
+        super().__init__()
+        self.statuses = statuses
+        self.headers["Authorization"] = "Bearer someone"
+
+    def request(self, *_: object, **__: object) -> requests.Response:
+        """The next answer."""
+        answer = requests.Response()
+        answer.status_code, answer._content = self.statuses.pop(0), b'{"state": "failed"}'
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("method", "statuses", "left"),
+    [
+        ("PATCH", [500, 500, 200], 0),
+        ("GET", [500, 200], 0),
+        ("PATCH", [200, 200], 1),
+        ("PATCH", [500, 409, 200], 1),
+        ("PATCH", [500, 500, 500, 200], 1),
+        ("POST", [500, 200], 1),
+    ],
+)
+def test_a_call_is_asked_for_again_where_that_makes_nothing(
+    monkeypatch, method: str, statuses: list[int], left: int
+) -> None:
+    """HTTP 500 because the audit log was not written: a second PATCH says the same, a second POST makes a second."""
+    monkeypatch.setattr("demo.airflow_api.time.sleep", lambda _: None)
+    last = statuses[-1 - left]
+    api = AirflowApi(url="http://127.0.0.1:1", username="admin", password="admin", _session=_Recorded(statuses))
+    if last == 200:
+        assert api.call(method, "/dags/retrain__x/dagRuns/y") == {"state": "failed"}
+    else:
+        with pytest.raises(AirflowApiError) as refused:
+            api.call(method, "/dags/retrain__x/dagRuns/y")
+        assert refused.value.status == last
+    assert len(statuses) == left
