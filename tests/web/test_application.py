@@ -6,6 +6,7 @@ import asyncio
 import re
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -15,12 +16,14 @@ from fastapi.testclient import TestClient
 from google.api_core.exceptions import Forbidden
 
 from retraining.core.documents import Overview
+from retraining.core.jobs.places import Cause, Entry, Places, Wish
 from retraining.core.naming import storage
 from retraining.core.report.models_page.rendering import render_all
 from retraining.web import application
 from retraining.web.application import make_application
 from retraining.web.stored import Stored
 from tests.support.scenes.models_page import HOSTILE, all_models, drifting, hostile, one_model, summary
+from tests.support.scenes.models_site import REGION
 
 BROWSER = {"accept": "text/html,application/xhtml+xml"}
 
@@ -71,25 +74,65 @@ def test_a_hundred_models_cost_one_read_and_no_other_call(site) -> None:
     site.log_in(*(f"retrain__model_{number:03d}" for number in range(100)))
     assert site.client.get("/models").status_code == 200  # templates are compiled once
     site.bucket.asked.clear()
+    site.bucket.calls = 0
     started = time.perf_counter()
     page = site.client.get("/models").text
     print(f"\n100 models: {(time.perf_counter() - started) * 1000:.0f} ms, {len(page) / 1000:.0f} kB")
     assert page.count('<tr role="row" class="') == 100
-    assert site.bucket.asked == [storage.overview_uri("bucket")]
+    assert site.bucket.asked == [storage.overview_uri("bucket"), storage.places_uri("bucket", REGION)]
+    assert site.bucket.calls == 1
 
 
 def test_a_models_page_costs_one_read(site) -> None:
-    """Of its own object."""
+    """Of its own object, with the region's queue of jobs in the same call."""
     site.store(Overview(models=()), one_model())
     site.log_in("retrain__flight_delays")
     site.client.get("/models/flight_delays")
-    assert site.bucket.asked == [storage.model_overview_uri("bucket", "flight_delays")]
+    own = storage.model_overview_uri("bucket", "flight_delays")
+    assert (site.bucket.asked, site.bucket.calls) == ([own, storage.places_uri("bucket", REGION)], 1)
+
+
+def wait_for_room(site: Any, **tasks: str) -> datetime:
+    """Let a job of each model wait in the region, the first one since an hour ago; return since when."""
+    now = datetime.now(UTC)
+    entries = {}
+    for place, (model, task) in enumerate(tasks.items()):
+        wish = Wish(model=model, task=task, cause=Cause.RUN, priority=5, needs={"machines": 2})
+        since = now - timedelta(minutes=60 - place)
+        entries[model] = Entry(wish=wish, since=since, heard=now)
+    site.bucket.objects[storage.places_uri("bucket", REGION)] = Places(entries=entries).to_bytes()
+    return now - timedelta(hours=1)
+
+
+def test_who_waits_for_room_is_said_to_those_who_may_know_of_the_model(site) -> None:
+    """On the row and on the model's page, with how many are before it; of other models nothing."""
+    site.store(all_models(3), one_model())
+    since = wait_for_room(site, model_000="evaluate", model_001="train", flight_delays="export")
+    site.log_in("retrain__model_001", "retrain__model_002", "retrain__flight_delays")
+    page = site.client.get("/models").text
+    assert "2 models, 1 job waits for room" in page.replace("2 need attention, ", "")
+    words = f"train waits since {since + timedelta(minutes=1):%Y-%m-%d %H:%M} UTC for room in {REGION}, 1 before it"
+    assert page.count("for room in") == page.count(words) == 1
+    assert "evaluate waits" not in page
+    assert "export waits" in site.client.get("/models/flight_delays").text
+
+
+@pytest.mark.parametrize("stored", [b"", b"{}", b'{"entries": {"x": 1}, "closed": null}', b"\xff"])
+def test_a_queue_that_cannot_be_read_keeps_no_page_from_being_shown(site, stored) -> None:
+    """Jobs find it themselves, and begin none until it is known again."""
+    site.store(all_models(1))
+    site.bucket.objects[storage.places_uri("bucket", REGION)] = stored
+    site.log_in("retrain__model_000")
+    page = site.client.get("/models").text
+    assert "model_000" in page
+    assert "for room" not in page
 
 
 def test_what_documents_say_stays_text(site) -> None:
     """In elements, attributes and addresses; and no policy would let it run."""
     page = hostile()
     site.store(Overview(models=(page.summary,)), page)
+    wait_for_room(site, flight_delays=HOSTILE)
     site.log_in("retrain__flight_delays")
     for path in ("/models", "/models/flight_delays"):
         answer = site.client.get(path)

@@ -70,7 +70,8 @@ def explain_model(shell: Shell, model: str) -> None:
     if pause and pauses.holds(pause, cloud.clock.now()):
         lines.append(f"pause     {pauses.explain_pause(pause)}")
     places, region, now = read_places(cloud), cloud.settings.region, cloud.clock.now()
-    print_answer([*lines, *explain_waiting(places, model, region, now)])
+    waiting = explain_waiting(places, region, now).get(model, [])
+    print_answer([*lines, *(f"room      {sentence}" for sentence in waiting)])
 
 
 @click.command("compare")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlencode
@@ -20,6 +21,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from retraining.core.errors import RetrainingError
+from retraining.core.jobs.places import Places, explain_waiting
 from retraining.core.naming import storage
 from retraining.core.naming.dags import is_model
 from retraining.core.naming.pages import ALL_RUNS, FAILURES
@@ -104,20 +106,31 @@ def _require_readable(model: str, readable: frozenset[str]) -> None:
 
 def _all_models(bucket: Bucket, readable: frozenset[str], number: int) -> Response:
     uri = storage.overview_uri(bucket.name)
-    data = bucket.read(uri)
+    data, places = bucket.read_with(uri, storage.places_uri(bucket.name, bucket.region))
     if data is None:
         return message("Nothing to show yet", "No task has written the Models page's object so far.", FIRST)
     models = read_models(data, uri, readable)
-    return page(render_all(AllModels(models=models, now=_now(), places=in_airflow(), page=number)))
+    now = _now()
+    waiting = _waiting(bucket, places, now)
+    return page(render_all(AllModels(models=models, now=now, places=in_airflow(), page=number, waiting=waiting)))
 
 
 def _one_model(bucket: Bucket, model: str) -> Response:
     uri = storage.model_overview_uri(bucket.name, model)
-    data = bucket.read(uri)
+    data, places = bucket.read_with(uri, storage.places_uri(bucket.name, bucket.region))
     if data is None:
         raise HTTPException(404)
-    overview = read_model(data, uri, model)
-    return page(render_one(OneModel(overview=overview, now=_now(), places=in_airflow(model))))
+    overview, now = read_model(data, uri, model), _now()
+    waiting = _waiting(bucket, places, now).get(model, ())
+    return page(render_one(OneModel(overview=overview, now=now, places=in_airflow(model), waiting=waiting)))
+
+
+def _waiting(bucket: Bucket, places: bytes | None, now: datetime) -> Mapping[str, Sequence[str]]:
+    """Return what waits for room in the region, in sentences by model; unreadable places are the jobs' matter."""
+    if places is None:
+        return {}
+    read = Places.parse(places, storage.places_uri(bucket.name, bucket.region), now)
+    return explain_waiting(read, bucket.region, now)
 
 
 def _page_number(text: str) -> int:

@@ -25,9 +25,10 @@ _P = TypeVar("_P")
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """What a page is made from: this environment's bucket, as its thread reads it."""
+    """What a page is made from: this environment's bucket, as its thread reads it, and the region of its jobs."""
 
     name: str
+    region: str
     artifacts: ArtifactsPort
 
     def read(self, uri: str) -> bytes | None:
@@ -36,12 +37,23 @@ class Bucket:
         Raises:
             RetrainingError: Google refuses it, or it is larger than `MOST_BYTES`.
         """
-        data = _explained(lambda: self.artifacts.read_ranges({uri: (0, MOST_BYTES + 1)})).get(uri)
-        if data is None:
-            return _explained(lambda: self.artifacts.read_object(uri))  # says so where there is no bucket
-        if len(data) > MOST_BYTES:
-            raise ContractError(uri, f"more than {MOST_BYTES:,} bytes", "what a page can show", "Read it in the bucket")
-        return data
+        return self.read_with(uri)[0]
+
+    def read_with(self, uri: str, *others: str) -> list[bytes | None]:
+        """Return an object's bytes and, of the same call, those of others beside it; None where there is none.
+
+        Raises:
+            RetrainingError: Google refuses it, or one is larger than `MOST_BYTES`.
+        """
+        asked = dict.fromkeys((uri, *others), (0, MOST_BYTES + 1))
+        found = _explained(lambda: self.artifacts.read_ranges(asked))
+        for each, data in found.items():
+            if len(data) > MOST_BYTES:
+                wrong = f"more than {MOST_BYTES:,} bytes"
+                raise ContractError(each, wrong, "what a page can show", "Read it in the bucket")
+        if uri not in found:
+            _explained(lambda: self.artifacts.read_object(uri))  # says so where there is no bucket
+        return [found.get(each) for each in asked]
 
     def existing(self, uris: list[str]) -> list[str]:
         """Return those of the addresses that have an object.
@@ -74,11 +86,11 @@ class Stored:
     """Makes pages from stored objects, each in a thread: the event loop is Airflow's, and tasks' heartbeats wait in it.
 
     Args:
-        connect: Gives the bucket's name and what reads from it.
+        connect: Gives the bucket.
         timeout_s: After so long there is no answer.
     """
 
-    def __init__(self, connect: Callable[[], tuple[str, ArtifactsPort]], timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, connect: Callable[[], Bucket], timeout_s: float = TIMEOUT_S) -> None:
         self._connect = connect
         self._timeout_s = timeout_s
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="models-page")
@@ -92,8 +104,7 @@ class Stored:
         """
 
         def work() -> _P:
-            name, artifacts = self._connect()
-            return page(Bucket(name=name, artifacts=artifacts))
+            return page(self._connect())
 
         future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         return await asyncio.wait_for(future, self._timeout_s)
@@ -106,8 +117,8 @@ class AirflowsBucket:
         self._lock = threading.Lock()
         self._cloud: Cloud | None = None
 
-    def __call__(self) -> tuple[str, ArtifactsPort]:
-        """Return its name, and what reads from it.
+    def __call__(self) -> Bucket:
+        """Return it.
 
         Raises:
             SettingsError: A setting or the connection is wrong.
@@ -117,4 +128,5 @@ class AirflowsBucket:
                 cloud = Cloud()
                 _ = cloud.artifacts  # asks the connection: what fails is tried again with the next request
                 self._cloud = cloud
-            return self._cloud.settings.bucket, self._cloud.artifacts
+            settings = self._cloud.settings
+            return Bucket(name=settings.bucket, region=settings.region, artifacts=self._cloud.artifacts)

@@ -14,30 +14,36 @@ from retraining.core.documents import ModelOverview, Overview
 from retraining.core.naming import storage
 from retraining.web import application
 from retraining.web.application import make_application
-from retraining.web.stored import Stored
+from retraining.web.stored import Bucket, Stored
 from tests.support.fakes.bucket import FakeBucket
+
+REGION = "europe-west4"
 
 
 class CountingBucket(FakeBucket):
-    """A bucket that counts what is asked of it, whatever that is."""
+    """A bucket that counts what is asked of it, whatever that is, and in how many calls."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
+        self.calls = 0
 
     def read_object(self, uri: str) -> bytes | None:
         """As the hook."""
         self.asked.append(uri)
+        self.calls += 1
         return super().read_object(uri)
 
     def read_ranges(self, ranges: Mapping[str, tuple[int, int]]) -> dict[str, bytes]:
         """As the hook."""
         self.asked += ranges
+        self.calls += 1
         return super().read_ranges(ranges)
 
     def existing(self, uris: list[str]) -> list[str]:
         """As the hook."""
         self.asked += uris
+        self.calls += 1
         return super().existing(uris)
 
 
@@ -52,7 +58,8 @@ class Site:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.bucket = CountingBucket()
         self._patch = patch
-        self.app = make_application(Stored(lambda: ("bucket", self.bucket), timeout_s=5))
+        stored = Bucket(name="bucket", region=REGION, artifacts=self.bucket)
+        self.app = make_application(Stored(lambda: stored, timeout_s=5))
         self.client = TestClient(self.app, follow_redirects=False, raise_server_exceptions=False)
 
     def log_in(self, *dag_ids: str) -> None:

@@ -161,14 +161,14 @@ class Places:
         return sorted(waits, key=lambda each: (each[1].order, each[0]))
 
 
-def explain_waiting(places: Places, model: str, region: str, now: datetime) -> list[str]:
-    """Return a line for each job of a model that waits for room."""
-    return [
-        f"room      {entry.wish.task} waits since {entry.since:%Y-%m-%d %H:%M} UTC for room in {region}, "
-        f"{place} before it"
-        for place, (_, entry) in enumerate(places.waiting(now))
-        if entry.wish.model == model
-    ]
+def explain_waiting(places: Places, region: str, now: datetime) -> dict[str, list[str]]:
+    """Return a sentence for each job that waits for room, by model."""
+    found: dict[str, list[str]] = {}
+    for place, (_, entry) in enumerate(places.waiting(now)):
+        since = f"{entry.since:%Y-%m-%d %H:%M} UTC"
+        sentence = f"{entry.wish.task} waits since {since} for room in {region}, {place} before it"
+        found.setdefault(entry.wish.model, []).append(sentence)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -36,11 +37,12 @@ WAITING = frozenset({"too_few", "no_labels", "no_reference", "no_metrics", "no_c
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRow:
-    """A model as a row; `now` is the time of the page."""
+    """A model as a row; `now` is the time of the page, `waits` which of its jobs wait for room, in sentences."""
 
     summary: ModelSummary
     now: datetime
     address: str
+    waits: Sequence[str] = ()
 
     @property
     def needs_a_look(self) -> bool:
@@ -227,6 +229,7 @@ class AllModels:
         places: Where its links lead.
         page: Which rows are drawn, `at_once` of them, counted from 1.
         source: Address of the object that has all rows.
+        waiting: Jobs that wait for room in the region, in sentences by model.
     """
 
     models: ReadModels
@@ -235,12 +238,18 @@ class AllModels:
     page: int = 1
     at_once: int = ROWS_AT_ONCE
     source: str = ""
+    waiting: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> list[ModelRow]:
         """All rows that can be read: first those that need a look, then by name."""
         rows = [
-            ModelRow(summary=summary, now=self.now, address=self.places.model(summary.model))
+            ModelRow(
+                summary=summary,
+                now=self.now,
+                address=self.places.model(summary.model),
+                waits=self.waiting.get(summary.model, ()),
+            )
             for summary in self.models.rows
         ]
         return sorted(rows, key=lambda row: (FIRST.get(row.tone, 2), row.summary.model))
@@ -286,6 +295,11 @@ class AllModels:
     def drawn_looks(self) -> int:
         """How many of the drawn ones need a look."""
         return sum(isinstance(row, BrokenRow) or row.needs_a_look for row in self.drawn)
+
+    @property
+    def waiting_jobs(self) -> int:
+        """How many jobs of these models wait for room in their region."""
+        return sum(len(row.waits) for row in self.rows)
 
     @property
     def refreshed(self) -> tuple[datetime, datetime] | None:

@@ -124,11 +124,12 @@ class Multiple:
 
 @dataclass(frozen=True, kw_only=True)
 class OneModel:
-    """A model's page; its template reads nothing else."""
+    """A model's page; its template reads nothing else. `waiting`: which of its jobs wait for room, in sentences."""
 
     overview: ModelOverview
     now: datetime
     places: Places
+    waiting: Sequence[str] = ()
     chart: ModuleType = drawing
     shown_at_once: int = SHOWN_AT_ONCE
     multiples_at_once: int = MULTIPLES_AT_ONCE
@@ -143,7 +144,7 @@ class OneModel:
     @cached_property
     def row(self) -> ModelRow:
         """The same, as the page of all models shows it."""
-        return ModelRow(summary=self.summary, now=self.now, address="")
+        return ModelRow(summary=self.summary, now=self.now, address="", waits=self.waiting)
 
     @property
     def failure_links(self) -> list[tuple[str, str]]:
