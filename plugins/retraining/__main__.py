@@ -7,6 +7,7 @@ import click
 
 from retraining.commands import (
     check,
+    doctor,
     new_model,
     orders,
     policy_replay,
@@ -36,6 +37,7 @@ PROGRAM = click.Group(
         policy_replay.replay_policy,
         check.check_models,
         check.check_queries,
+        doctor.diagnose,
         new_model.new_model,
         preview.preview_run,
         reasons.show_reasons,

@@ -14,7 +14,9 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -25,6 +27,8 @@ from retraining.core.spec.model import ModelSpec
 from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.session import explain
+
+_T = TypeVar("_T")
 
 INTERRUPTED = 130
 """What a shell takes for a command that Ctrl-C ended."""
@@ -104,12 +108,21 @@ def check_each(paths: Iterable[Path], check: Callable[[Path], str]) -> bool:
     """Print a check's line on each file, or its error, which hides no other file's; return whether all are well."""
     is_good = True
     for path in paths:
-        try:
-            print(printable(check(path)))
-        except Exception as error:  # noqa: BLE001 - one file, whatever it does, does not hide what the others have
-            print_error(_known(error) or f"{path.name}: {type(error).__name__}: {error}")
+        said = attempt(partial(check, path))
+        if isinstance(said, Exception):
+            print_error(known_error(said) or f"{path.name}: {type(said).__name__}: {said}")
             is_good = False
+        else:
+            print(printable(said))
     return is_good
+
+
+def attempt(ask: Callable[[], _T]) -> _T | Exception:
+    """Return an answer, or the error in its place: what one question meets does not hide what the others find."""
+    try:
+        return ask()
+    except Exception as error:  # noqa: BLE001 - of any class: whoever asks tells each error by its name
+        return error
 
 
 def run_program(program: click.Group, arguments: Sequence[str] | None, shell: Shell) -> int:
@@ -131,7 +144,7 @@ def run_program(program: click.Group, arguments: Sequence[str] | None, shell: Sh
     except click.Abort:
         return INTERRUPTED
     except Exception as error:  # of any class: `explain` knows those of Google's clients, and the rest is raised again
-        known = _known(error)
+        known = known_error(error)
         if known is None:
             raise
         print_error(known)
@@ -139,7 +152,8 @@ def run_program(program: click.Group, arguments: Sequence[str] | None, shell: Sh
     return int(status or 0)
 
 
-def _known(error: Exception) -> RetrainingError | None:
+def known_error(error: Exception) -> RetrainingError | None:
+    """Return an error with its way out; None for one that nobody knows, as of a service that does not answer."""
     return error if isinstance(error, RetrainingError) else explain(error)
 
 
