@@ -146,6 +146,13 @@ def test_no_credentials_are_named_first(doctor, monkeypatch, tmp_path):
     assert lines["credentials"].endswith("gcloud auth application-default login")
 
 
+def test_no_role_is_offered_on_a_bucket_of_others(doctor):
+    """It would let two environments write into one bucket."""
+    _, lines = doctor(bucket="doctor-theirs", environment="ours")
+    assert lines["owner"].startswith("wrong")
+    assert "gcloud" not in lines["owner"]
+
+
 def test_settings_are_read_first(doctor):
     status, lines = doctor(region="nowhere")
     well = {"settings", "models"}

@@ -107,7 +107,7 @@ class Check:
         name: First word of its line.
         look: Return what is well, or None where nobody tells; raise what is wrong.
         needs: Checks without whose `ok` this one cannot be made.
-        create: Command where what is looked at is not there.
+        create: Command where the hook or the check itself names what is wrong, or there is no such thing.
         grant: Command where the account may not look. In both stand settings in braces.
     """
 
@@ -298,7 +298,7 @@ CHECKS = (
         grant="bq --location={region} mk --dataset {project}:{dataset}",
     ),
     Check(name="dataset-location", look=look_at_dataset_location, needs=("dataset",)),
-    Check(name="statements", look=look_at_statements, needs=("credentials",), grant=_PROJECT + "bigquery.jobUser"),
+    Check(name="statements", look=look_at_statements, needs=("credentials",), create=_PROJECT + "bigquery.jobUser"),
     _of_vertex("jobs", look_at_jobs),
     _of_vertex("registry", look_at_registry),
     _of_vertex("endpoints", look_at_endpoints),
@@ -335,7 +335,8 @@ def _failed(each: Check, project: Project, error: Exception) -> Finding:
     if known is None:
         text = f"no answer that tells: {type(error).__name__}: {error}"
         return Finding(check=each.name, state=State.UNKNOWN, text=text)
-    command = each.create if is_refused(error) else each.grant
+    is_own = isinstance(error, RetrainingError)  # of a check itself, which no role mends
+    command = each.create if is_own or is_refused(error) else each.grant
     if command:
         command = command.format_map(asdict(project.settings))
     return Finding(check=each.name, state=State.WRONG, text=str(known), command=command)
