@@ -249,6 +249,10 @@ test-one: setup ## Run one test, file or folder in the environment that it needs
 test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported, in an environment of its own
 	@$(VENV)/floor/bin/python -m pytest -q $(FLOOR_WARNINGS) -m "not long" $(FLOOR_TESTS)
 
+.PHONY: test-faults
+test-faults: setup ## Let something happen at every call of every task of a night (a worker dies, an answer is lost, another worker comes), and print what is paid, lost, left and served (docs/reliability.md)
+	@$(AIRFLOW_PY) -m pytest -q -s -m long tests/operators/runs/test_deaths.py
+
 .PHONY: test-lineage
 test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLineage provider, in an environment of its own, and look at its events (3 min; docs/composer.md)
 	@$(UV) pip check --quiet --python $(VENV)/lineage/bin/python

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.fakes.cloud import FakeCloud
 
-SERVICES = ("artifacts", "registry", "endpoints", "serving_metrics", "warehouse")
+SERVICES = ("artifacts", "registry", "endpoints", "serving_metrics", "warehouse", "jobs", "logs")
 
 
 class Death(BaseException):
