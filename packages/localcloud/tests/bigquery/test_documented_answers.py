@@ -16,6 +16,9 @@ import pytest
 from google.api_core.exceptions import BadRequest, GoogleAPICallError
 from google.cloud import bigquery
 
+from packages.localcloud.tests.bigquery.answers import numbers, queries, structures, texts, times
+from packages.localcloud.tests.bigquery.answers.otherwise import NOT_OFFERED, OTHERWISE
+
 DOCUMENTED: dict[str, tuple[tuple[str, Any], ...]] = {
     "times": (
         ("TIMESTAMP_DIFF(TIMESTAMP '2001-02-01 01:00:00', TIMESTAMP '2001-02-01 00:00:01', HOUR)", 0),
@@ -451,6 +454,22 @@ DOCUMENTED: dict[str, tuple[tuple[str, Any], ...]] = {
         ("ARRAY(SELECT IFNULL(x, -1) FROM UNNEST([2,NULL,1]) x ORDER BY x DESC)", [2, 1, -1]),
         ("(SELECT AS STRUCT 1 AS a, 'x' AS b).b", "x"),
     ),
+    "patterns": texts.PATTERNS,
+    "parts of texts": texts.PARTS,
+    "forms of texts": texts.FORMS,
+    "codes": texts.CODES,
+    "exact numbers": numbers.EXACT,
+    "floats": numbers.FLOATS,
+    "whole numbers": numbers.WHOLE,
+    "more casts": numbers.CASTS,
+    "sums of times": times.SUMS,
+    "parts of times": times.PARTS,
+    "formats of times": times.FORMATS,
+    "more arrays": structures.ARRAYS,
+    "more JSON": structures.JSON,
+    "aggregates": queries.AGGREGATES,
+    "windows": queries.WINDOWS,
+    "clauses": queries.CLAUSES,
 }
 REFUSED = (
     "[1,2][OFFSET(5)]",
@@ -477,28 +496,6 @@ REFUSED = (
     "1 = 'a'",
 )
 """As BigQuery refuses them."""
-NOT_OFFERED = (
-    "FORMAT_TIMESTAMP('%s', TIMESTAMP '2008-12-25 15:30:00+00')",
-    "FORMAT_TIMESTAMP('%Q', TIMESTAMP '2008-12-25 15:30:00+00')",
-    "FORMAT_TIME('%R', TIME '15:30:00')",
-    "PARSE_TIMESTAMP('%Y-%m-%d %H:%M:%E*S', '2008-12-25 07:30:00.25')",
-    "INSTR('banana', 'an', -1)",
-    "FORMAT('%t', DATE '2015-09-01')",
-    "FORMAT('%T', DATE '2015-09-01')",
-    'FORMAT("%\'d", 123456789)',
-    "FORMAT_TIMESTAMP('%g', TIMESTAMP '2050-12-25 15:30:55+00')",
-    "FORMAT_TIMESTAMP('%E2S', TIMESTAMP '2050-12-25 15:30:55+00')",
-)
-"""BigQuery has an answer; here they are an error, never another answer."""
-OTHERWISE = (
-    ("JSON_QUERY_ARRAY('[1,{\"a\":2}]')", ["1", '{"a":2}'], [1, {"a": 2}]),
-    ("CAST('NaN' AS FLOAT64) = CAST('NaN' AS FLOAT64)", False, True),
-    ("CAST('NaN' AS FLOAT64) > 1", False, True),
-    ("(SELECT MIN(x) FROM UNNEST([CAST('NaN' AS FLOAT64), 1]) x)", math.nan, 1.0),
-    ("POW(0, -1)", "an error", math.inf),
-    ("EXP(1000)", "an error", math.inf),
-)
-"""What BigQuery answers, and what the local one does: comparisons and overflows are DuckDB's own."""
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
         "SELECT APPROX_TOP_COUNT(x, 1) v FROM UNNEST(['a', 'b', 'a']) x",
         [{"v": [{"value": "a", "count": 2}]}],
     ),
+    "operators": ("SELECT -1 >> 1 v", [{"v": 9223372036854775807}]),
     "dates": ("SELECT DATE_TRUNC(DATE '2017-11-05', WEEK(MONDAY)) v", [{"v": date(2017, 10, 30)}]),
     "time_formats": ("SELECT FORMAT_TIMESTAMP('%E3S', TIMESTAMP '2020-01-01 00:00:01.5+00') v", [{"v": "01.500"}]),
     "conversions": ("SELECT CAST(2.5 AS INT64) v", [{"v": 3}]),

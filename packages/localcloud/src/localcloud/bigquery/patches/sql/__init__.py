@@ -25,6 +25,7 @@ from localcloud.bigquery.patches.sql import (
     dates,
     divisions,
     offset_names,
+    operators,
     selected_structs,
     struct_fields,
     time_formats,
@@ -42,6 +43,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     byte_literals.rewrite,
     bounds.rewrite,
     divisions.rewrite,
+    operators.rewrite,
     conversions.rewrite,  # before those that make casts
     time_formats.rewrite,
     dates.rewrite,
@@ -49,7 +51,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     numerics.rewrite,
 )
 
-_MACROS = {**dates.MACROS, **conversions.MACROS, **bounds.MACROS, **time_formats.MACROS}
+_MACROS = {**dates.MACROS, **conversions.MACROS, **bounds.MACROS, **time_formats.MACROS, **operators.MACROS}
 """DuckDB's, which statements call after they were rewritten: what stands for each call."""
 
 

@@ -9,11 +9,13 @@
 | TIMESTAMP_ADD and TIMESTAMP_SUB of months and years | an answer |
 | REPEAT a negative number of times, GENERATE_ARRAY by steps of 0 | empty |
 
-Not offered, and refused by name: INSTR from the end, FORMAT with `'` (digits in threes).
+Not offered, and refused by name: INSTR from the end, FORMAT with `'` (digits in threes), `%t` or `%T`, ROUND half to
+even, TIMESTAMP_TRUNC to hours of a zone (they may begin at half past).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
@@ -46,10 +48,14 @@ def rewrite(tree: exp.Expression) -> bool:
     found = False
     kinds = (
         exp.IntDiv, exp.Mod, exp.Substring, exp.ArraySlice, exp.TimestampAdd, exp.TimestampSub, exp.Repeat,
-        exp.GenerateSeries, exp.StrPosition, exp.Format,
+        exp.GenerateSeries,
     )  # fmt: skip
     for node in reversed(list(tree.find_all(*kinds))):
         found = _bound(node) or found
+    for node in list(tree.find_all(exp.StrPosition, exp.Format, exp.Round, exp.TimestampTrunc)):
+        if missing := _not_offered(node):
+            node.replace(_refusal(f"The local cloud has no {missing}"))
+            found = True
     return found
 
 
@@ -69,13 +75,28 @@ def _bound(node: exp.Expression) -> bool:
             node.set("times", call("localcloud_at_least_0", node.args["times"], "The count of REPEAT"))
         case exp.GenerateSeries() if _is_zero(node.args.get("step")):
             node.replace(_refusal("The step of GENERATE_ARRAY must not be 0"))
-        case exp.StrPosition() if isinstance(node.args.get("position"), exp.Neg):
-            node.replace(_refusal("The local cloud has no INSTR from the end"))
-        case exp.Format() if "%'" in node.this.name:
-            node.replace(_refusal("The local cloud has no FORMAT with digits in threes (%')"))
         case _:
             return False
     return True
+
+
+def _not_offered(node: exp.Expression) -> str | None:
+    """Return the name of what would be answered otherwise than by BigQuery."""
+    match node:
+        case exp.StrPosition() if isinstance(node.args.get("position"), exp.Neg):
+            return "INSTR from the end"
+        case exp.Format() if "%'" in node.this.name:
+            return "FORMAT with digits in threes (%')"
+        case exp.Format() if written := re.search(
+            r"%[-+ #0]*[0-9*]*(\.[0-9*]+)?[tT]", node.this.name.replace("%%", "")
+        ):
+            return f"FORMAT with {written.group()}"
+        case exp.Round() if node.args.get("truncate") is not None and node.args["truncate"].name.endswith("EVEN"):
+            return f"ROUND with {node.args['truncate'].name}"
+        case exp.TimestampTrunc() if node.args.get("zone") is not None and node.args["unit"].name.upper() == "HOUR":
+            zone = node.args["zone"]
+            return None if zone.name == "UTC" else "TIMESTAMP_TRUNC to hours of a zone"
+    return None
 
 
 def _is_number(value: object) -> bool:

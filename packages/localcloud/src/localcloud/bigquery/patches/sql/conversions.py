@@ -7,6 +7,9 @@
 | CAST(25.0 AS STRING), of NUMERIC, of a TIMESTAMP with parts of a second | `25.0`, nine digits, `.5` |
 | STRING(timestamp, zone) | without the zone's offset |
 | TO_JSON_STRING of NaN, infinities, 1.0, NULL, a TIMESTAMP, BYTES | no JSON, `1.0`, NULL, with a blank, as text |
+| TO_JSON_STRING of NUMERIC, of a DATETIME | nine digits, with a blank |
+| JSON_TYPE | `ubigint`, `varchar` |
+| CAST(interval AS STRING), which is refused by name | `5 days` |
 | PARSE_TIMESTAMP(format, text, zone) | the zone was not looked at |
 
 What a value is, DuckDB's `typeof` says when a statement is bound, so that nothing is asked row by row. Inside structs
@@ -66,13 +69,22 @@ MACROS: Mapping[str, str] = {
         r" regexp_replace(regexp_replace(CAST(x AS VARCHAR), '(\.[0-9]*?)0+$', '\1'), '\.$', '')"
         " WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE'"
         " THEN localcloud_timestamp_text(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ), 'UTC')"
+        " WHEN typeof(x) = 'INTERVAL'"
+        " THEN CAST(CAST('The local cloud has no texts of intervals: ' || CAST(x AS VARCHAR) AS BIGINT) AS VARCHAR)"
         " ELSE CAST(x AS VARCHAR) END"
+    ),
+    "localcloud_json_kind(kind)": (
+        "CASE WHEN kind IN ('bigint', 'ubigint', 'hugeint', 'double') THEN 'number'"
+        " WHEN kind = 'varchar' THEN 'string' ELSE kind END"
     ),
     "localcloud_json(x)": (
         "CASE WHEN x IS NULL THEN 'null'"
         " WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE' THEN '\"' || strftime(timezone('UTC',"
         " TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ)), '%Y-%m-%dT%H:%M:%S')"
         " || localcloud_second_parts(timezone('UTC', TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ))) || 'Z\"'"
+        " WHEN typeof(x) = 'TIMESTAMP' THEN '\"' || strftime(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMP),"
+        " '%Y-%m-%dT%H:%M:%S') || localcloud_second_parts(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMP)) || '\"'"
+        " WHEN typeof(x) LIKE 'DECIMAL%' THEN localcloud_text(x)"
         " WHEN typeof(x) = 'BLOB' THEN '\"' || base64(CAST(x AS BLOB)) || '\"'"
         " ELSE localcloud_json_numbers(CAST(to_json(x) AS VARCHAR)) END"
     ),
@@ -85,7 +97,9 @@ _SUSPECT = re.compile(r"Infinity|NaN|\.0(?![0-9])")
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
     found = False
-    for node in reversed(list(tree.find_all(exp.Cast, exp.TryCast, exp.String, exp.JSONFormat, exp.StrToTime))):
+    for node in reversed(
+        list(tree.find_all(exp.Cast, exp.TryCast, exp.String, exp.JSONFormat, exp.JSONType, exp.StrToTime))
+    ):
         new = _converted(node)
         if new is not None:
             node.replace(new)
@@ -132,7 +146,9 @@ def _converted(node: exp.Expression) -> exp.Expression | None:
                 return call("localcloud_text", node.this, type_="STRING")
         case exp.String() if node.args.get("zone") is not None:
             return call("localcloud_timestamp_text", node.this, node.args["zone"], type_="STRING")
-        case exp.JSONFormat() if not node.args.get("options"):
+        case exp.JSONType():
+            return call("localcloud_json_kind", node, type_="STRING")
+        case exp.JSONFormat() if not node.args.get("options") and not node.args.get("to_json"):
             return call("localcloud_json", node.this, type_="STRING")
         case exp.StrToTime() if node.args.get("zone") is not None and "%z" not in node.args["format"].sql():
             parsed = exp.ParseDatetime(this=node.this.copy(), format=node.args["format"].copy())

@@ -1,7 +1,8 @@
 """Patches formats of times: parts of a second, which DuckDB writes by other elements, and `%g`.
 
-`%E3S` becomes `%S.%g`, as DuckDB's `%g` is the millisecond; in GoogleSQL it is the ISO year without its century, which
-is refused by name. `%E*S` has as many digits as say it: they are written between two marks, and cut there.
+`%E3S` becomes `%S.%g`, as DuckDB's `%g` is the millisecond; in GoogleSQL it is the ISO year without its century,
+which is refused by name. `%E*S` has as many digits as say it: they are written between two marks, and cut there.
+`%e`, a day of the month after a blank, arrives as `%-d`, which is without one.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 from localcloud.bigquery.patches.sql.dates import call
 
 _MARK = "\ue000"  # of no text that anybody writes
+_DAY = "\ue001"
 MACROS: Mapping[str, str] = {
+    "localcloud_days(s)": f"replace(replace(s, '{_DAY}0', ' '), '{_DAY}', '')",
     "localcloud_cut_parts(s)": (
-        f"regexp_replace(regexp_replace(s, '{_MARK}\\.0+{_MARK}', '', 'g'), '{_MARK}(\\.[0-9]*?)0*{_MARK}', '\\1', 'g')"
-    )
+        f"regexp_replace(regexp_replace(localcloud_days(s), '{_MARK}\\.0+{_MARK}', '', 'g'),"
+        f" '{_MARK}(\\.[0-9]*?)0*{_MARK}', '\\1', 'g')"
+    ),
 }
 
 
@@ -31,10 +35,14 @@ def rewrite(tree: exp.Expression) -> bool:
         if unknown := re.search(r"%(g|E[124579]S)", elements.this):
             message = f"The local cloud has no {unknown.group()} in formats of times"
             node.replace(exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(message)]))
-        elif "%E3S" in elements.this or "%E*S" in elements.this:
-            text = elements.this.replace("%E3S", "%S.%g").replace("%E*S", f"%S{_MARK}.%f{_MARK}")
+        elif re.search(r"%(E3S|E\*S|-d)", elements.this):
+            text = (
+                elements.this.replace("%E3S", "%S.%g")
+                .replace("%E*S", f"%S{_MARK}.%f{_MARK}")
+                .replace("%-d", f"{_DAY}%d")
+            )
             node.set("format", exp.Literal.string(text))
-            if _MARK in text:
+            if _MARK in text or _DAY in text:
                 node.replace(call("localcloud_cut_parts", node, type_="STRING"))
         else:
             continue
