@@ -138,6 +138,7 @@ class Fault:
 def dies(night: Night, make: Any) -> Happening:
     """SIGKILL."""
     del night, make
+    return None
 
 
 def no_answer(night: Night, make: Any) -> Happening:
