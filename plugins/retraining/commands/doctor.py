@@ -154,7 +154,7 @@ def look_at_bucket_location(project: Project) -> str | None:
         if not found:
             return None
         if warning := locations.bucket_warning(bucket, found, settings.region):
-            raise SettingsError("RETRAINING_BUCKET", warning)
+            raise SettingsError("RETRAINING_BUCKET", warning, f"a bucket in {settings.region}")
         told.append(f"gs://{bucket} is in {found[0]}")
     return ", ".join(told)
 
@@ -184,7 +184,7 @@ def look_at_dataset_location(project: Project) -> str | None:
     if found is None:
         return None
     if warning := locations.dataset_warning(settings.dataset, found, settings.region):
-        raise SettingsError("RETRAINING_DATASET", warning)
+        raise SettingsError("RETRAINING_DATASET", warning, f"a dataset in {settings.region}")
     return f"{settings.dataset} is in {found}, as the jobs are"
 
 
@@ -256,7 +256,7 @@ def _of_each(questions: Mapping[str, Callable[[], object]]) -> str:
         except RetrainingError as error:
             errors.append(error)
     if errors:
-        raise errors[0] if len(errors) == 1 else SpecError("models", "; ".join(map(str, errors)))
+        raise errors[0] if len(errors) == 1 else SpecError("models", "; ".join(map(str, errors)), "none of these")
     return f"of {', '.join(questions)}"
 
 
