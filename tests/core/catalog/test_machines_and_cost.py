@@ -347,6 +347,14 @@ def test_every_tier_exists_in_the_local_cloud_s_region():
         require_machines(with_cluster(tier=tier), hardware, "us-central1")
 
 
+@pytest.mark.parametrize("machine", ["n1-standart-2", "cloud-tpu"])
+def test_a_machine_on_which_no_model_answers_is_refused_by_its_place(machine):
+    spec = make_spec(deployment={"machine": machine})
+    with refuses(SpecError, where="late.yaml, deployment.machine", found=machine, way_out="n1-standard-2"):
+        require_machines(spec, load_hardware(settings.include_path()), "us-central1")
+    require_machines(make_spec(), load_hardware(settings.include_path()), "us-central1")
+
+
 def test_a_run_over_its_budget_is_refused_and_the_message_has_the_sum(prices):
     spec = make_spec(budget_usd=1.0, training={"model": "dense", "cluster": {"tier": "PREMIUM_1"}})
     with refuses(PlanError, found="USD", way_out="over_budget"):
