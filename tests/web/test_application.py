@@ -21,7 +21,7 @@ from retraining.core.naming import storage
 from retraining.core.report.models_page.rendering import render_all
 from retraining.web import application
 from retraining.web.application import make_application
-from retraining.web.stored import Stored
+from retraining.web.stored import MOST_BYTES, Stored
 from tests.support.scenes.models_page import HOSTILE, all_models, drifting, hostile, one_model, summary
 from tests.support.scenes.models_site import REGION
 
@@ -68,8 +68,8 @@ def test_who_is_not_logged_in_goes_to_the_login_and_comes_back(site) -> None:
     assert site.bucket.asked == []
 
 
-def test_a_hundred_models_cost_one_read_and_no_other_call(site) -> None:
-    """The time is printed; who reads this page often pays one read each."""
+def test_a_hundred_models_cost_two_reads_at_once_and_no_other_call(site) -> None:
+    """The time is printed; who reads this page often pays these reads each."""
     site.store(all_models(100))
     site.log_in(*(f"retrain__model_{number:03d}" for number in range(100)))
     assert site.client.get("/models").status_code == 200  # templates are compiled once
@@ -83,8 +83,8 @@ def test_a_hundred_models_cost_one_read_and_no_other_call(site) -> None:
     assert site.bucket.calls == 1
 
 
-def test_a_models_page_costs_one_read(site) -> None:
-    """Of its own object, with the region's queue of jobs in the same call."""
+def test_a_models_page_costs_two_reads_at_once(site) -> None:
+    """Of its own object, with the region's queue of jobs beside it."""
     site.store(Overview(models=()), one_model())
     site.log_in("retrain__flight_delays")
     site.client.get("/models/flight_delays")
@@ -117,7 +117,14 @@ def test_who_waits_for_room_is_said_to_those_who_may_know_of_the_model(site) -> 
     assert "export waits" in site.client.get("/models/flight_delays").text
 
 
-@pytest.mark.parametrize("stored", [b"", b"{}", b'{"entries": {"x": 1}, "closed": null}', b"\xff"])
+TOO_LARGE = b" " * (MOST_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [b"", b"{}", b'{"entries": {"x": 1}, "closed": null}', b"\xff", TOO_LARGE],
+    ids=["empty", "nothing in it", "no entry", "no text", "too large"],
+)
 def test_a_queue_that_cannot_be_read_keeps_no_page_from_being_shown(site, stored) -> None:
     """Jobs find it themselves, and begin none until it is known again."""
     site.store(all_models(1))

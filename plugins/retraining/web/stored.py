@@ -42,18 +42,20 @@ class Bucket:
     def read_with(self, uri: str, *others: str) -> list[bytes | None]:
         """Return an object's bytes and, of the same call, those of others beside it; None where there is none.
 
+        Of the others one that is larger than `MOST_BYTES` is as none: it keeps no page from being shown.
+
         Raises:
-            RetrainingError: Google refuses it, or one is larger than `MOST_BYTES`.
+            RetrainingError: Google refuses it, or the object is larger than `MOST_BYTES`.
         """
         asked = dict.fromkeys((uri, *others), (0, MOST_BYTES + 1))
         found = _explained(lambda: self.artifacts.read_ranges(asked))
-        for each, data in found.items():
-            if len(data) > MOST_BYTES:
-                wrong = f"more than {MOST_BYTES:,} bytes"
-                raise ContractError(each, wrong, "what a page can show", "Read it in the bucket")
-        if uri not in found:
-            _explained(lambda: self.artifacts.read_object(uri))  # says so where there is no bucket
-        return [found.get(each) for each in asked]
+        data = found.get(uri)
+        if data is None:
+            data = _explained(lambda: self.artifacts.read_object(uri))  # says so where there is no bucket
+        if data is not None and len(data) > MOST_BYTES:
+            raise ContractError(uri, f"more than {MOST_BYTES:,} bytes", "what a page can show", "Read it in the bucket")
+        beside = (found.get(each) for each in others)
+        return [data, *(None if each is None or len(each) > MOST_BYTES else each for each in beside)]
 
     def existing(self, uris: list[str]) -> list[str]:
         """Return those of the addresses that have an object.
