@@ -7,17 +7,7 @@ import re
 import pytest
 
 from retraining.__main__ import main
-
-SPEC = """
-name: parcels
-description: Late?
-data: {query: parcels/examples.sql, key: id, event_time: happened}
-features: [{name: carrier, kind: categorical}, {name: weight, kind: numeric}]
-label: {name: late, kind: binary}
-training: {model: wide_deep}
-evaluation: {metric: auc, min_value: 0.6, slices: [carrier]}
-"""
-WHERE = "WHERE happened >= @window_start AND happened < LEAST(@window_end, @as_of)"
+from tests.support.parcels import SPEC, WHERE, write_parcels
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +27,7 @@ def table(own_cloud):
 
 
 def run(tmp_path, own_cloud, sql, spec=SPEC):
-    (tmp_path / "models").mkdir(exist_ok=True)
-    (tmp_path / "sql" / "parcels").mkdir(parents=True, exist_ok=True)
-    (tmp_path / "models" / "parcels.yaml").write_text(spec, encoding="utf-8")
-    (tmp_path / "sql" / "parcels" / "examples.sql").write_text(sql, encoding="utf-8")
+    write_parcels(tmp_path, sql, spec)
     settings = own_cloud.settings
     return main(
         ["check-queries", "--project", settings.project, "--region", settings.region, "--include", str(tmp_path)]

@@ -11,28 +11,17 @@ from retraining.__main__ import main
 from retraining.commands.doctor import CHECKS
 from retraining.commands.shell import Shell
 from retraining.hooks.cloud import OwnCloud
+from tests.support.parcels import SPEC, WHERE, write_parcels
 
-SPEC = """
-name: parcels
-description: Late?
-data: {query: parcels/examples.sql, key: id, event_time: happened}
-features: [{name: carrier, kind: categorical}, {name: weight, kind: numeric}]
-label: {name: late, kind: binary}
-training: {model: wide_deep}
-evaluation: {metric: auc, min_value: 0.6, slices: [carrier]}
-"""
-SQL = """SELECT id, happened, carrier, weight, late
+SQL = f"""SELECT id, happened, carrier, weight, late
 FROM (SELECT 'a' AS id, TIMESTAMP '2024-01-01' AS happened, 'AA' AS carrier, 1.5 AS weight, 1 AS late)
-WHERE happened >= @window_start AND happened < LEAST(@window_end, @as_of)"""
+{WHERE}"""
 
 
 @pytest.fixture
 def include(tmp_path):
     """A model's files."""
-    (tmp_path / "models").mkdir()
-    (tmp_path / "sql" / "parcels").mkdir(parents=True)
-    (tmp_path / "models" / "parcels.yaml").write_text(SPEC, encoding="utf-8")
-    (tmp_path / "sql" / "parcels" / "examples.sql").write_text(SQL, encoding="utf-8")
+    write_parcels(tmp_path, SQL)
     return tmp_path
 
 
@@ -133,10 +122,17 @@ def test_a_service_that_refuses_the_account_is_named_with_the_role(doctor, add_f
 
 @pytest.mark.parametrize(("fault", "name", "others", "role"), SERVICES, ids=[each[1] for each in SERVICES])
 def test_a_service_that_is_not_there_is_unknown(doctor, add_fault, fault, name, others, role):
-    """A cloud that does not serve something says so by 501: that is no finding about the project."""
+    """By 501: that is no finding about the project, and it is not well either."""
     add_fault(fault, "error", code="UNIMPLEMENTED")
     status, lines = doctor()
-    assert (status, states(lines)) == (0, dict.fromkeys((name, *others), "unknown"))
+    assert (status, states(lines)) == (1, dict.fromkeys((name, *others), "unknown"))
+
+
+def test_where_a_bucket_is_may_be_hidden(doctor, add_fault):
+    """No role that a run needs has `storage.buckets.get`."""
+    add_fault("storage.buckets.get gs://*", "error", code="PERMISSION_DENIED")
+    status, lines = doctor()
+    assert (status, states(lines)) == (0, {"bucket-location": "hidden"})
 
 
 def test_no_credentials_are_named_first(doctor, monkeypatch, tmp_path):

@@ -43,6 +43,9 @@ class State(StrEnum):
     OK = "ok"
     WRONG = "wrong"
     UNKNOWN = "unknown"
+    """No answer that tells, or not asked because of an earlier one."""
+    HIDDEN = "hidden"
+    """The account may not look, and need not for a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,7 +328,7 @@ def _make(each: Check, project: Project, earlier: Mapping[str, Finding]) -> Find
     if isinstance(text, Exception):
         return _failed(each, project, text)
     if text is None:
-        return Finding(check=each.name, state=State.UNKNOWN, text="the account may not look")
+        return Finding(check=each.name, state=State.HIDDEN, text="the account may not look, which no run needs")
     return Finding(check=each.name, state=State.OK, text=text)
 
 
@@ -349,10 +352,11 @@ def _failed(each: Check, project: Project, error: Exception) -> Finding:
 def diagnose(shell: Shell, include: Path | None, *, as_json: bool) -> None:
     """Look for what is missing before the first run.
 
-    Prints a line for each check: ok, wrong with what mends it, or unknown with why. It writes nothing and starts no
-    job. The status is 1 where anything is wrong. MEMBER in a command is the account, `serviceAccount:…` or `user:…`.
+    Prints a line for each check: ok, wrong with what mends it, unknown with why, or hidden from this account. It writes
+    nothing and starts no job. The status is 1 where anything is wrong or unknown. MEMBER in a command is the account,
+    `serviceAccount:…` or `user:…`.
     """
     findings = examine(Project(shell, include or shell.find_include()))
-    is_good = all(finding.state is not State.WRONG for finding in findings)
+    is_good = all(finding.state in (State.OK, State.HIDDEN) for finding in findings)
     lines = [json.dumps([asdict(each) for each in findings])] if as_json else [each.line() for each in findings]
     print_answer(lines, is_good=is_good)
