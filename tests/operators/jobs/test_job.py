@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import re
 from datetime import timedelta
@@ -58,6 +59,24 @@ def test_the_job_lies_in_the_runs_folder_as_people_submit_it(cloud, make_run) ->
     assert json.loads(texts[0])["labels"] == SPOT_JOB["labels"]
     assert texts[1].startswith("gcloud ai custom-jobs create ")
     assert "create_custom_job(" in texts[2]
+
+
+def test_the_older_a_job_the_longer_its_task_sleeps(cloud, make_run, monkeypatch) -> None:
+    """It watches a young one; its lines are all printed in the end."""
+    monkeypatch.setattr(cloud, "settings", dataclasses.replace(cloud.settings, watch_s=10))
+    run, task = make_run(), make_task(cloud)
+    watched, sleeps = [], []
+    for age in (0, 99, 600, 1800, 7200):
+        cloud.clock.time = START + timedelta(seconds=age)
+        with pytest.raises(AirflowRescheduleException):
+            run.execute(task)
+        watched.append((cloud.clock.now() - START).total_seconds() - age)
+        sleeps.append(task.poke_interval)
+    interval = cloud.settings.wake_interval_s
+    assert watched == [10, 10, 0, 0, 0]
+    assert sleeps[:2] == [interval, interval]
+    assert sleeps == sorted(sleeps)
+    assert sleeps[-1] == 5 * interval
 
 
 def test_later_wakes_find_the_job_and_return_its_result(cloud, make_run) -> None:

@@ -34,6 +34,19 @@ def test_twenty_models_of_one_night_stay_within_four_machines(make_night) -> Non
     assert night.clock.now() - min(task.asked for task in night.tasks.values()) < 20 * RUNS_FOR
 
 
+def test_who_waits_wakes_seldom_and_machines_hardly_stand_idle(make_night) -> None:
+    """Forty models for four machines: a night little longer than its jobs, at far fewer wakes than one a minute."""
+    night = make_night("{machines: 4}")
+    night.add(*(Task(name=f"m{number}") for number in range(40)))
+    began = night.clock.now()
+    wakes = night.play_by_sleeps()
+    took = night.clock.now() - began
+    assert night.most["machines"] == 4
+    assert took < 10 * (RUNS_FOR + timedelta(minutes=3))
+    waited = sum((task.began - began for task in night.tasks.values() if task.began), timedelta())
+    assert wakes < waited / timedelta(minutes=2)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_never_above_the_quota_whoever_dies_and_whatever_comes_between(make_night, seed) -> None:
     """Wakes are killed at any call, others happen between their calls, lists lag, creates land late."""

@@ -43,7 +43,7 @@ def read_once(path: Path) -> ModelSpec:
 class Task:
     """A task that wants one job of so many machines.
 
-    `done` is its result, or the error that it ended with.
+    `done` is its result, or the error that it ended with; `sleeps_s` how long it sleeps after its last wake.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Task:
     done: Any = None
     asked: datetime | None = None
     began: datetime | None = None
+    sleeps_s: float = 0.0
 
     @property
     def job(self) -> dict[str, Any]:
@@ -126,6 +127,7 @@ class Night(World):
         )
         try:
             task.done = task.done or reconciler.poll_job()
+            task.sleeps_s = reconciler.sleep_s
         finally:
             self.look()
         return task.done
@@ -161,6 +163,21 @@ class Night(World):
             for task in left:
                 self._wake(task, left, chance, kills, nested)
             self.clock.time += timedelta(seconds=120)
+
+    def play_by_sleeps(self, most_s: float = 48 * 3600) -> int:
+        """Wake each task when it has slept as long as it wanted, until all are done; return how many wakes it took."""
+        begin, wakes = self.clock.now(), 0
+        due = dict.fromkeys(self.tasks, begin)
+        while due:
+            name = min(due, key=lambda each: due[each])
+            self.clock.time = max(self.clock.now(), due[name])
+            assert self.clock.now() < begin + timedelta(seconds=most_s), f"never done: {list(due)}"
+            wakes += 1
+            if self.poke(self.tasks[name]):
+                del due[name]
+            else:
+                due[name] = self.clock.now() + timedelta(seconds=self.tasks[name].sleeps_s)
+        return wakes
 
     def _wake(self, task: Task, others: list[Task], chance: random.Random, kills: float, nested: float) -> None:
         inner = kill_at(chance.randrange(40)) if chance.random() < kills else (lambda _: None)

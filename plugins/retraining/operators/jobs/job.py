@@ -84,7 +84,10 @@ class VertexJobOperator(RunTask, CloudSensor):
 
         identity = job_identity(context, job_request.custom_job)
         place = JobPlace(cloud, context, identity.key, job_request.custom_job)
-        return Reconciler(cloud, job_request, identity, on_job, may_create, place).poll_job()
+        reconciler = Reconciler(cloud, job_request, identity, on_job, may_create, place)
+        result = reconciler.poll_job()
+        self.poke_interval = reconciler.sleep_s
+        return result
 
     def requested_job(self, cloud: CloudPort, context: Context) -> tuple[JobRequest, Callable[[], bool]]:
         """Return the request, and what is asked before it is paid for; a subclass may know it without `job_request`."""

@@ -42,12 +42,16 @@ class JobPlace:
         context: Airflow's, of the task that wants it.
         key: Of the job.
         custom_job: The job in proto-JSON.
+
+    Attributes:
+        ahead: How many were before it when it asked last.
     """
 
     def __init__(self, cloud: CloudPort, context: Context, key: str, custom_job: Mapping[str, Any]) -> None:
         self._cloud, self._context, self._key = cloud, context, key
         self._machines = machines_of(custom_job)
         self._region = cloud.settings.region
+        self.ahead = 0
         self._uri = storage.places_uri(cloud.settings.bucket, self._region)
 
     def take(self) -> bool:
@@ -73,6 +77,7 @@ class JobPlace:
             places, generation = self._read()
             running = running_jobs(self._cloud.jobs.find_active(vertex.OWNER_LABEL), hardware)
             answer = ask(places, self._key, wish, limits, running, now)
+            self.ahead = answer.ahead
             if not answer.granted and now >= answer.since + timedelta(hours=quotas.wait_hours):
                 self._write(places.without((self._key,)), generation)
                 raise self._too_late(answer, quotas, named)

@@ -10,12 +10,13 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Protocol
 
 from retraining.core.documents import RESULTS, Document, digest
 from retraining.core.documents.document import read_object
 from retraining.core.errors import ContractError, JobError, RetrainingError
-from retraining.core.jobs import claims, machine_pools
+from retraining.core.jobs import claims, machine_pools, waits
 from retraining.core.jobs.adoption import require_own_result
 from retraining.core.jobs.failures import OF_THE_SERVICE, Failure, with_spot_fallback
 from retraining.core.jobs.job import Job, JobIdentity, JobType
@@ -40,7 +41,7 @@ from retraining.operators.jobs.claims import ClaimedJobs, Seen
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
 SHOWN_LINES = 20
-LAST_READS = 5
+LAST_READS = 5 * waits.LONGEST
 
 
 class PollMemory:
@@ -81,7 +82,13 @@ class PollMemory:
 
 
 class PlacePort(Protocol):
-    """Room for a job."""
+    """Room for a job.
+
+    Attributes:
+        ahead: After `take` said False: how many are before it.
+    """
+
+    ahead: int
 
     def take(self) -> bool:
         """Return whether the job may begin."""
@@ -100,6 +107,9 @@ class Reconciler:
         on_job: Called with the job as soon as it is known.
         may_create: Asked before a job is paid for; while it says False there is none.
         place: Among the jobs of the region; None: nobody limits them.
+
+    Attributes:
+        sleep_s: Seconds until the next poke, when this one has ended.
     """
 
     def __init__(
@@ -117,6 +127,7 @@ class Reconciler:
         self._on_job = on_job
         self._may_create = may_create
         self._place = place
+        self.sleep_s: float = cloud.settings.wake_interval_s
         self._memory = PollMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
         self._jobs = ClaimedJobs(cloud, identity, JobType.of(job_request.custom_job))
         self._cursor = Cursor()
@@ -158,7 +169,8 @@ class Reconciler:
         self._on_job(job)
         self._restore_cursor(job)
         clock = self._cloud.clock
-        until = clock.monotonic() + self._cloud.settings.watch_s
+        settings = self._cloud.settings
+        until = clock.monotonic() + waits.watch_for(self._age(job), settings.watch_s)
         while True:
             self._print_new_lines(job)
             if not job.active:
@@ -166,9 +178,13 @@ class Reconciler:
             if clock.monotonic() >= until:
                 LOGGER.info("%s is %s; the next poke goes on", job.job_id, job.state)
                 self._memory.save_values(job=job.name, cursor=self._cursor.to_json())
+                self.sleep_s = waits.sleep_for(self._age(job), settings.wake_interval_s)
                 return None
             clock.sleep(LOOK_INTERVAL_S)
             job = self._cloud.jobs.get(job.name)
+
+    def _age(self, job: Job) -> timedelta:
+        return self._cloud.clock.now() - job.created if job.created else timedelta()
 
     def _forget_without_artifact(self) -> bool:
         """Delete a stored result whose artifact is gone, so that its job runs again; False: there is nothing to do."""
@@ -199,7 +215,7 @@ class Reconciler:
             why = f"the last one ended: {failures[-1]}" if failures else "somebody may be about to create it"
             LOGGER.info("no job is created before %s: %s", begin, why)
             return None
-        if not (self._place is None or self._place.take()) or not self._may_create():
+        if not self._has_room() or not self._may_create():
             return None
         if newest_of(self._job_request, seen.everything) and not spent and not self._forget_leftover():
             return None
@@ -208,6 +224,12 @@ class Reconciler:
         custom_job = self._placed(with_spot_fallback(self._job_request.custom_job, failures), failures)
         self._write_submission(custom_job)
         return self._jobs.create_job(custom_job, seen)
+
+    def _has_room(self) -> bool:
+        if self._place is None or self._place.take():
+            return True
+        self.sleep_s = waits.queue_for(self._place.ahead, self._cloud.settings.wake_interval_s)
+        return False
 
     def _placed(self, custom_job: ProtoJson, failures: Sequence[Failure]) -> ProtoJson:
         """Return the job as it is created: on the machines of the model's pool, where these are there."""

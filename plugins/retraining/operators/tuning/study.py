@@ -184,7 +184,9 @@ class TuneOperator(RunTask, CloudSensor):
         may_create = partial(leased_spans_exist, cloud, record, job_request.request, context)
         try:
             place = JobPlace(cloud, context, identity.key, job_request.custom_job)
-            result = Reconciler(cloud, job_request, identity, on_job, may_create, place).poll_job()
+            reconciler = Reconciler(cloud, job_request, identity, on_job, may_create, place)
+            result = reconciler.poll_job()
+            self.poke_interval = reconciler.sleep_s
         except AirflowFailException:
             if ended := self._find_ended_job(cloud, identity, bears_failure):
                 return ended
