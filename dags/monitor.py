@@ -15,7 +15,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import give_params, monitor_params
 from retraining.operators.airflow.schedules import cron_schedule
-from retraining.operators.airflow.task_defaults import BOUNDED, FIRST, weighed
+from retraining.operators.airflow.task_defaults import BOUNDED, FIRST, of_model
 from retraining.operators.monitoring.decision import DecideRetrainingOperator
 from retraining.operators.monitoring.measurement import MeasureSignalsOperator
 from retraining.operators.monitoring.multivariate import MeasureMultivariateOperator
@@ -36,7 +36,7 @@ def monitor_dag(spec: ModelSpec) -> DAG:
         schedule=cron_schedule(spec.monitoring.schedule, spec) if spec.monitoring.schedule else None,
         catchup=False,
         max_active_runs=1,  # a ledger row must see the one before it
-        default_args={"owner": spec.owner, **weighed(spec.priority), **RETRIES, **BOUNDED, **TOLD},
+        default_args={**of_model(spec), **RETRIES, **BOUNDED, **TOLD},
         tags=["monitor", spec.name, *spec.tags],
     ) as dag:
         measure = MeasureSignalsOperator(task_id="measure", model=spec.name)

@@ -17,7 +17,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.params import give_params, retrain_params
 from retraining.operators.airflow.refused_files import refusing_dag
 from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
-from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, weighed
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, of_model
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
@@ -47,7 +47,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         schedule=cron_or_asset_schedule(spec, assets),
         catchup=False,
         max_active_runs=1,
-        default_args={"owner": spec.owner, **weighed(spec.priority), **RETRIES, **BOUNDED},
+        default_args={**of_model(spec), **RETRIES, **BOUNDED},
         tags=["retrain", spec.name, *spec.tags],
     ) as dag:
         plan = PlanRunOperator(task_id="plan", model=spec.name, inlets=assets)

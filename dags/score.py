@@ -15,7 +15,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Scoring
 from retraining.operators.airflow.params import give_params, score_params
 from retraining.operators.airflow.schedules import cron_schedule
-from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, weighed
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, of_model
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.ending.conclusion import ConcludeRunOperator
 from retraining.operators.scoring.destination import CleanUpScoringOperator, WriteAnswersOperator
@@ -35,7 +35,7 @@ def score_dag(spec: ModelSpec, scoring: Scoring) -> DAG:
         schedule=cron_schedule(scoring.schedule, spec) if scoring.schedule else None,
         catchup=False,
         max_active_runs=1,
-        default_args={"owner": spec.owner, **weighed(spec.priority), **RETRIES, **BOUNDED},
+        default_args={**of_model(spec), **RETRIES, **BOUNDED},
         tags=["score", spec.name, *spec.tags],
     ) as dag:
         plan = PlanScoringOperator(task_id="plan", model=spec.name)

@@ -13,7 +13,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import find_specs, load_spec, plain_name
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.airflow.params import give_params, walk_forward_params
-from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, weighed
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, of_model
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
@@ -41,7 +41,7 @@ def walk_forward_dag(spec: ModelSpec) -> DAG:
         schedule=None,
         catchup=False,
         max_active_runs=1,
-        default_args={"owner": spec.owner, **weighed(spec.priority, production=False), **RETRIES, **BOUNDED},
+        default_args={**of_model(spec, production=False), **RETRIES, **BOUNDED},
         tags=[WALK_FORWARD, spec.name, *spec.tags],
     ) as dag:
         plan = PlanWalkForwardOperator(task_id="plan", model=spec.name)

@@ -34,6 +34,14 @@ resource "google_storage_bucket" "retraining" {
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
   force_destroy               = false # models that serve lie here
+  labels                      = var.labels
+
+  dynamic "encryption" {
+    for_each = var.encryption_key[*]
+    content {
+      default_kms_key_name = encryption.value
+    }
+  }
 
   # What was deleted or written over can be had back for so long; versions would keep each state of a claim for ever.
   soft_delete_policy {
@@ -49,7 +57,7 @@ resource "google_storage_bucket" "retraining" {
     }
   }
 
-  depends_on = [google_project_service.used]
+  depends_on = [google_project_service.used, google_kms_crypto_key_iam_member.agents]
 }
 
 # What jobs write, where it shall lie in a bucket of its own.
@@ -62,6 +70,14 @@ resource "google_storage_bucket" "results" {
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
   force_destroy               = false # models that serve lie here
+  labels                      = var.labels
+
+  dynamic "encryption" {
+    for_each = var.encryption_key[*]
+    content {
+      default_kms_key_name = encryption.value
+    }
+  }
 
   soft_delete_policy {
     retention_duration_seconds = var.soft_delete_days * 86400
@@ -76,7 +92,7 @@ resource "google_storage_bucket" "results" {
     }
   }
 
-  depends_on = [google_project_service.used]
+  depends_on = [google_project_service.used, google_kms_crypto_key_iam_member.agents]
 }
 
 locals {
@@ -89,8 +105,16 @@ resource "google_bigquery_dataset" "retraining" {
   dataset_id                 = var.dataset
   location                   = var.region
   delete_contents_on_destroy = false # request logs
+  labels                     = var.labels
 
-  depends_on = [google_project_service.used]
+  dynamic "default_encryption_configuration" {
+    for_each = var.encryption_key[*]
+    content {
+      kms_key_name = default_encryption_configuration.value
+    }
+  }
+
+  depends_on = [google_project_service.used, google_kms_crypto_key_iam_member.agents]
 }
 
 resource "google_artifact_registry_repository" "images" {
@@ -98,12 +122,14 @@ resource "google_artifact_registry_repository" "images" {
   location      = var.region
   repository_id = var.repository
   format        = "DOCKER"
+  kms_key_name  = var.encryption_key
+  labels        = var.labels
 
   docker_config {
     immutable_tags = true # a run's key has the image's name in it
   }
 
-  depends_on = [google_project_service.used]
+  depends_on = [google_project_service.used, google_kms_crypto_key_iam_member.agents]
 }
 
 resource "google_service_account" "jobs" {

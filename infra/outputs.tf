@@ -7,6 +7,9 @@ output "environment_variables" {
     RETRAINING_RESULTS_BUCKET  = local.results_bucket
     RETRAINING_DATASET         = google_bigquery_dataset.retraining.dataset_id
     RETRAINING_SERVICE_ACCOUNT = google_service_account.jobs.email
+    RETRAINING_ENCRYPTION_KEY  = var.encryption_key == null ? "" : var.encryption_key
+    RETRAINING_LABELS          = join(",", [for key, value in var.labels : "${key}=${value}"])
+    RETRAINING_QUERY_PROJECT   = var.query_project == null ? "" : var.query_project
     RETRAINING_TRAINER_IMAGE   = "${var.region}-docker.pkg.dev/${var.project}/${var.repository}/trainer@sha256:…"
   }
 }

@@ -200,3 +200,32 @@ resource "google_service_account_iam_member" "models" {
   role               = local.account_roles.connection
   member             = local.members.connection
 }
+
+# Who encrypts and decrypts with a key of one's own: the services that keep something, not the accounts that ask them.
+
+locals {
+  key_agents = toset(var.encryption_key == null ? [] : [
+    "service-${data.google_project.this.number}@gcp-sa-aiplatform.iam.gserviceaccount.com",
+    "service-${data.google_project.this.number}@gs-project-accounts.iam.gserviceaccount.com",
+    "service-${data.google_project.this.number}@gcp-sa-artifactregistry.iam.gserviceaccount.com",
+    "bq-${data.google_project.this.number}@bigquery-encryption.iam.gserviceaccount.com",
+  ])
+}
+
+resource "google_kms_crypto_key_iam_member" "agents" {
+  for_each = local.key_agents
+
+  crypto_key_id = var.encryption_key
+  role          = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+  member        = "serviceAccount:${each.value}"
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_project_iam_member" "queries" {
+  for_each = toset(var.query_project[*])
+
+  project = each.value
+  role    = "roles/bigquery.jobUser"
+  member  = local.members.connection
+}

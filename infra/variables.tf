@@ -70,3 +70,21 @@ variable "connection_secrets" {
   type        = set(string)
   default     = []
 }
+
+variable "encryption_key" {
+  description = "Cloud KMS key of var.region for the buckets, the dataset, the images and all that is made (RETRAINING_ENCRYPTION_KEY); null: Google's keys. Of new ones alone: nothing that is there is encrypted anew."
+  type        = string
+  default     = null
+}
+
+variable "labels" {
+  description = "Labels of the buckets, the dataset, the repository and all that is made (RETRAINING_LABELS)."
+  type        = map(string)
+  default     = {}
+}
+
+variable "query_project" {
+  description = "Project that statements on BigQuery run in (RETRAINING_QUERY_PROJECT); null: var.project."
+  type        = string
+  default     = null
+}

@@ -36,12 +36,17 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
             "force_destroy",
             "lifecycle_rule",
             "soft_delete_policy",
+            "labels",
+            "dynamic",
         },
     ),
-    "google_bigquery_dataset": ({"dataset_id"}, {"project", "location", "delete_contents_on_destroy"}),
+    "google_bigquery_dataset": (
+        {"dataset_id"},
+        {"project", "location", "delete_contents_on_destroy", "labels", "dynamic"},
+    ),
     "google_artifact_registry_repository": (
         {"repository_id", "format"},
-        {"project", "location", "docker_config"},
+        {"project", "location", "docker_config", "kms_key_name", "labels"},
     ),
     "google_service_account": ({"account_id"}, {"project", "display_name"}),
     "google_project_iam_member": ({"project", *IAM}, set()),
@@ -49,8 +54,14 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
     "google_storage_bucket_iam_member": ({"bucket", *IAM}, {"condition"}),
     "google_secret_manager_secret_iam_member": ({"secret_id", *IAM}, {"project"}),
     "google_service_account_iam_member": ({"service_account_id", *IAM}, set()),
+    "google_kms_crypto_key_iam_member": ({"crypto_key_id", *IAM}, set()),
     "google_artifact_registry_repository_iam_member": ({"repository", *IAM}, {"project", "location"}),
 }
+DYNAMIC = {
+    "google_storage_bucket": ("encryption", "default_kms_key_name"),
+    "google_bigquery_dataset": ("default_encryption_configuration", "kms_key_name"),
+}
+"""Blocks that are there only with a key, and their one argument."""
 META = {"for_each", "count", "depends_on", "__is_block__", "__comments__"}
 
 
@@ -145,6 +156,22 @@ def test_the_provider_has_every_argument(infra) -> None:
         required, optional = ARGUMENTS[kind]
         given = set(body) - META
         assert required <= given <= required | optional, f"{kind}.{name}"
+
+
+def test_a_key_is_that_of_everything_which_is_kept(infra) -> None:
+    """And the agents of the four services may use it, before anything is made with it."""
+    for kind, name, body in resources(infra):
+        if kind not in {*DYNAMIC, "google_artifact_registry_repository"}:
+            continue
+        assert "google_kms_crypto_key_iam_member.agents" in str(body["depends_on"]), name
+        if kind not in DYNAMIC:
+            assert body["kms_key_name"] == "${var.encryption_key}"
+            continue
+        block, argument = DYNAMIC[kind]
+        (dynamic,) = body["dynamic"]
+        assert plain(dynamic)[block]["for_each"] == "${var.encryption_key[*]}", name
+        assert argument in str(dynamic[block]["content"]), name
+    assert len(re.findall("gserviceaccount", str(names_in(infra["locals"])["key_agents"]))) == 4
 
 
 def test_what_is_referred_to_is_declared(infra) -> None:

@@ -128,6 +128,27 @@ def test_a_service_that_is_not_there_is_unknown(doctor, add_fault, fault, name, 
     assert (status, states(lines)) == (1, dict.fromkeys((name, *others), "unknown"))
 
 
+def test_buckets_and_dataset_must_have_the_key_of_everything_else(doctor, own_cloud):
+    """The line has a command for each that has not, and no other."""
+    from google.cloud import storage
+
+    project, region = own_cloud.settings.project, own_cloud.settings.region
+    key = f"projects/keys/locations/{region}/keyRings/ring/cryptoKeys/key"
+    bucket = storage.Client(project=project).create_bucket("doctor-key", location=region)
+    asked = {"bucket": bucket.name, "results_bucket": bucket.name, "environment": "ours", "encryption_key": key}
+    status, lines = doctor(**asked)
+    assert (status, states(lines)) == (1, {"encryption": "wrong"})
+    for command in (
+        f"gcloud storage buckets update gs://doctor-key --default-encryption-key={key}",
+        f"bq update --default_kms_key={key} {project}:doctor",
+    ):
+        assert command in lines["encryption"]
+    bucket.default_kms_key_name = key
+    bucket.patch()
+    _, lines = doctor(**asked)
+    assert lines["encryption"].endswith(f". bq update --default_kms_key={key} {project}:doctor.")
+
+
 def test_where_a_bucket_is_may_be_hidden(doctor, add_fault):
     """No role that a run needs has `storage.buckets.get`."""
     add_fault("storage.buckets.get gs://*", "error", code="PERMISSION_DENIED")

@@ -163,6 +163,7 @@ EXAMPLES: Mapping[str, Any] = {
     "name": "later",
     "description": "Will it be much later?",
     "owner": "ops",
+    "labels": of({"cost_center": "4711"}, read_by="operators/airflow/task_defaults.py"),
     "priority": of(8, read_by="operators/jobs/places.py"),
     "licence": "Apache-2.0",
     "tags": ["nightly"],

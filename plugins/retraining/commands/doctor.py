@@ -191,6 +191,27 @@ def look_at_dataset_location(project: Project) -> str | None:
     return f"{settings.dataset} is in {found}, as the jobs are"
 
 
+def look_at_encryption(project: Project) -> str | None:
+    """Hold what buckets and dataset encrypt with against the key of everything else."""
+    settings, cloud = project.settings, project.cloud
+    wanted = settings.encryption_key
+    if wanted is None:
+        return "by Google's keys: RETRAINING_ENCRYPTION_KEY is not set"
+    dataset = f"{settings.project}:{settings.dataset}"
+    found = {
+        f"gcloud storage buckets update gs://{bucket} --default-encryption-key={wanted}": cloud.artifacts.bucket_key(
+            bucket
+        )
+        for bucket in dict.fromkeys((settings.bucket, settings.results_bucket))
+    }
+    found[f"bq update --default_kms_key={wanted} {dataset}"] = cloud.warehouse.dataset_key(settings.dataset)
+    if None in found.values():
+        return None
+    if mend := " && ".join(command for command, key in found.items() if key != wanted):
+        raise SettingsError("RETRAINING_ENCRYPTION_KEY", "buckets or a dataset that do not have it", wanted, mend)
+    return "buckets and dataset have the key"
+
+
 def look_at_statements(project: Project) -> str:
     """Ask BigQuery for a dry run, which is a job."""
     project.cloud.warehouse.dry_run(Query(sql="SELECT 1 AS one"), "a dry run")
@@ -301,6 +322,7 @@ CHECKS = (
         grant="bq --location={region} mk --dataset {project}:{dataset}",
     ),
     Check(name="dataset-location", look=look_at_dataset_location, needs=("dataset",)),
+    Check(name="encryption", look=look_at_encryption, needs=("credentials",)),
     Check(name="statements", look=look_at_statements, needs=("credentials",), create=_PROJECT + "bigquery.jobUser"),
     _of_vertex("jobs", look_at_jobs),
     _of_vertex("registry", look_at_registry),

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from retraining.core.errors import SettingsError, suggest
+from retraining.core.placement import LABEL_KEY, LABEL_VALUE, Placement, placement_problems, read_labels
 from retraining.core.untyped import Foreign
 
 PREFIX = "RETRAINING_"
@@ -164,6 +165,55 @@ class Settings:
         "flight_delays=2013-01-01/2013-12-31",
         default="",
     )
+    encryption_key: str | None = _setting(
+        "Cloud KMS key of the jobs, models, endpoints and pools of machines; empty: Google's keys",
+        r"(projects/[^/\s]+/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]{1,63}/cryptoKeys/[A-Za-z0-9_-]{1,63})?",
+        "projects/my-keys/locations/us-central1/keyRings/retraining/cryptoKeys/retraining",
+        default="",
+        read=_or_none,
+    )
+    network: str | None = _setting(
+        "VPC network that jobs and pools of machines are peered with, by its project's number; empty: none",
+        r"(projects/\d+/global/networks/[a-z]([a-z0-9-]{0,61}[a-z0-9])?)?",
+        "projects/123456789012/global/networks/my-network",
+        default="",
+        read=_or_none,
+    )
+    reserved_ranges: tuple[str, ...] = _setting(
+        "Names, with commas, of that network's allocated ranges that machines take their addresses from; empty: any",
+        r"([a-z][a-z0-9-]{0,62}(\s*,\s*[a-z][a-z0-9-]{0,62})*)?",
+        "vertex-ai-range",
+        default="",
+        read=_listed,
+    )
+    network_attachment: str | None = _setting(
+        "Network attachment of Private Service Connect, by which jobs and pools reach a network instead; empty: none",
+        r"(projects/[^/\s]+/regions/[a-z0-9-]+/networkAttachments/[a-z]([a-z0-9-]{0,61}[a-z0-9])?)?",
+        "projects/my-project/regions/us-central1/networkAttachments/retraining",
+        default="",
+        read=_or_none,
+    )
+    labels: tuple[tuple[str, str], ...] = _setting(
+        "Labels, with commas, of everything that is made and of statements on BigQuery; empty: none",
+        rf"({LABEL_KEY}={LABEL_VALUE}(\s*,\s*{LABEL_KEY}={LABEL_VALUE})*)?",
+        "cost_center=4711,team=growth",
+        default="",
+        read=read_labels,
+    )
+    query_project: str | None = _setting(
+        "Project that statements on BigQuery run in, and which pays for them; empty: RETRAINING_PROJECT",
+        r"([a-z][a-z0-9.:-]{4,62}[a-z0-9])?",
+        "my-queries",
+        default="",
+        read=_or_none,
+    )
+    reservation: str | None = _setting(
+        "Reservation of BigQuery that statements take their slots from; empty: as the project has it",
+        r"(projects/[^/\s]+/locations/[A-Za-z0-9-]+/reservations/[a-z][a-z0-9-]{0,63})?",
+        "projects/my-slots/locations/us-central1/reservations/retraining",
+        default="",
+        read=_or_none,
+    )
 
     def __post_init__(self) -> None:
         derived = {
@@ -174,6 +224,12 @@ class Settings:
         for name, value in derived.items():
             if not getattr(self, name):
                 object.__setattr__(self, name, value)
+
+    @property
+    def placement(self) -> Placement:
+        """What everything that is made carries."""
+        values = {each.name: getattr(self, each.name) for each in fields(Placement)}
+        return Placement(**{**values, "labels": dict(self.labels)})
 
 
 SETTINGS: dict[str, Setting] = {
@@ -191,14 +247,16 @@ def load(environ: Mapping[str, str]) -> Settings:
         SettingsError: One is missing, malformed, or misspelt; the message has all findings.
     """
     values, findings = _read(environ)
-    if findings:
+    found = None if findings else Settings(**{name: SETTINGS[name].read(value) for name, value in values.items()})
+    findings += placement_problems(found.placement, found.region) if found else []
+    if found is None or findings:
         raise SettingsError(
             "environment",
             "; ".join(findings),
             "every variable with a fitting value",
             "Set them in Composer's environment variables, or locally with: python -m localcloud env",
         )
-    return Settings(**{name: SETTINGS[name].read(value) for name, value in values.items()})
+    return found
 
 
 def mirrored_image(project: str, region: str) -> str:

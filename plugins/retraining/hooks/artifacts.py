@@ -77,6 +77,18 @@ class Artifacts:
             return None
         return (found.location, *(found.data_locations or ())) if found.location else None
 
+    def bucket_key(self, bucket: str) -> str | None:
+        """Return the key that new objects of a bucket are encrypted with.
+
+        Empty: Google's. None as `bucket_locations`.
+        """
+        from google.api_core.exceptions import Forbidden, NotFound
+
+        try:
+            return str(call(lambda: self._client.get_bucket(bucket, retry=None)).default_kms_key_name or "")
+        except (Forbidden, NotFound):
+            return None
+
     def read_object(self, uri: str) -> bytes | None:
         """Return an object's bytes, or None when there is none.
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from retraining.core import settings as settings_module
 from retraining.core.naming.environments import Environment
+from retraining.core.placement import NOBODY
 from retraining.core.settings import Settings
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.clock import Clock
@@ -29,16 +30,20 @@ class Cloud:
 
     Args:
         environ: Where `RETRAINING_*` are read from; this process's environment by default.
+
+    Attributes:
+        caller: The task that asks, set before it asks anything.
     """
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self.settings: Settings = settings_module.load(os.environ if environ is None else environ)
         self.clock = Clock()
+        self.caller = NOBODY
 
     @cached_property
     def session(self) -> Session:
         """Credentials of the Airflow connection."""
-        return connect(self.settings)
+        return connect(self.settings, self.caller)
 
     @property
     def environment(self) -> Environment:

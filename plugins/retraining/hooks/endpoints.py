@@ -132,7 +132,8 @@ class Endpoints:
             "endpoint_id": endpoint_id(model),
             "endpoint": aiplatform_v1.Endpoint(
                 display_name=model,
-                labels={**labels, **self._session.environment.labels},
+                labels=self._session.labels(labels),
+                **self._session.placement.encryption,
                 predict_request_response_logging_config=logging_config if log_table else None,
                 dedicated_endpoint_enabled=chosen.dedicated,
             ),

@@ -66,8 +66,9 @@ class MachinePools:
         from google.protobuf import json_format
 
         message = aiplatform_v1.PersistentResource()
-        labels = {**resource.get("labels", {}), **self._session.environment.labels}
-        json_format.ParseDict({**resource, "labels": labels}, aiplatform_v1.PersistentResource.pb(message))
+        labels = self._session.labels(resource.get("labels", {}))
+        placed = self._session.placement.placed_pool({**resource, "labels": labels})
+        json_format.ParseDict(placed, aiplatform_v1.PersistentResource.pb(message))
         request = {"parent": self._parent, "persistent_resource_id": pool_id, "persistent_resource": message}
         try:
             call_once(lambda: self._client.create_persistent_resource(request=request, retry=None))

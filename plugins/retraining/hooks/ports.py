@@ -18,6 +18,7 @@ from retraining.core.jobs.job import Job, JobType
 from retraining.core.jobs.machine_pools import OpenPool
 from retraining.core.monitoring.signals import Answered
 from retraining.core.naming.environments import Environment
+from retraining.core.placement import Caller
 from retraining.core.promotion.latencies import Measured
 from retraining.core.promotion.versions import Version
 from retraining.core.report.attributions import Attribution
@@ -50,6 +51,9 @@ class ArtifactsPort(Protocol):
 
     def bucket_locations(self, bucket: str) -> tuple[str, ...] | None:
         """Return a bucket's location and the regions that it names itself; None: there is none, or it is not told."""
+
+    def bucket_key(self, bucket: str) -> str | None:
+        """Return the key of a bucket's new objects; empty: Google's; None: nobody may say."""
 
     def read_object(self, uri: str) -> bytes | None:
         """Return an object's bytes; None when there is none."""
@@ -133,6 +137,9 @@ class WarehousePort(Protocol):
 
     def dataset_location(self, dataset: str) -> str | None:
         """Return where a dataset is; None: there is none, or it is not told."""
+
+    def dataset_key(self, dataset: str) -> str | None:
+        """Return the key of a dataset's new tables; empty: Google's; None: nobody may say."""
 
     def table_schema(self, table: str) -> list[ApiJson] | None:
         """Return the columns of `project.dataset.table`; None when there is no such table."""
@@ -358,7 +365,13 @@ class NotifiersPort(Protocol):
 
 
 class CloudPort(Protocol):
-    """All that a task may ask, and where it is."""
+    """All that a task may ask, and where it is.
+
+    Attributes:
+        caller: The task that asks, set before it asks anything.
+    """
+
+    caller: Caller
 
     @property
     def settings(self) -> Settings:

@@ -208,7 +208,8 @@ class Registry:
             version_description=upload.description,
             artifact_uri=upload.artifact_uri,
             container_spec=upload.container_spec,
-            labels={**upload.labels, **self._session.environment.labels},
+            labels=self._session.labels(upload.labels),
+            **self._session.placement.encryption,
             predict_schemata={f"{what}_schema_uri": uri for what, uri in upload.schema_uris.items()},
             explanation_spec=_explanation_spec(upload.explanation_spec),
         )

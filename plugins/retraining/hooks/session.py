@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from retraining.core.errors import GRANT, RetrainingError, SettingsError
 from retraining.core.naming.environments import Environment, label_of
+from retraining.core.placement import NOBODY, Caller, Placement
 from retraining.core.settings import Settings
 from retraining.hooks import limits
 
@@ -27,7 +28,7 @@ _T = TypeVar("_T")
 class Session:
     """What every hook needs: where, for which environment, and as whom. `credentials` are google-auth credentials.
 
-    `max_bytes_billed` is of one statement on BigQuery.
+    `max_bytes_billed` is of one statement on BigQuery; `caller` is the task that asks.
     """
 
     project: str
@@ -35,6 +36,16 @@ class Session:
     environment: Environment
     max_bytes_billed: int
     credentials: Any  # google.auth.credentials.Credentials, not imported at parse time
+    placement: Placement = field(default_factory=Placement)
+    caller: Caller = NOBODY
+
+    def labels(self, own: Mapping[str, str]) -> dict[str, str]:
+        """Return the labels of what is made.
+
+        Args:
+            own: By which it is found again, or told from others.
+        """
+        return {**self.placement.labels, **self.caller.labels, **own, **self.environment.labels}
 
     @property
     def client_options(self) -> dict[str, str]:
@@ -42,8 +53,12 @@ class Session:
         return {"api_endpoint": f"{self.region}-aiplatform.googleapis.com"}
 
 
-def connect(settings: Settings) -> Session:
+def connect(settings: Settings, caller: Caller = NOBODY) -> Session:
     """Return the credentials of the Airflow connection that the settings name.
+
+    Args:
+        settings: Where things are.
+        caller: The task that asks.
 
     Raises:
         SettingsError: The connection is missing, or its credentials cannot be used.
@@ -61,7 +76,7 @@ def connect(settings: Settings) -> Session:
         raise SettingsError(
             where, f"no usable credentials ({error})", "a google_cloud_platform connection", "Create or correct it"
         ) from error
-    return _session(settings, credentials)
+    return _session(settings, credentials, caller)
 
 
 def connect_by_environment(settings: Settings) -> Session:
@@ -70,7 +85,7 @@ def connect_by_environment(settings: Settings) -> Session:
     Raises:
         google.auth.exceptions.DefaultCredentialsError: There are none; `explain` has the way out.
     """
-    return _session(settings, _own_credentials())
+    return _session(settings, _own_credentials(), NOBODY)
 
 
 def own_session(project: str, region: str, max_bytes_billed: int = 0) -> Session:
@@ -95,13 +110,15 @@ def _own_credentials() -> object:
     return credentials
 
 
-def _session(settings: Settings, credentials: object) -> Session:
+def _session(settings: Settings, credentials: object, caller: Caller) -> Session:
     return Session(
         project=settings.project,
         region=settings.region,
         environment=Environment(label=label_of(settings.environment), bucket=settings.bucket),
         max_bytes_billed=settings.max_bytes_billed,
         credentials=credentials,
+        placement=settings.placement,
+        caller=caller,
     )
 
 

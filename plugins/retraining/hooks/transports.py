@@ -166,8 +166,8 @@ def bigquery_client(session: Session) -> BigQueryClient:
     """Return a client of BigQuery."""
     from google.cloud import bigquery
 
-    location = session.region
-    return _limited(bigquery.Client(project=session.project, credentials=session.credentials, location=location))
+    project = session.placement.query_project or session.project
+    return _limited(bigquery.Client(project=project, credentials=session.credentials, location=session.region))
 
 
 def _limited(client: Foreign) -> Foreign:

@@ -64,8 +64,8 @@ class VertexJobs:
         type_ = JobType.of(job)
         class_ = getattr(aiplatform_v1, type_.message)
         message = class_()
-        labels = {**job.get("labels", {}), **self._session.environment.labels}
-        json_format.ParseDict({**job, "labels": labels}, class_.pb(message))
+        placed = self._session.placement.placed_job({**job, "labels": self._session.labels(job.get("labels", {}))})
+        json_format.ParseDict(placed, class_.pb(message))
         create = getattr(self._client, f"create_{type_}")
         asked = functools.partial(create, parent=self._parent, retry=None, **{type_.value: message})
         return _job(call_once(asked, timeout_s=CREATE_TIMEOUT.total_seconds()))

@@ -58,6 +58,13 @@ class _Asked:
     failure: Callable[[str, Mapping[str, Any]], RetrainingError]
 
 
+_APPENDED = {
+    "sourceFormat": "NEWLINE_DELIMITED_JSON",
+    "createDisposition": "CREATE_NEVER",
+    "writeDisposition": "WRITE_APPEND",
+}
+
+
 class Warehouse:
     """BigQuery in one project and region.
 
@@ -110,7 +117,7 @@ class Warehouse:
         from google.cloud import bigquery
 
         def start(suffixed: str) -> QueryJob:
-            config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query)})
+            config = bigquery.QueryJobConfig.from_api_repr({"query": _without_text(query), **self._paid()})
             most = self._session.max_bytes_billed
             config.maximum_bytes_billed = most if max_bytes is None else min(most, max_bytes)
             return self._client.query(query.sql, job_config=config, job_id=suffixed, retry=None, job_retry=None)
@@ -149,7 +156,7 @@ class Warehouse:
                 uris,
                 load.table,
                 job_id=suffixed,
-                job_config=bigquery.LoadJobConfig.from_api_repr({"load": config}),
+                job_config=bigquery.LoadJobConfig.from_api_repr({"load": config, **self._paid()}),
                 retry=None,
             )
 
@@ -173,9 +180,7 @@ class Warehouse:
         """
         from google.cloud import bigquery
 
-        config = bigquery.LoadJobConfig(
-            source_format="NEWLINE_DELIMITED_JSON", create_disposition="CREATE_NEVER", write_disposition="WRITE_APPEND"
-        )
+        config = bigquery.LoadJobConfig.from_api_repr({"load": _APPENDED, **self._paid()})
 
         def start(suffixed: str) -> LoadJob:
             # Without retries of its own, which would wait beyond the end of the call.
@@ -186,6 +191,9 @@ class Warehouse:
         self._run_job(
             _Asked(start=start, start_s=limits.TRANSFER_S, answer=_loaded(where), failure=load_failure), job_id, where
         )
+
+    def _paid(self) -> ApiJson:
+        return self._session.placement.statement(self._session.labels(self._session.caller.names))
 
     def _run_job(self, asked: _Asked, job_id: str, where: str) -> Answer:
         for attempt in range(1, MAX_JOBS_PER_ID + 1):
@@ -224,6 +232,20 @@ class Warehouse:
             return None
         location: str | None = found.location
         return location
+
+    def dataset_key(self, dataset: str) -> str | None:
+        """Return the key that new tables of a dataset are encrypted with.
+
+        Empty: Google's. None as `dataset_location`.
+        """
+        from google.api_core.exceptions import Forbidden, NotFound
+
+        name = f"{self._session.project}.{dataset}"
+        try:
+            found = call(lambda: self._client.get_dataset(name, retry=None)).default_encryption_configuration
+        except (Forbidden, NotFound):
+            return None
+        return str((found and found.kms_key_name) or "")
 
     def table_schema(self, table: str) -> list[ApiJson] | None:
         """Return the columns of `project.dataset.table` as `{name, type, mode, fields}`.

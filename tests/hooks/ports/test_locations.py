@@ -12,3 +12,10 @@ def test_a_bucket_and_a_dataset_say_where_they_are(stage, cloud, unique) -> None
     assert (cloud.warehouse.dataset_location(dataset) or "").lower() == "us-central1"
     assert cloud.artifacts.bucket_locations(f"{bucket}-not") is None
     assert cloud.warehouse.dataset_location(f"{dataset}_not") is None
+
+
+def test_without_a_key_of_ones_own_google_encrypts(cloud) -> None:
+    """And of what is not there nobody says."""
+    bucket, dataset = cloud.settings.bucket, cloud.settings.dataset
+    assert cloud.artifacts.bucket_key(bucket) == cloud.warehouse.dataset_key(dataset) == ""
+    assert cloud.artifacts.bucket_key(f"{bucket}-not") is cloud.warehouse.dataset_key(f"{dataset}_not") is None

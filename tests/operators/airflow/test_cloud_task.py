@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import pickle
@@ -12,6 +13,7 @@ import pytest
 from airflow.sdk import DAG
 
 from retraining.core.errors import ConflictError, ContractError, JobError, RetrainingError
+from retraining.core.placement import Caller
 from retraining.hooks.cloud import Cloud
 from retraining.operators.airflow.cloud_task import SECONDS_KEY, CloudOperator, CloudSensor, RunTask
 from retraining.operators.airflow.failures import FAILURE_KEY, KIND_KEY
@@ -116,6 +118,18 @@ def test_what_a_retry_cannot_mend_fails_for_good(make_run, error: Any, raised: t
     with pytest.raises(raised, match="where: found"):
         run.execute(AskOperator(task_id="one", cloud=fake_cloud, run_uri="gs://a", error=error("where", "found")))
     assert set(run.xcoms) == {("one", KIND_KEY), ("one", FAILURE_KEY)}
+
+
+@pytest.mark.parametrize("kind", [AskOperator, AskSensor])
+def test_the_cloud_knows_which_task_of_which_model_asks(make_run, kind: type[Any]) -> None:
+    """With the labels of the model's file, which its DAG gives to all tasks."""
+    cloud, labels = FakeCloud(), {"cost_center": "4711"}
+    with DAG("retrain__flight_delays", default_args={"labels": labels}):
+        task = kind(task_id="snapshot", cloud=cloud.connect, run_uri="gs://a")
+    with contextlib.suppress(AirflowRescheduleException):
+        make_run(dag_id="retrain__flight_delays").execute(task)
+    names = {"retraining-model": "flight_delays", "retraining-task": "snapshot"}
+    assert cloud.caller == Caller(labels=labels, names=names)
 
 
 def test_a_sensor_gives_its_slot_back_for_as_long_as_the_settings_say(make_run) -> None:

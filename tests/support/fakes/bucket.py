@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from retraining.core.data.span_store import StoredObject
 from retraining.hooks.artifacts import parquet_column_names
 from retraining.hooks.objects import Deleted
+from tests.support.fakes.settings import SETTINGS
 
 
 class Killed(BaseException):
@@ -73,6 +74,10 @@ class FakeBucket:
     def bucket_locations(self, bucket: str) -> tuple[str, ...] | None:
         """As the hook."""
         return self.locations.get(bucket)
+
+    def bucket_key(self, bucket: str) -> str | None:
+        """As the hook."""
+        return "" if bucket == SETTINGS.bucket else None
 
     def read_object(self, uri: str) -> bytes | None:
         """As the hook."""

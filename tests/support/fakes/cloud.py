@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from retraining.core.placement import NOBODY
 from retraining.hooks.ports import CloudPort
 from tests.support.fakes.bucket import FakeBucket
 from tests.support.fakes.clock import FakeClock
@@ -19,6 +20,7 @@ class FakeCloud:
 
     def __init__(self) -> None:
         self.settings = SETTINGS
+        self.caller = NOBODY
         self.environment = ENVIRONMENT
         self.clock = FakeClock()
         self.artifacts = self.objects = FakeBucket()

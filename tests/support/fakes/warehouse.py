@@ -14,6 +14,7 @@ from retraining.core.errors import DataError
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.hooks.warehouse import Answer
 from tests.support.fakes.bucket import FakeBucket
+from tests.support.fakes.settings import SETTINGS
 
 LOADED = datetime(2026, 1, 1, tzinfo=UTC)
 """When tables changed of which nothing else is said."""
@@ -84,6 +85,10 @@ class FakeWarehouse:
     def dataset_location(self, dataset: str) -> str | None:
         """As the hook."""
         return self.locations.get(dataset)
+
+    def dataset_key(self, dataset: str) -> str | None:
+        """As the hook."""
+        return "" if dataset == SETTINGS.dataset else None
 
     def table_schema(self, table: str) -> list[dict[str, Any]] | None:
         """As the hook."""

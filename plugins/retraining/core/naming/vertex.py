@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from retraining.core.documents.document import canonical_json
 from retraining.core.documents.plan import Plan, Trigger
 from retraining.core.errors import ContractError
-from retraining.core.naming.dags import is_model
+from retraining.core.naming.dags import find_model_of_dag, is_model
 from retraining.core.naming.run_keys import is_run_key
 
 MODEL_LABEL = "retraining-model"
@@ -157,6 +157,18 @@ def cause_label(trigger: Trigger) -> str:
 def job_labels(plan: Plan, task: str) -> dict[str, str]:
     """Return the labels of a job, but for the one that identifies it (`KEY_LABEL`, see `job_key`)."""
     return {MODEL_LABEL: plan.model, RUN_LABEL: plan.run_key, TASK_LABEL: task}
+
+
+def caller_names(dag_id: str, task_id: str) -> dict[str, str]:
+    """Return the labels of a task's statements on BigQuery, by which a bill tells models apart.
+
+    Args:
+        dag_id: Of the task; one of no model has no label of it.
+        task_id: Its name, with the groups that it is in.
+    """
+    model = find_model_of_dag(dag_id)
+    named = re.sub(r"[^a-z0-9_-]", "-", task_id.lower())[:_LABEL_CHARACTERS]
+    return {**({MODEL_LABEL: model} if model else {}), TASK_LABEL: named}
 
 
 def job_key(*, dag_id: str, run_id: str, task_id: str, map_index: int, max_tries: int, job: object) -> str:

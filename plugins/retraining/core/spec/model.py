@@ -9,10 +9,19 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from retraining.core.errors import PlanError, suggest
 from retraining.core.metrics import IN_UNIT, METRICS, Metric
+from retraining.core.placement import LABEL_KEY, LABEL_VALUE, label_problem
 from retraining.core.settings import EMAIL_PATTERN
 from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.data import Data, DataChecks
@@ -46,6 +55,16 @@ from retraining.core.spec.yaml_file import SpecText
 from retraining.core.untyped import YamlValues
 
 ServiceAccount = Annotated[str, StringConstraints(max_length=254, pattern=f"^{EMAIL_PATTERN}$")]
+
+LabelKey = Annotated[str, StringConstraints(pattern=f"^{LABEL_KEY}$")]
+LabelValue = Annotated[str, StringConstraints(pattern=f"^{LABEL_VALUE}$")]
+
+
+def _not_ours(labels: dict[str, str]) -> dict[str, str]:
+    """Refuse labels by which the software finds what it made, and more than fit."""
+    if problem := label_problem(labels):
+        raise ValueError(problem)
+    return labels
 
 
 def _without_endpoint(value: object) -> object:
@@ -81,6 +100,12 @@ class ModelSpec(Section):
     priority: Annotated[int, Field(ge=1, le=10, exclude=True)] = 5
     """Among the models, 10 first: whose tasks Airflow starts where many wait, and whose jobs begin where [a region's
     quota](operations.md#quotas-of-a-region) is full. Of the file alone, as `notify`."""
+    labels: Annotated[dict[LabelKey, LabelValue], AfterValidator(_not_ours), Field(exclude=True)] = Field(
+        default_factory=dict
+    )
+    """Labels of Google Cloud, `{cost_center: "4711"}`, of all that the model's tasks make: jobs, versions, endpoint,
+    statements on BigQuery. [Costs](composer.md#keys-networks-labels-and-who-pays) are told apart by them. Of the file
+    alone, as `notify`: what is there already keeps those it has."""
     service_account: Annotated[ServiceAccount | None, Field(exclude_if=lambda value: value is None)] = None
     """Whom the model's jobs run as, so that it may write [below its own folder
     alone](security.md#one-model-must-not-own-another). `null`: `RETRAINING_SERVICE_ACCOUNT`. A run's key does not

@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import BaseOperator, BaseSensorOperator, Context, PokeReturnValue
 
+from retraining.core.naming.vertex import caller_names
+from retraining.core.placement import Caller
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import fail_for_good
@@ -32,11 +34,19 @@ class CloudTask(BaseOperator):
     Args:
         cloud: Makes what the task asks: a class, or a function at the top of a module, so that the DAG can be stored.
             Never called while a DAG is parsed. By default the cloud of the settings and the Airflow connection.
+        labels: Of the model's file: what the task makes gets them, and its statements on BigQuery.
     """
 
-    def __init__(self, *, cloud: Connect = Cloud, **kwargs: Any) -> None:
+    def __init__(self, *, cloud: Connect = Cloud, labels: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cloud = cloud
+        self.labels = dict(labels or {})
+
+    def connect(self, context: Context) -> CloudPort:
+        """Return the cloud, which knows who asks."""
+        cloud = self.cloud()
+        cloud.caller = Caller(labels=self.labels, names=caller_names(context["ti"].dag_id, self.task_id))
+        return cloud
 
 
 class CloudOperator(CloudTask):
@@ -46,7 +56,7 @@ class CloudOperator(CloudTask):
     def execute(self, context: Context) -> Any:
         """Do the work; leave its duration in XCom, for the report."""
         started = time.monotonic()
-        result = self.act(self.cloud(), context)
+        result = self.act(self.connect(context), context)
         context["ti"].xcom_push(key=SECONDS_KEY, value=round(time.monotonic() - started, 3))
         return result
 
@@ -68,7 +78,7 @@ class CloudSensor(CloudTask, BaseSensorOperator):
     @fail_for_good
     def execute(self, context: Context) -> Any:
         """Look once, and again after the setting's interval: a poke is a call of this, in mode `reschedule`."""
-        self._poked = self.cloud()
+        self._poked = self.connect(context)
         self.poke_interval = self._poked.settings.wake_interval_s
         return super().execute(context)
 

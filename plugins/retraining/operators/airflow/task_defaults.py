@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from retraining.core.spec.model import ModelSpec
+
 BOUNDED = {"execution_timeout": timedelta(hours=3)}
 """A statement on BigQuery is given up after two hours."""
 RETRIES = {
@@ -28,3 +30,13 @@ def weighed(priority: int, *, production: bool = True) -> dict[str, object]:
         production: Whether something that serves today waits for it; else it comes after all that does.
     """
     return {"priority_weight": (200 if production else 100) + priority, "weight_rule": "absolute"}
+
+
+def of_model(spec: ModelSpec, *, production: bool = True) -> dict[str, object]:
+    """Return what the tasks of a model's DAG have of its file: owner, labels, weight.
+
+    Args:
+        spec: The file.
+        production: As for `weighed`.
+    """
+    return {"owner": spec.owner, "labels": spec.labels, **weighed(spec.priority, production=production)}

@@ -27,6 +27,7 @@ from localcloud.bigquery.patches import (
     inserted_rows,
     internal_errors,
     job_ids,
+    job_settings,
     media_types,
     numerics,
     parameter_names,
@@ -118,6 +119,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     dry_runs.apply(routes)
     unqualified_tables.apply(routes)
     referenced_tables.apply(routes)
+    job_settings.apply(routes)
 
 
 def listen_at(server: Untyped, path: Path) -> None:

@@ -162,6 +162,11 @@ def fingerprint_of_a_long_text(client: bigquery.Client) -> int:
     return rows_of(client, "SELECT FARM_FINGERPRINT(REPEAT('a', 100)) AS n")[0]["n"]
 
 
+def read_labels_again(client: bigquery.Client) -> dict[str, str]:
+    job = run(client, "SELECT 1", job_config=bigquery.QueryJobConfig(labels={"team": "growth"}))
+    return client.get_job(job.job_id, location=job.location, retry=None).labels
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
@@ -176,6 +181,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "inserted_rows": (insert_a_strange_field, ["invalid"]),
     "internal_errors": (send_what_is_no_text, "MethodNotImplemented"),
     "job_ids": (use_a_job_id_twice, "Conflict"),
+    "job_settings": (read_labels_again, {"team": "growth"}),
     "loads": (upload_a_file, 2),
     "media_types": (upload_rows, 1),
     "numerics": (cast_to_numeric, decimal.Decimal("0.123456789")),
