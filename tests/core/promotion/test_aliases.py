@@ -31,6 +31,13 @@ def test_aliases_follow_from_the_verdict(verdict, challenger, champion, expected
     assert aliases.aliases_of_verdict(PLAN, decision, MINE, challenger, champion) == expected
 
 
+def test_a_champion_that_is_registered_again_is_no_challenger():
+    """What named the version was deleted, and its run cleared."""
+    decision = decide(PLAN, scores(0.8)).model_copy(update={"verdict": "promote"})
+    champion = version("4", "champion", "default", run_key=PLAN.run_key)
+    assert aliases.aliases_of_verdict(PLAN, decision, champion, None, champion) == ()
+
+
 @pytest.mark.parametrize(
     ("held", "expected"),
     [

@@ -32,7 +32,7 @@ class AliasChange:
 def aliases_of_verdict(
     plan: Plan, decision: Decision, version: Version, challenger: Version | None, champion: Version | None
 ) -> tuple[str, ...]:
-    """Return the aliases that a run's new version gets. An older challenger does not take the alias from a newer one.
+    """Return the aliases that a run's version gets. An older challenger does not take the alias from a newer one.
 
     Vertex AI gives `default` to the first version, whatever its verdict. While there is no champion, which has it
     from then on, a challenger takes it over.
@@ -47,6 +47,8 @@ def aliases_of_verdict(
     if decision.verdict == "record":
         return (alias_as_of(plan.as_of),)
     if decision.verdict == "reject":
+        return ()
+    if CHAMPION in version.aliases:  # its registration was written before, and deleted since
         return ()
     if challenger and challenger.run_key and RunKey.parse(challenger.run_key).as_of > plan.as_of:
         return ()
