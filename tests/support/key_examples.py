@@ -344,6 +344,8 @@ EXAMPLES: Mapping[str, Any] = {
         "2x2", MACHINES, along={"training.cluster.evaluator.machine": "ct5lp-hightpu-4t"}, refused=NO_TPU
     ),
     "training.cluster.spot": True,
+    "training.cluster.flex_start_hours": of(6.0, WITH_GPUS),
+    "training.cluster.reservation": of("projects/p/zones/us-central1-a/reservations/night"),
     "training.cluster.disk_gb": 500,
     "training.cluster.disk_type": "pd-standard",
     "training.cluster.timeout_hours": 12,

@@ -341,6 +341,17 @@ def test_machines_that_do_not_exist_are_refused_before_the_run(chief, region, wo
         require_machines(with_cluster(tier="CUSTOM", chief=chief), hardware, region)
 
 
+def test_a_reservation_in_another_region_is_refused():
+    hardware = load_hardware(settings.include_path())
+    spec = with_cluster(reservation="projects/p/zones/us-east1-b/reservations/night")
+    require_machines(spec, hardware, "us-east1")
+    require_machines(spec, hardware)
+    with refuses(
+        SpecError, where="training.cluster.reservation", found="us-east1-b", expected="in a zone of us-central1"
+    ):
+        require_machines(spec, hardware, "us-central1")
+
+
 def test_every_tier_exists_in_the_local_cloud_s_region():
     hardware = load_hardware(settings.include_path())
     for tier in TIERS:

@@ -51,6 +51,15 @@ def test_a_job_runs_on_an_open_pool_and_on_no_spot_machines() -> None:
     assert asked == custom_job(count=2, spot=True)
 
 
+def test_on_a_pool_nothing_is_waited_for_or_reserved() -> None:
+    """Its machines are there, and others'."""
+    asked = custom_job(reservation_affinity={"reservation_affinity_type": "ANY_RESERVATION"})
+    asked["job_spec"]["scheduling"] |= {"strategy": "FLEX_START", "max_wait_duration": "60s"}
+    placed, _ = machine_pools.place(asked, OPEN, (), NOW)
+    assert placed["job_spec"]["scheduling"] == {"timeout": "60s"}
+    assert placed["job_spec"]["worker_pool_specs"] == custom_job()["job_spec"]["worker_pool_specs"]
+
+
 @pytest.mark.parametrize(
     ("asked", "pool", "failures", "hours", "why"),
     [

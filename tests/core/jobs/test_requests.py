@@ -10,6 +10,7 @@ import pytest
 from retraining.core import documents
 from retraining.core.catalog.machines import planned_machines
 from retraining.core.jobs import requests
+from retraining.core.jobs.failures import Failure, with_spot_fallback
 from retraining.core.planning.plan import explain
 from tests.support.small_model import AS_OF, make_plan, make_snapshot, make_spec, spec_values
 
@@ -98,6 +99,45 @@ def test_a_cluster_becomes_pools_with_the_chief_first():
     }
     assert job["job_spec"]["scheduling"]["strategy"] == "SPOT"
     assert job["job_spec"]["service_account"] == "a@b.c"
+
+
+RESERVATION = "projects/p/zones/us-central1-b/reservations/night"
+
+
+@pytest.mark.parametrize(
+    ("asked", "scheduling", "reserved"),
+    [
+        ({"flex_start_hours": 1.5}, {"strategy": "FLEX_START", "max_wait_duration": "5400s"}, []),
+        ({"reservation": RESERVATION}, {}, [RESERVATION]),
+    ],
+)
+def test_a_job_waits_for_scarce_machines_or_is_on_reserved_ones(asked, scheduling, reserved):
+    """The machines that are not like the chief's are reserved by nobody."""
+    chief = {"machine": "n1-standard-8", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 2}}
+    servers = {"machine": "n1-highmem-2", "count": 1}
+    cluster = {
+        "tier": "CUSTOM",
+        "chief": chief,
+        "workers": {**chief, "count": 3},
+        "parameter_servers": servers,
+        **asked,
+    }
+    training = {"model": "dense", "cluster": cluster, "runtime": {"image": "host/own-trainer:1"}}
+    job = requests.training_job(make_plan(make_spec(training=training))).custom_job
+    assert job["job_spec"]["scheduling"] == {"timeout": "21600s", **scheduling}
+    found = [pool["machine_spec"].get("reservation_affinity", {}) for pool in job["job_spec"]["worker_pool_specs"]]
+    assert [each.get("values", []) for each in found] == [reserved, reserved, []]
+    pytest.importorskip("google.cloud.aiplatform_v1.types").CustomJob.from_json(json.dumps(job))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_after_two_jobs_that_got_no_machines_the_next_is_on_demand(jobs):
+    cluster = {"tier": "BASIC_GPU", "flex_start_hours": 1}
+    training = {"model": "dense", "cluster": cluster, "runtime": {"image": "host/own-trainer:1"}}
+    job = requests.training_job(make_plan(make_spec(training=training))).custom_job
+    scheduling = with_spot_fallback(job, [Failure.STOCKOUT] * jobs)["job_spec"]["scheduling"]
+    waits = {"strategy": "FLEX_START", "max_wait_duration": "3600s"} if jobs < 2 else {}
+    assert scheduling == {"timeout": "21600s", **waits}
 
 
 def test_a_models_own_account_goes_before_the_shared_one():

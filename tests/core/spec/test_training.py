@@ -94,6 +94,12 @@ GPU_EVALUATOR = {**WORKERS, "evaluator": {**CHIEF, "accelerator": {"type": "NVID
         pytest.param({"runtime": {"models": "own"}}, "name it in image", id="own-models-without-image"),
         pytest.param({"runtime": OWN, "export_lite": ["int8"]}, "export_lite converts SavedModels", id="own-lite"),
         pytest.param({"cluster": TPU}, "own image with a TensorFlow for TPUs", id="tpu-in-our-image"),
+        pytest.param({"cluster": {"flex_start_hours": 1}}, "the chief has none", id="waits-for-no-gpu"),
+        pytest.param(
+            {"cluster": {"spot": True, "reservation": "projects/p-1/zones/us-central1-a/reservations/r"}},
+            "spot and reservation are different ways",
+            id="two-ways-to-machines",
+        ),
         pytest.param({"cluster": TPU, "runtime": {"framework": "2.15"}}, "for CPUs and GPUs", id="tpu-pre-built"),
         pytest.param({"reader": "tensorflow_io"}, "replace input tfrecord by bigquery", id="io-of-files"),
         pytest.param(

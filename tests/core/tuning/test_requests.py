@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from retraining.core.catalog.machines import machines
 from retraining.core.documents import Tuning
 from retraining.core.jobs.requests import training_job
 from retraining.core.tuning import decision
 from retraining.core.tuning import requests as tuning_requests
 from tests.support.small_study import CHAMPION, SECTION, plan_with, study, trial
+
+RESERVATION = "projects/p/zones/us-central1-b/reservations/night"
 
 
 def test_the_whole_study_spec():
@@ -59,6 +62,16 @@ def test_trials_run_on_spot_machines_and_the_final_training_on_demand():
     plan = plan_with({**SECTION, "spot": False})
     trials = tuning_requests.search_job(plan, request, plan.spec.tuning.parameters).custom_job["trial_job_spec"]
     assert "strategy" not in trials["scheduling"]
+
+
+def test_trials_get_reserved_machines_as_the_training_does():
+    """Then they are on no spot machines, whatever `tuning.spot` says."""
+    plan = plan_with()
+    cluster = plan.spec.training.cluster.model_copy(update={"reservation": RESERVATION})
+    spec = plan.spec.model_copy(update={"training": plan.spec.training.model_copy(update={"cluster": cluster})})
+    tried = machines(spec, "tune")
+    assert (tried.spot, tried.reservation) == (False, RESERVATION)
+    assert machines(plan.spec, "tune").spot
 
 
 def test_the_repetition_tries_each_once_and_leaves_the_rest_to_the_search():

@@ -93,6 +93,9 @@ def require_machines(
         require_serving_machine(spec.scoring.machine, hardware, f"{spec.name}.yaml, scoring.machine")
     for task, of_task in (all_machines(spec) if machines is None else machines).items():
         where = f"{spec.name}.yaml, {'data.export' if task == 'export' else 'training.cluster'}"
+        if of_task.reservation and region and f"/zones/{region}-" not in of_task.reservation:
+            expected = f"one in a zone of {region}"
+            raise SpecError(f"{where}.reservation", of_task.reservation, expected, "Name one where the jobs run")
         for pool in of_task.pools:
             for found, expected, way_out in _problems(pool, hardware, region) if pool.count else ():
                 raise SpecError(where, found, expected, way_out)

@@ -32,13 +32,14 @@ def job_tasks(spec: ModelSpec) -> tuple[JobTask, ...]:
 def machines(spec: ModelSpec, task: JobTask) -> Machines:
     """Return the machines of one of the run's jobs. The export has as many as the spec says, the evaluation one.
 
-    Those of `tune` are one trial's: the training's, on spot if the search says so.
+    Those of `tune` are one trial's: the training's, on spot if the search says so and they are not got otherwise.
     """
     if task == "train":
         return training_machines(spec.training.cluster)
     if task == "tune":
         trial = training_machines(spec.training.cluster)
-        return trial.model_copy(update={"spot": spec.tuning.spot if spec.tuning else trial.spot})
+        spot = spec.tuning.spot if spec.tuning and trial.waits_for_none else trial.spot
+        return trial.model_copy(update={"spot": spot})
     export = spec.data.export
     pools = [Pool(machine=EVALUATE_MACHINE if task == "evaluate" else export.machine, count=1)]
     if task == "export" and export.replicas > 1:
@@ -54,7 +55,14 @@ def training_machines(cluster: Cluster) -> Machines:
     pools = [_pool(role, cluster) for role in roles]
     while not pools[-1].count:
         pools.pop()
-    return Machines(pools=tuple(pools), spot=cluster.spot, timeout_s=int(cluster.timeout_hours * 3600))
+    waits = cluster.flex_start_hours
+    return Machines(
+        pools=tuple(pools),
+        spot=cluster.spot,
+        timeout_s=int(cluster.timeout_hours * 3600),
+        flex_start_s=None if waits is None else int(waits * 3600),
+        reservation=cluster.reservation,
+    )
 
 
 def _pool(role: Replica | None, cluster: Cluster) -> Pool:

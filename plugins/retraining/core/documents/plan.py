@@ -105,11 +105,21 @@ class Pool(Value):
 
 
 class Machines(Value):
-    """All machines of a job, whether they may be preempted, and the service-side timeout."""
+    """All machines of a job, how it gets them, and the service-side timeout."""
 
     pools: tuple[Pool, ...]
     spot: bool
+    """Whether they may be preempted."""
     timeout_s: Count
+    flex_start_s: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
+    """Seconds that the job may wait for them; null: none."""
+    reservation: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
+    """Of Compute Engine, which those like the first one are taken from; null: none."""
+
+    @property
+    def waits_for_none(self) -> bool:
+        """Whether they are neither waited for nor reserved."""
+        return self.flex_start_s is None and self.reservation is None
 
 
 class Plan(Document):

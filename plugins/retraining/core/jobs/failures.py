@@ -151,10 +151,11 @@ def pause(failures: Sequence[Failure]) -> timedelta:
 
 
 def with_spot_fallback(custom_job: Mapping[str, Any], failures: Sequence[Failure]) -> ProtoJson:
-    """Return the job to create after these failures: spot machines twice, then machines on demand."""
+    """Return the job to create after these failures: twice on spot machines, or on those waited for, then on demand."""
     job: ProtoJson = copy.deepcopy(dict(custom_job))
     scheduling = (job.get("job_spec") or job.get("trial_job_spec") or {}).get("scheduling", {})
     lost = sum(failure in (Failure.PREEMPTED, Failure.STOCKOUT) for failure in failures)
-    if scheduling.get("strategy") == "SPOT" and lost >= JOBS_ON_SPOT:
+    if scheduling.get("strategy") in ("SPOT", "FLEX_START") and lost >= JOBS_ON_SPOT:
         del scheduling["strategy"]
+        scheduling.pop("max_wait_duration", None)
     return job

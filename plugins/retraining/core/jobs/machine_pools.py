@@ -131,7 +131,10 @@ def place(
     if why := _reason_to_stand_alone(job, pool, failures, now):
         return job, f"on machines of its own: {why}"
     job["job_spec"]["persistent_resource_id"] = pool.pool_id
-    job["job_spec"].get("scheduling", {}).pop("strategy", None)  # its machines are there, and no spot machines
+    for key in ("strategy", "max_wait_duration"):  # its machines are there: neither spot machines nor to be waited for
+        job["job_spec"].get("scheduling", {}).pop(key, None)
+    for each in job["job_spec"]["worker_pool_specs"]:
+        each.get("machine_spec", {}).pop("reservation_affinity", None)
     return job, f"on the machines of {pool.pool_id}"
 
 

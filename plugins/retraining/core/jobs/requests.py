@@ -44,6 +44,7 @@ REFERENCE_ROWS = 50_000
 REFERENCE_SECONDS = 60
 IMPORTANCE_SHARE = 0.75
 """Of a job's time limit, after which it measures no feature's importance."""
+RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 COMMAND = ("python", "-m", "trainer.task")
 
 
@@ -386,13 +387,10 @@ def custom_job(
         service_account: Whom the job runs as where the spec names no account of the model's own.
     """
     program = _program(plan, task, [task, f"--request={request_uri}"], machines)
-    pools = [_pool(pool, program) if pool.count else {} for pool in machines.pools]
-    scheduling: ProtoJson = {"timeout": f"{machines.timeout_s}s"}
-    if machines.spot:
-        scheduling["strategy"] = "SPOT"
+    pools = [_pool(pool, program, _reserved(pool, machines)) if pool.count else {} for pool in machines.pools]
     job_spec: ProtoJson = {
         "worker_pool_specs": pools,
-        "scheduling": scheduling,
+        "scheduling": _scheduling(machines),
         "base_output_directory": {"output_uri_prefix": base_uri},
     }
     if account := plan.spec.service_account or service_account:
@@ -424,8 +422,24 @@ def _program(plan: Plan, task: JobTask, args: list[str], machines: Machines) -> 
     return {"python_package_spec": {**package, "args": args}}
 
 
-def _pool(pool: Pool, program: ProtoJson) -> ProtoJson:
-    machine: ProtoJson = {"machine_type": pool.machine}
+def _scheduling(machines: Machines) -> ProtoJson:
+    ends: ProtoJson = {"timeout": f"{machines.timeout_s}s"}
+    if machines.flex_start_s is not None:
+        return {**ends, "strategy": "FLEX_START", "max_wait_duration": f"{machines.flex_start_s}s"}
+    return {**ends, "strategy": "SPOT"} if machines.spot else ends
+
+
+def _reserved(pool: Pool, machines: Machines) -> ProtoJson:
+    """Return where a pool's machines are taken from: only those like the first one are reserved."""
+    first = machines.pools[0]
+    if machines.reservation is None or (pool.machine, pool.accelerator) != (first.machine, first.accelerator):
+        return {}
+    affinity = {"reservation_affinity_type": "SPECIFIC_RESERVATION", "key": RESERVATION_KEY}
+    return {"reservation_affinity": {**affinity, "values": [machines.reservation]}}
+
+
+def _pool(pool: Pool, program: ProtoJson, reserved: ProtoJson) -> ProtoJson:
+    machine: ProtoJson = {"machine_type": pool.machine, **reserved}
     if pool.accelerator:
         machine |= {"accelerator_type": pool.accelerator.type, "accelerator_count": pool.accelerator.count}
     if pool.tpu_topology:

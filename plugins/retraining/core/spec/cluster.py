@@ -13,9 +13,17 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from retraining.core.settings import IMAGE_PATTERN
+from retraining.core.spec.features import is_none
 from retraining.core.spec.section import Section
 
 Strategy = Literal["auto", "one_device", "mirrored", "multi_worker", "parameter_server", "tpu"]
+Reservation = Annotated[
+    str,
+    StringConstraints(
+        max_length=300,
+        pattern=r"^projects/[a-z][a-z0-9.:-]*/zones/[a-z]+-[a-z]+\d+-[a-z]/reservations/[a-z][a-z0-9-]{0,62}$",
+    ),
+]
 MachineType = Annotated[str, StringConstraints(max_length=100, pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)+$")]
 
 
@@ -87,6 +95,12 @@ class Cluster(Section):
     """With `CUSTOM`: a machine that scores checkpoints beside the training."""
     spot: bool = False
     """Whether on spot machines; after two jobs lost to preemption or stockout the next ones are on demand."""
+    flex_start_hours: Annotated[float | None, Field(gt=0, le=168, exclude_if=is_none)] = None
+    """Hours for which a job of GPUs may wait [until they are there](training.md#scarce-machines) (flex start);
+    after two jobs that got none the next ones ask for them at once. `null`: a job asks at once."""
+    reservation: Annotated[Reservation | None, Field(exclude_if=is_none)] = None
+    """[Reservation](training.md#scarce-machines) in Compute Engine, of which the chief and the machines like it
+    are: `projects/<project>/zones/<zone>/reservations/<name>`; `null`: of none."""
     disk_gb: Annotated[int, Field(ge=100, le=64000)] = 100
     """GB of each machine's boot disk."""
     disk_type: Literal["pd-ssd", "pd-standard"] = "pd-ssd"
@@ -119,6 +133,25 @@ class Cluster(Section):
         if any(role and role.is_tpu for role in (self.workers, self.parameter_servers, self.evaluator)):
             raise ValueError("a TPU is the chief's: name it there")
         return self
+
+    @model_validator(mode="after")
+    def _asks_for_machines_in_one_way(self) -> Self:
+        ways = {
+            "spot": self.spot,
+            "flex_start_hours": self.flex_start_hours is not None,
+            "reservation": self.reservation is not None,
+        }
+        if len(asked := [name for name, is_set in ways.items() if is_set]) > 1:
+            raise ValueError(f"{' and '.join(asked)} are different ways to get machines: keep one of them")
+        if self.flex_start_hours is not None and not _has_gpu(resolve_tier(self).chief):
+            raise ValueError(
+                "flex_start_hours is of GPUs, and the chief has none: give it an accelerator, or remove it"
+            )
+        return self
+
+
+def _has_gpu(role: Replica | None) -> bool:
+    return role is not None and role.accelerator is not None and not role.is_tpu
 
 
 class Runtime(Section):
