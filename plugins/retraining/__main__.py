@@ -17,6 +17,7 @@ from retraining.commands import (
     runs,
     score,
     spending,
+    upgrade,
 )
 from retraining.commands.shell import Shell, run_program
 
@@ -42,6 +43,7 @@ PROGRAM = click.Group(
         preview.preview_run,
         reasons.show_reasons,
         spending.show_spending,
+        upgrade.check_upgrade,
         quotas.show_quotas,
     ],
 )

@@ -58,6 +58,8 @@ def resolve_patterns(spec: ModelSpec, columns: Sequence[str]) -> tuple[ModelSpec
 
 
 _MONTH_HOURS = 730
+DECIDES_NOTHING = ("scoring", "triggers", "service_account", "machine_pool")
+"""Sections of a spec that no run's result depends on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +120,7 @@ def build_plan(
     changed = _with_validation(resolved.with_overrides(asked.overrides))
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
-    key, given = _run_key(asked, _decides(changed, query, frozen, settings))
+    key, given = _run_key(asked, deciding_values(changed, query, frozen, settings))
     return Plan(
         model=changed.name,
         run_key=str(key),
@@ -201,19 +203,25 @@ def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlV
     return RunKey.of(asked.as_of.value, {**decides, **given}), given
 
 
-def _decides(spec: ModelSpec, query: Query, frozen: Query | None, settings: Settings) -> YamlValues:
+def deciding_values(spec: ModelSpec, query: Query, frozen: Query | None, where: Settings | Plan) -> YamlValues:
     """Return what decides the result of a run beside its mode, and whose it is.
 
     Equal runs share documents and tables.
+
+    Args:
+        spec: After this run's changes.
+        query: Of the examples.
+        frozen: Of the frozen set; None: there is none.
+        where: The images and the environment: of the settings, or of a plan that was made by them.
     """
     return {
         # No run of this DAG scores; what may start one, as whom and on which machines, decides nothing of it.
-        "spec": spec.model_dump(mode="json", exclude={"scoring", "triggers", "service_account", "machine_pool"}),
+        "spec": spec.model_dump(mode="json", exclude=set(DECIDES_NOTHING)),
         "sql": query.sha256,
-        "trainer_image": settings.trainer_image,
-        "serving_image": settings.serving_image,
-        "environment": settings.environment,
-        **({"trainer_package": settings.trainer_package} if spec.training.runtime.framework else {}),
+        "trainer_image": where.trainer_image,
+        "serving_image": where.serving_image,
+        "environment": where.environment,
+        **({"trainer_package": where.trainer_package} if spec.training.runtime.framework else {}),
         **({"frozen_set_sql": frozen.sha256} if frozen else {}),
     }
 
