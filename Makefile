@@ -57,7 +57,7 @@ LOCALCLOUD_PY := $(VENV)/localcloud/bin/python
 OTHER := $(VENV)/trainer-$(notdir $(PYTHON))
 INSTALL := $(UV) pip sync --quiet --require-hashes --python
 FLOOR_DATE := 2026-03-20
-UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/web tests/commands packages/bench/tests tests/dev/contracts tests/ci tests/dev/compose tests/test_architecture.py tests/test_docs.py tests/test_readability.py
+UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/web tests/commands packages/bench/tests tests/dev/contracts tests/ci tests/dev/compose tests/dev/wheels tests/test_architecture.py tests/test_docs.py tests/test_readability.py
 FLOOR_TESTS := tests/core tests/hooks tests/operators tests/web tests/commands tests/dags
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
@@ -319,7 +319,7 @@ check-models: $(VENV)/airflow/.ready ## Validate every include/models/*.yaml, wr
 .PHONY: contracts
 contracts: $(VENV)/airflow/.ready $(VENV)/trainer/.ready ## Render what follows from the code: the documents' schemas, the trainer's dataclasses, its capabilities
 	@PYTHONPATH=plugins:$(DEV) $(AIRFLOW_PY) -m contracts
-	@TF_CPP_MIN_LOG_LEVEL=3 $(TRAINER_PY) -m trainer.tools.capabilities include/contracts/capabilities.json
+	@TF_CPP_MIN_LOG_LEVEL=3 $(TRAINER_PY) -m trainer.tools.capabilities plugins/retraining/package_data/contracts/capabilities.json
 
 .PHONY: audit
 audit: $(VENV)/audit/.ready ## Ask the advisory database about every locked package (needs a connection to it; docs/security.md)
@@ -410,7 +410,7 @@ monitor-vectors: $(VENV)/airflow/.ready $(VENV)/tfdv/.ready ## Ask TensorFlow Da
 .PHONY: bench-rates scaling-tables simulate-export
 bench-rates: $(VENV)/localcloud/.ready $(VENV)/trainer/.ready ## Measure rows and photos a second of one core, for packages/bench/docs/scaling.md: build/bench/rates.json (5 min)
 	@PYTHONPATH=$(DEV) $(LOCALCLOUD_PY) -m bench.scaling_rates
-scaling-tables: $(VENV)/airflow/.ready ## Make the tables of packages/bench/docs/scaling.md again from scaling_rates.json and include/prices
+scaling-tables: $(VENV)/airflow/.ready ## Make the tables of packages/bench/docs/scaling.md again from scaling_rates.json and plugins/retraining/package_data/prices
 	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.scaling write packages/bench/docs/scaling.md
 simulate-export: $(VENV)/airflow/.ready ## Play the export's assignment of units out: skewed days, lost and preempted replicas
 	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m bench.scaling simulate
@@ -423,6 +423,10 @@ bundle: ## Build build/bundle/{dags,plugins}: what Composer's bucket gets
 	@git ls-files -z dags plugins | tar --create --null --files-from - | tar --extract --directory build/bundle
 	@git ls-files -z include | tar --create --null --files-from - | tar --extract --directory build/bundle/dags
 	@echo "bundle: build/bundle/dags and build/bundle/plugins"
+
+.PHONY: packages
+packages: $(VENV)/airflow/.ready ## Build dist/*.whl, the software as packages for repositories that have only models: retraining, retraining-trainer, localcloud (docs/installed.md)
+	@PYTHONPATH=$(DEV) $(AIRFLOW_PY) -m wheels --uv '$(UV)' --out dist
 
 .PHONY: deploy
 deploy: bundle check-models ## Bring the bundle to a Composer environment's bucket: plugins, then DAGs, then what is gone is removed (ENV=, BUCKET=; DRY=1 says what would change, FORCE=1 replaces what somebody changed there)

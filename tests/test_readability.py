@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 import pytest
 
-from tests.support.packages import CORE, OPERATORS
+from tests.support.packages import CORE, DAGS, OPERATORS
 from tests.support.product import PRODUCT, REPOSITORY, in_packages, one_per_line
 
 MAX_FILE_LINES = 600
@@ -43,7 +43,7 @@ def test_only_naming_takes_names_apart() -> None:
     """A key, an address or a resource name is made and read in `core/naming`; no other file knows its form."""
     found = {
         source.where: node.lineno
-        for source in in_packages(*set(CORE) - {"retraining.core.naming"}, "retraining.hooks", *OPERATORS, "dags")
+        for source in in_packages(*set(CORE) - {"retraining.core.naming"}, "retraining.hooks", *OPERATORS, *DAGS)
         for node in ast.walk(source.tree)
         if _splits_a_name(node)
     }

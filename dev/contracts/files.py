@@ -27,7 +27,7 @@ from retraining.core.documents import (
 )
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
-SCHEMAS_PATH = REPOSITORY_PATH / "include" / "contracts"
+SCHEMAS_PATH = REPOSITORY_PATH / "plugins" / "retraining" / "package_data" / "contracts"
 FOREIGN_KINDS = (TrainRequest, Manifest, Report, ScoreRequest, ModelScores)
 """What a trainer of one's own reads and writes, in any language; the other kinds have readers in Python alone."""
 COPIES: dict[Path, ModuleType] = {

@@ -8,6 +8,7 @@ import click
 from retraining.commands import (
     check,
     doctor,
+    init,
     new_model,
     orders,
     policy_replay,
@@ -36,6 +37,7 @@ PROGRAM = click.Group(
         orders.order_run,
         orders.send_trial_message,
         policy_replay.replay_policy,
+        init.init_repository,
         check.check_models,
         check.check_queries,
         doctor.diagnose,
@@ -54,5 +56,10 @@ def main(arguments: Sequence[str] | None = None, shell: Shell | None = None) -> 
     return run_program(PROGRAM, arguments, shell or Shell())
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run one command and end the process, as the installed program `retraining`."""
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

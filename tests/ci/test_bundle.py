@@ -27,7 +27,7 @@ def test_it_ships_dags_plugins_and_include_whole() -> None:
 
 
 def test_include_is_what_dags_read() -> None:
-    """Texts that the core reads by name: a program there would be shipped to Composer, where nothing runs it."""
+    """A team's own files: a program there would be shipped to Composer, where nothing runs it."""
     folders = {name.split("/")[1] for name in tracked("include")}
-    assert folders == {"containers", "contracts", "models", "prices", "regions", "sql", "templates"}
+    assert folders == {"models", "sql"}
     assert not {name for name in tracked("include") if name.endswith((".py", ".sh", ".txt"))}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 
 import pytest
 from google.cloud import storage
@@ -11,7 +10,6 @@ from google.cloud import storage
 from retraining.__main__ import main
 from retraining.commands.preview import make_plan, preview
 from retraining.core.data.sql import Query
-from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 
 
@@ -108,8 +106,7 @@ def test_each_shape_of_table_can_be_looked_at_as_printed(tmp_path, own_cloud, un
     made = f"CREATE TABLE `{own_cloud.settings.project}.{table}` AS {sql}"
     own_cloud.warehouse.run_query(Query(sql=made), unique, "test")
     include = tmp_path / "include"
-    shutil.copytree(include_path(), include, ignore=shutil.ignore_patterns("models", "sql"))
-    (include / "models").mkdir()
+    (include / "models").mkdir(parents=True)
     assert run(include, own_cloud, table, **given) == 0
     printed = re.search(r"^next: make preview MODEL=parcels(?: AS_OF=(\S+))?$", capsys.readouterr().out, re.MULTILINE)
     assert printed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 
 import pytest
@@ -10,7 +9,6 @@ from google.cloud import bigquery, storage
 
 from retraining.__main__ import main
 from retraining.commands.shell import Shell
-from retraining.core.settings import include_path
 
 SPEC = """
 name: {name}
@@ -56,8 +54,6 @@ def client(local_cloud) -> bigquery.Client:
 @pytest.fixture
 def ask(client, local_cloud, tmp_path, capsys):
     """Writes a model of the test's own and previews it; returns the exit code, output and errors."""
-    for folder in ("prices", "regions", "containers"):
-        shutil.copytree(include_path() / folder, tmp_path / folder)
     name = f"preview_{uuid.uuid4().hex[:10]}"
 
     def run(

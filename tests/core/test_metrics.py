@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -21,6 +20,7 @@ from retraining.core.metrics import (
 )
 from retraining.core.monitoring.estimates import ESTIMATES
 from retraining.core.monitoring.performance import MEASURES
+from retraining.core.settings import data_path
 from trainer.contract.metrics import OF_COSTS, OF_GROUPS
 from trainer.objective import class_metrics, number_metrics
 
@@ -52,7 +52,7 @@ def test_what_the_monitor_has_ways_for_is_in_the_table() -> None:
 
 def test_what_the_monitor_shows_it_has_a_way_for() -> None:
     """Of its own, or an expression of that name in its query."""
-    query = (Path(__file__).resolve().parents[2] / "include" / "templates" / "performance.sql.j2").read_text()
+    query = data_path("templates/performance.sql.j2").read_text()
     measured = {*MEASURES, *re.findall(r"STRUCT\(\s*'(\w+)'", query)}
     for kind in KINDS:
         assert set(watched_metrics(kind)) <= measured

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from retraining.core import settings
@@ -59,6 +61,32 @@ def test_every_example_is_one_its_own_pattern_takes():
 def test_include_is_found_in_the_bundle_and_in_the_checkout(tmp_path, place):
     (tmp_path / place / "models").mkdir(parents=True)
     assert settings.include_path(tmp_path) == tmp_path / place
+
+
+@pytest.mark.parametrize("name", ["ours", " ours "])
+def test_a_setting_names_the_folder_of_a_team(tmp_path, monkeypatch, name):
+    (tmp_path / "include" / "models").mkdir(parents=True)
+    (tmp_path / "ours" / "models").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert settings.include_path(tmp_path, {"RETRAINING_INCLUDE": name}) == tmp_path / "ours"
+    monkeypatch.setenv("RETRAINING_INCLUDE", str(tmp_path / "ours"))
+    assert settings.include_path() == tmp_path / "ours"
+
+
+def test_a_folder_without_models_is_named_with_its_setting(tmp_path):
+    (tmp_path / "include" / "models").mkdir(parents=True)
+    with refuses(SettingsError, where="RETRAINING_INCLUDE", found=str(tmp_path / "gone")):
+        settings.include_path(tmp_path, {"RETRAINING_INCLUDE": str(tmp_path / "gone")})
+
+
+def test_the_softwares_files_are_in_the_package_and_a_teams_come_first(tmp_path):
+    name = "regions/hardware.json"
+    shipped = settings.data_path(name, tmp_path)
+    assert shipped == settings.data_path(name)
+    assert shipped.is_relative_to(Path(settings.__file__).parents[1])
+    (tmp_path / "regions").mkdir()
+    (tmp_path / name).write_text("{}")
+    assert settings.data_path(name, tmp_path) == tmp_path / name
 
 
 def test_without_include_the_message_says_where_it_belongs(tmp_path):

@@ -61,7 +61,7 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str
     write_spec(bundle, "unscheduled", data__days=ended, schedule=None)
     write_spec(bundle, "hourly", data__days=["1950-01-01", "2001-02-03"], schedule="0 * * * *")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("retraining.core.settings.include_path", lambda: bundle / "dags" / "include")
+        patch.setenv("RETRAINING_INCLUDE", str(bundle / "dags" / "include"))
         patch.setenv("RETRAINING_DATA_DAYS", demo_airflow.DATA_DAYS)
         yield parse(bundle / "dags")
 

@@ -40,6 +40,7 @@ CHANGED: dict[str, dict[str, Any]] = {
 }
 READ = """
 import json, retrain, monitor
+from retraining import dags as factories
 from retraining.core.settings import include_path
 
 def assets(dag):
@@ -61,7 +62,8 @@ print(json.dumps({
         }
         for dag_id, dag in dags.items()
     },
-    "only": [sorted(file.build_dags(include_path(), "retrain__careful")) for file in (retrain, monitor)],
+    "only": [sorted(kind.build_dags(include_path(), "retrain__careful"))
+             for kind in (factories.retrain, factories.monitor)],
     "approval": retrain.retrain__careful.get_task("deploy").approval_task_id,
 }))
 """
@@ -117,8 +119,9 @@ def test_a_missing_query_a_taken_name_and_an_unknown_architecture_are_invalid_sp
 def test_what_no_check_foresaw_breaks_its_own_dag_only(bundle: Path) -> None:
     """The code that reads one file fails as it never should: that model says so, the others are there."""
     code = """
-import json, monitor, retrain
+import json
 from retraining.core.settings import include_path
+from retraining.dags import monitor, retrain
 
 for file in (retrain, monitor):
     read = file.load_spec

@@ -154,13 +154,10 @@ def make_run() -> type[FakeRun]:
 @pytest.fixture
 def include(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder for models and SQL of a test's own, which the data tasks read."""
-    from retraining.core.settings import include_path
     from retraining.operators.planning import run_plan
 
     made = tmp_path / "include"
-    for folder in ("containers", "prices", "regions"):
-        shutil.copytree(include_path() / folder, made / folder)
-    (made / "models").mkdir()
+    (made / "models").mkdir(parents=True)
     monkeypatch.setattr(run_plan, "include_path", lambda: made)
     return made
 

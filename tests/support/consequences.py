@@ -7,12 +7,9 @@ itself or the run's key in it here, so that a key that is only kept changes noth
 from __future__ import annotations
 
 import functools
-import runpy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 from retraining.core import documents as d
 from retraining.core import settings
@@ -62,7 +59,6 @@ CARD = {
     "deployment": "champion",
 }
 """Documents of which a card is made beside the plan."""
-DAGS = Path(__file__).resolve().parents[2] / "dags"
 COLUMNS = {"weight": "FLOAT", "tailnum": "STRING", "before": "FLOAT", "photo": "BYTES", "note": "STRING"}
 COLUMNS |= {"delay": "FLOAT", "mean_1": "FLOAT", "other": "STRING", "started": "TIMESTAMP"}
 COLUMNS |= {"tags": "STRING", "asked_at": "TIMESTAMP"}
@@ -364,17 +360,12 @@ class Consequences:
 
     def dags(self) -> object:
         """Return the DAGs as the scheduler stores them."""
+        from retraining.dags import monitor, retrain, score
         from tests.support.airflow_release import DagSerialization
 
-        made = [dag_file("retrain")["retrain_dag"](self.spec), dag_file("monitor")["monitor_dag"](self.spec)]
-        made += [dag_file("score")["score_dag"](self.spec, self.spec.scoring)] if self.spec.scoring else []
+        made = [retrain.retrain_dag(self.spec), monitor.monitor_dag(self.spec)]
+        made += [score.score_dag(self.spec, self.spec.scoring)] if self.spec.scoring else []
         return [DagSerialization.to_dict(dag) for dag in made]
-
-
-@functools.cache
-def dag_file(name: str) -> Mapping[str, Any]:
-    """Return what stands in a file of DAGs."""
-    return runpy.run_path(str(DAGS / f"{name}.py"))
 
 
 def differing(one: ModelSpec, other: ModelSpec) -> str | None:

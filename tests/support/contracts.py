@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-SCHEMAS = _REPOSITORY / "include" / "contracts"
+SCHEMAS = _REPOSITORY / "plugins" / "retraining" / "package_data" / "contracts"
 EXAMPLES = _REPOSITORY / "tests" / "contracts" / "examples"
 STORED = _REPOSITORY / "tests" / "stored"
 """A document of each kind that an earlier release stored."""

@@ -12,12 +12,14 @@ from tests.support.localcloud_packages import LOCALCLOUD, VERTEX
 from tests.support.package import Package
 
 LAYERS = {
-    "dags": Package("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
+    "dags": Package("files of three lines, as a team's: which DAGs Airflow finds here", ("retraining.dags",)),
     "retraining": Package("nothing but its parts"),
     "retraining.__main__": Package("`python -m retraining`", ("retraining.commands",)),
+    "retraining.dags": Package("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
     "retraining.commands": Package(
         "every program: a command reads arguments, asks hooks and core as a task does, prints; writes no document",
         (
+            "retraining",
             "retraining.core.*",
             "retraining.hooks",
             "retraining.hooks.ports",
@@ -38,12 +40,14 @@ LAYERS = {
     "contracts": Package(
         "renders the JSON Schemas and the trainer's dataclasses from the core's documents", ("retraining.core.*",)
     ),
+    "wheels": Package("builds the packages that others install", ()),
     "composer": Package("brings the bundle to the bucket of a Composer environment", ()),
     "tfdv": Package("TensorFlow Data Validation looks at a run, in an environment of its own", ()),
     "bench": Package(
         "measures: holds every part against something else", ("localcloud.*", "trainer.*", "retraining.core.*")
     ),
 }
+DAGS = ("dags", "retraining.dags")
 HOOKS = {
     "retraining.hooks": Package("talks to Google; imports its clients inside functions", ("retraining.core.*",)),
     "retraining.hooks.ports": Package(

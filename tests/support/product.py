@@ -21,6 +21,7 @@ SOURCE_ROOTS = {
     "tfdv": REPOSITORY / "dev" / "tfdv",
     "containers": REPOSITORY / "dev" / "containers",
     "contracts": REPOSITORY / "dev" / "contracts",
+    "wheels": REPOSITORY / "dev" / "wheels",
     "composer": REPOSITORY / "dev" / "composer",
 }
 

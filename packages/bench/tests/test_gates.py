@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench import gates, gates_cells, gates_days, gates_flights, validation_days
-from bench.checkout import REPOSITORY_PATH
+from bench.checkout import PACKAGE_DATA, REPOSITORY_PATH
 from bench.gates_plots import write_plots
 from trainer.objective.bootstrap import Pair, Resampling, bootstrap_slices
 from trainer.objective.metrics import area
@@ -168,5 +168,5 @@ def test_the_table_of_validation_by_days_is_the_measured_one() -> None:
     whole = np.flatnonzero(validation_days.whole_days(np.arange(15_000, 15_700)))
     assert 65 <= len(whole) <= 75
     assert set(whole % 7) == set(range(7))
-    template = (REPOSITORY_PATH / "include" / "templates" / "snapshot.sql.j2").read_text(encoding="utf-8")
+    template = (PACKAGE_DATA / "templates" / "snapshot.sql.j2").read_text(encoding="utf-8")
     assert "* 618034, 1000000)) < @validation_percent * 10000" in template

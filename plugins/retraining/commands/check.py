@@ -14,7 +14,6 @@ from retraining.core.catalog.amounts import accelerator_names
 from retraining.core.catalog.hardware import load_hardware
 from retraining.core.catalog.model_check import check_model
 from retraining.core.errors import SpecError
-from retraining.core.settings import include_path
 from retraining.core.spec.budgets import FILE as BUDGETS
 from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.files import find_specs, load_spec
@@ -119,7 +118,7 @@ def known_quotas(include: Path) -> Quotas | None:
     Raises:
         SpecError: The file is wrong, or names a region or an accelerator that there is not.
     """
-    quotas, hardware = load_quotas(include), load_hardware(include_path())
+    quotas, hardware = load_quotas(include), load_hardware(include)
     if quotas is not None:
         quotas.require_known(hardware.regions, accelerator_names(hardware))
     return quotas

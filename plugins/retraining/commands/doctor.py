@@ -24,7 +24,7 @@ from retraining.core.data.sql import Query
 from retraining.core.errors import RetrainingError, SettingsError, SpecError
 from retraining.core.naming import vertex
 from retraining.core.planning import locations
-from retraining.core.settings import Settings, include_path
+from retraining.core.settings import Settings
 from retraining.core.spec.files import find_specs, load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.quotas import FILE as QUOTAS
@@ -248,13 +248,13 @@ def look_at_models(project: Project) -> str:
 
 def look_at_machines(project: Project) -> str:
     """Hold the models' machines against those that the region has."""
-    hardware, region = load_hardware(include_path()), project.settings.region
+    hardware, region = load_hardware(project.include), project.settings.region
     return _of_each({spec.name: partial(require_machines, spec, hardware, region) for spec in project.specs()})
 
 
 def look_at_quotas(project: Project) -> str:
     """Hold the models' jobs against the region's quotas."""
-    quotas, hardware, region = known_quotas(project.include), load_hardware(include_path()), project.settings.region
+    quotas, hardware, region = known_quotas(project.include), load_hardware(project.include), project.settings.region
     if quotas is None:
         return f"no {QUOTAS}: jobs wait for no room"
     limits = partial(require_quota, quotas, hardware, region)

@@ -35,7 +35,9 @@ INTERRUPTED = 130
 
 
 INCLUDE = click.option(
-    "--include", type=click.Path(path_type=Path), help="Folder with models and sql; left out: the one beside dags."
+    "--include",
+    type=click.Path(path_type=Path),
+    help="Folder with models and sql; left out: RETRAINING_INCLUDE, or the one beside dags.",
 )
 
 

@@ -3,7 +3,7 @@
 What is said of a metric stands here: which labels have it, what is better, what answers without a model reach, who
 shows it and in which words. Its function is the trainer's (`trainer/objective/class_metrics.py`, `number_metrics.py`),
 which gets what it needs of the table by `make contracts`, as the docs do. Over answers with labels the monitor has it
-if `include/templates/performance.sql.j2` has an expression of its name.
+if `package_data/templates/performance.sql.j2` has an expression of its name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""Where things are: the environment, read once into a frozen value. Nothing else reads `RETRAINING_*`."""
+"""Where things are: the environment, read once into a frozen value. Nothing else reads `RETRAINING_*`.
+
+Two folders hold files that are read: the package's own (`data_path`), and a team's models (`include_path`).
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -19,6 +23,9 @@ IMAGE_PATTERN = r"[^\s/@]+/[^\s@]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0
 EMAIL_PATTERN = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+"
 CONNECTION_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}"
 """Id of an Airflow connection."""
+
+PACKAGE_DATA = Path(__file__).resolve().parents[1] / "package_data"
+"""What comes with the software: templates, contracts, prices, machines, containers."""
 
 _DAYS_OF_MODEL = r"\s*([a-z][a-z0-9_]*=)?\d{4}-\d{2}-\d{2}/\d{4}-\d{2}-\d{2}\s*"
 
@@ -214,6 +221,12 @@ class Settings:
         default="",
         read=_or_none,
     )
+    include: str = _setting(
+        "Folder with models and sql; empty: dags/include beside plugins, or include beside dags",
+        r"\S(.*\S)?|",
+        "/home/airflow/gcs/dags/include",
+        default="",
+    )
 
     def __post_init__(self) -> None:
         derived = {
@@ -303,19 +316,42 @@ def _read(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     return values, findings
 
 
-def include_path(root: Path | None = None) -> Path:
-    """Return the folder `include`: inside `dags` in Composer's bundle, beside it in the checkout.
+def include_path(root: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder with a team's files: models, sql, pools, quotas.yaml, budgets.yaml.
+
+    `RETRAINING_INCLUDE` names it, from the working folder if it is relative. Without it: inside `dags` in Composer's
+    bundle, beside it in the checkout.
 
     Args:
         root: Folder that holds `dags` and `plugins`; by default the one this file is installed in.
+        environ: The process's environment: DAG files ask before anything has read the settings.
 
     Raises:
-        SettingsError: It is at neither place.
+        SettingsError: It is at neither place, or has no `models`.
     """
+    variable = SETTINGS["include"].variable
+    if named := environ.get(variable, "").strip():
+        if (Path(named) / "models").is_dir():
+            return Path(named).resolve()
+        raise SettingsError(variable, f"no folder models in {named!r}", "a folder with models and sql", "Correct it")
     root = root or Path(__file__).resolve().parents[3]
     for path in (root / "dags" / "include", root / "include"):
         if (path / "models").is_dir():
             return path
     raise SettingsError(
-        str(root), "no include/models", "it in dags/include (bundle) or beside dags (checkout)", "Run make bundle"
+        str(root),
+        "no include/models",
+        "it in dags/include (bundle) or beside dags (checkout)",
+        f"Set {variable} to the folder that holds models and sql, or run make bundle",
     )
+
+
+def data_path(name: str, include: Path | None = None) -> Path:
+    """Return a file or folder of the software's own, `templates`; a team's file of that name in `include` comes first.
+
+    Args:
+        name: Its path below `package_data`.
+        include: Where a team may have put its own; None: nothing takes its place.
+    """
+    own = include / name if include else None
+    return own if own is not None and own.exists() else PACKAGE_DATA / name

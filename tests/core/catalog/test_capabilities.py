@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from retraining.core import settings
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.errors import SettingsError, SpecError
 from tests.support.hyperparameter_rows import ROWS
@@ -140,8 +141,9 @@ def test_the_place_is_the_callers():
         )
 
 
-def test_without_the_file_nothing_is_guessed(tmp_path):
-    with refuses(SettingsError, way_out="make bundle"):
+def test_without_the_file_nothing_is_guessed(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, refuses(SettingsError, way_out="Install the package again"):
+        patch.setattr(settings, "PACKAGE_DATA", tmp_path)
         load_capabilities(tmp_path)
     (tmp_path / "contracts").mkdir()
     (tmp_path / "contracts" / "capabilities.json").write_text("{}", encoding="utf-8")

@@ -239,12 +239,18 @@ def test_a_query_costs_at_least_ten_megabytes(prices):
 
 
 def test_the_newest_price_list_counts_and_a_broken_one_is_named(tmp_path):
-    assert cost.load_prices(tmp_path) is None
+    shipped = cost.load_prices(tmp_path)
+    assert shipped is not None
     folder = tmp_path / "prices"
     folder.mkdir()
-    source = max((settings.include_path() / "prices").glob("*.json"))
+    source = max(settings.data_path("prices").glob("*.json"))
     values = json.loads(source.read_text(encoding="utf-8"))
     (folder / "2025-01-01.json").write_text(json.dumps(values), encoding="utf-8")
+    assert cost.load_prices(tmp_path) == shipped  # a team's older list is none
+    (folder / source.name).write_text(json.dumps({**values, "note": "ours"}), encoding="utf-8")
+    ours = cost.load_prices(tmp_path)
+    assert ours is not None
+    assert ours.note == "ours"
     (folder / "2026-01-01.json").write_text(json.dumps({**values, "effective": "2026-01-01"}), encoding="utf-8")
     found = cost.load_prices(tmp_path)
     assert found is not None

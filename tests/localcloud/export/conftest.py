@@ -33,7 +33,7 @@ SCHEMA = [
     {"name": "weight", "type": "FLOAT", "mode": "NULLABLE"},
     {"name": "late", "type": "INTEGER", "mode": "NULLABLE"},
 ]
-# As `include/templates/snapshot.sql.j2` makes them; two train shards a day.
+# As `plugins/retraining/package_data/templates/snapshot.sql.j2` makes them; two train shards a day.
 RUN_TABLE = """
 CREATE OR REPLACE TABLE {table} CLUSTER BY span, part, shard AS
 WITH examples AS (

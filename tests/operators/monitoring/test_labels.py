@@ -18,7 +18,7 @@ from tests.core.monitoring.test_performance import answers, counts, evaluation
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.request_log import CHAMPION_KEY
-from tests.support.scenes.examples import copy_include
+from tests.support.scenes.examples import make_include
 
 MODEL, QUERY = "flight_delays", "flight_delays/examples.sql"
 TABLE = "local-project.retraining.requests_flight_delays"
@@ -36,7 +36,7 @@ class Scene:
     """Monitor runs, an hour after the other."""
 
     def __init__(self, make_run: Any, path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.make_run, self.include, self.cloud = make_run, copy_include(path), FakeCloud()
+        self.make_run, self.include, self.cloud = make_run, make_include(path), FakeCloud()
         for module in (watch, measurement):
             monkeypatch.setattr(module, "include_path", lambda: self.include)
         (self.include / "sql").symlink_to(include_path() / "sql")

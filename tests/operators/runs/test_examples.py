@@ -18,7 +18,7 @@ from retraining.core.catalog.capabilities import load_capabilities
 from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.operators.planning import run_plan
-from tests.support.scenes.examples import EXAMPLES, ROOT, copy_example, copy_include
+from tests.support.scenes.examples import EXAMPLES, ROOT, copy_example, make_include
 from tests.support.scenes.whole_run import run_whole
 
 TRAINER_PYTHON = ROOT / ".venv" / "trainer" / "bin" / "python"
@@ -43,7 +43,7 @@ NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / "models").is_
 @pytest.fixture
 def examples_include(tmp_path: Path) -> Path:
     """A copy of `include` as DAGs read it, without its models."""
-    return copy_include(tmp_path)
+    return make_include(tmp_path)
 
 
 def spec_of(name: str, include: Path) -> ModelSpec:

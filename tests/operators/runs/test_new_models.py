@@ -12,7 +12,7 @@ from google.cloud import bigquery
 from retraining.__main__ import main
 from retraining.core.spec.files import load_spec
 from retraining.operators.planning import run_plan
-from tests.support.scenes.examples import copy_include
+from tests.support.scenes.examples import make_include
 from tests.support.scenes.whole_run import run_whole
 
 # Three kinds of bird, told apart by three measures and an island, as a table of a textbook has them: no key, no time.
@@ -37,7 +37,7 @@ def test_a_small_table_is_learnt_by_any_seed(tmp_path: Path, local_cloud, make_r
     for dataset in ("newcomers", local_cloud.dataset):
         client.create_dataset(dataset, exists_ok=True)
     client.query_and_wait(BIRDS)
-    include = copy_include(tmp_path)
+    include = make_include(tmp_path)
     given = {"name": f"birds_{seed}", "table": "newcomers.birds", "label": "species", "include": str(include)}
     given |= {"project": local_cloud.project, "region": "us-central1"}
     assert main(["new-model", *(word for name, value in given.items() for word in (f"--{name}", value))]) == 0

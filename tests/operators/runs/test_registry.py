@@ -15,7 +15,7 @@ from google.cloud import aiplatform_v1
 from retraining.core.spec.files import load_spec
 from retraining.operators.planning import run_plan
 from tests.support.scenes.asked_endpoint import predict, retire
-from tests.support.scenes.examples import copy_example, copy_include
+from tests.support.scenes.examples import copy_example, make_include
 from tests.support.scenes.whole_run import read_object, run_whole
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -27,7 +27,7 @@ def test_a_night_without_an_input_is_stopped_until_the_spec_accepts_that(
 ) -> None:
     """The champion keeps its place; with the digest of the refusal the gate lets the same change pass."""
     local_cloud.seed()
-    include = copy_include(tmp_path)
+    include = make_include(tmp_path)
     path = copy_example("smallest", include, "late_inputs")
     monkeypatch.setattr(run_plan, "include_path", lambda: include)
     text = path.read_text(encoding="utf-8").replace("min_value: 0.55", "min_value: 0.55, slices: [carrier]")

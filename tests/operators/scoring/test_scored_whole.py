@@ -20,7 +20,7 @@ from retraining.operators.planning import run_plan
 from retraining.operators.scoring import scoring_plan
 from tests.support.airflow_release import AirflowFailException
 from tests.support.scenes.asked_endpoint import predict, retire
-from tests.support.scenes.examples import copy_example, copy_include, rename_model
+from tests.support.scenes.examples import copy_example, make_include, rename_model
 from tests.support.scenes.whole_run import run_scoring, run_whole
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -112,7 +112,7 @@ def test_a_table_and_files_are_scored_as_the_endpoint_answers(
     """Each row once, by one job for the table and one for the files."""
     local_cloud.seed()
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
-    include = copy_include(tmp_path)
+    include = make_include(tmp_path)
     for module in (run_plan, scoring_plan):
         monkeypatch.setattr(module, "include_path", lambda: include)
     spec = scored_spec(name, include, local_cloud.bucket)

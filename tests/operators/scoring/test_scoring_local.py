@@ -16,7 +16,6 @@ from retraining.core.errors import DataError
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.core.scoring import answers
 from retraining.core.scoring.answers import DestinationClaim
-from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.registry import Upload
@@ -78,8 +77,6 @@ def spec(local_cloud, models, tmp_path_factory):
         bucket.blob(f"{run_folder}/{kind}.json").upload_from_string(json.dumps(values))
     register(f"gs://{local_cloud.bucket}/{run_folder}/training/model")
     (models / f"{MODEL}.yaml").write_text(SPEC.replace("BUCKET", local_cloud.bucket))
-    for name in ("prices", "regions"):
-        (models.parent / name).symlink_to(include_path() / name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RETRAINING_WATCH_S", "60")
         patch.setattr(scoring_plan, "include_path", lambda: Path(models.parent))

@@ -6,16 +6,13 @@ import re
 import shutil
 from pathlib import Path
 
-from retraining.core.settings import include_path
-
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 
 
-def copy_include(folder: Path) -> Path:
-    """A copy of `include` as DAGs read it, without its models."""
-    for name in ("containers", "prices", "regions", "contracts", "templates"):
-        shutil.copytree(include_path() / name, folder / name)
+def make_include(folder: Path) -> Path:
+    """A folder as `include` is, without models."""
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -24,7 +21,7 @@ def copy_example(name: str, include: Path, model: str | None = None) -> Path:
 
     Args:
         name: The example's folder.
-        include: From `copy_include`.
+        include: From `make_include`.
         model: A name of the test's own, where others of the session have runs of the example on the same cloud.
     """
     shutil.copytree(EXAMPLES / name, include, dirs_exist_ok=True)

@@ -81,10 +81,9 @@ class Night(World):
         World.__init__(self)
         self.quotas: Quotas | None = None
         self.include = tmp_path / "include"
-        for name in ("regions", "models"):
-            (self.include / name).mkdir(parents=True, exist_ok=True)
-        for name in ("regions/hardware.json", "models/flight_delays.yaml"):
-            (self.include / name).write_bytes((include_path() / name).read_bytes())
+        (self.include / "models").mkdir(parents=True, exist_ok=True)
+        model = "models/flight_delays.yaml"
+        (self.include / model).write_bytes((include_path() / model).read_bytes())
         self.write_quota(quota)
         self.tasks: dict[str, Task] = {}
         self.most: dict[str, int] = {}

@@ -201,7 +201,7 @@ ABILITIES: list[tuple[str, str, dict[str, Any]]] = [
 def test_an_image_says_what_it_refuses(trainer, run, tmp_path) -> None:
     """Its description is the file that an example brings; what that leaves out is refused by name, exit code 2."""
     if trainer.is_ours:
-        pytest.skip("what it can do stands in include/contracts/capabilities.json")
+        pytest.skip("what it can do stands in plugins/retraining/package_data/contracts/capabilities.json")
     done = trainer.run("describe")
     assert done.returncode == 0, done.stderr
     description = json.loads(done.stdout)

@@ -23,7 +23,9 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 @pytest.mark.parametrize(("kind", "name"), [("train_request", "TRAIN_KEYS"), ("score_request", "SCORE_KEYS")])
 def test_the_keys_of_requests_are_those_of_the_schema(kind: str, name: str) -> None:
     """A new key of a request is known here too, or the examples' images refuse every request."""
-    schema = json.loads((REPOSITORY / "include" / "contracts" / f"{kind}.schema.json").read_bytes())
+    schema = json.loads(
+        (REPOSITORY / "plugins" / "retraining" / "package_data" / "contracts" / f"{kind}.schema.json").read_bytes()
+    )
     assert getattr(job, name) == set(schema["properties"])
 
 

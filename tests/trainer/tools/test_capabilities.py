@@ -24,7 +24,7 @@ from trainer.models.registry import ARCHITECTURES, find_architecture, read_hyper
 from trainer.objective.labels import label_type, weight_type
 from trainer.tools.capabilities import render_capabilities
 
-CONTRACTS = Path(__file__).resolve().parents[3] / "include" / "contracts"
+CONTRACTS = Path(__file__).resolve().parents[3] / "plugins" / "retraining" / "package_data" / "contracts"
 
 
 def test_the_stored_file_is_this_trainers() -> None:

@@ -2,7 +2,7 @@
 
 Everything that a training image must do stands here: read the request, the manifest and its files; store a SavedModel
 with the signature `serving_default`; write the report, last. Exit code 2 says that trying again cannot help.
-The documents are described by include/contracts/{train_request,manifest,report}.schema.json.
+The documents are described by plugins/retraining/package_data/contracts/{train_request,manifest,report}.schema.json.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[4]
+PACKAGE_DATA = REPOSITORY_PATH / "plugins" / "retraining" / "package_data"
 PACKAGES_PATH = os.pathsep.join(
     str(REPOSITORY_PATH / folder) for folder in ("dev", "packages/localcloud/src", "packages/bench/src")
 )

@@ -4,8 +4,8 @@
     python -m bench.scaling simulate        plays one export out; --help lists what can be chosen
     python -m bench.scaling write PAGE      puts the tables into the page, between its markers
 
-In: `scaling_rates.json` and `include/prices`; nothing is measured here. Out: Markdown. The same input and seed give the
-same text.
+In: `scaling_rates.json` and the package's `prices`; nothing is measured here. Out: Markdown. The same input and seed
+give the same text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sizes that fit no laptop, on paper: shards, replicas, hours and dollars from measured rates and dated prices.
 
-In: `scaling_rates.json` (measured, see `scaling_rates`), the newest `include/prices`, and the assumptions below, each
-with where it comes from. Out: one `ExportPlan` or `InputPlan` per size and number of machines. The formula stands in
-packages/bench/docs/scaling.md; a test keeps that page's tables equal to what this gives.
+In: `scaling_rates.json` (measured, see `scaling_rates`), the newest of the package's `prices`, and the assumptions
+below, each with where it comes from. Out: one `ExportPlan` or `InputPlan` per size and number of machines. The formula
+stands in packages/bench/docs/scaling.md; a test keeps that page's tables equal to what this gives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.checkout import REPOSITORY_PATH
+from bench.checkout import PACKAGE_DATA
 from bench.scaling_simulation import Machine, Workload, make_workload, simulate
 
 HERE = Path(__file__).resolve().parent
@@ -132,7 +132,9 @@ def load_rates(path: Path = HERE / "scaling_rates.json") -> dict[str, Any]:
     return rates
 
 
-def load_prices(folder: Path = REPOSITORY_PATH / "include" / "prices") -> dict[str, Any]:
+def load_prices(
+    folder: Path = PACKAGE_DATA / "prices",
+) -> dict[str, Any]:
     """Read what the newest price list has for us-central1, with the machines' shapes and the surcharge."""
     prices: dict[str, Any] = json.loads(max(folder.glob("*.json")).read_text(encoding="utf-8"))
     of_region: dict[str, Any] = prices.pop("regions")["us-central1"]

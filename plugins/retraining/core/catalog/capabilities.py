@@ -1,7 +1,7 @@
 """What the trainer can train, and whether it can train a spec: asked before a job is paid for.
 
-In: `include/contracts/capabilities.json`, which `make contracts` writes from the trainer's own registry, and a spec.
-Out: everything that the trainer would refuse, with the way out.
+In: `package_data/contracts/capabilities.json`, which `make contracts` writes from the trainer's own registry, and a
+spec. Out: everything that the trainer would refuse, with the way out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from retraining.core.catalog.trees import tree_findings
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.json_text import read_json
 from retraining.core.errors import ContractError, SettingsError, suggest
-from retraining.core.settings import include_path
+from retraining.core.settings import data_path
 from retraining.core.spec.messages import Finding, raise_findings
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.training import MEMBERS
@@ -117,16 +117,18 @@ def load_capabilities(include: Path | None = None) -> Capabilities:
     """Return the trainer's capabilities.
 
     Args:
-        include: Folder with `contracts`; by default the one beside the DAGs.
+        include: Folder of a team whose own `contracts/capabilities.json` comes first; None: that of the package.
 
     Raises:
         SettingsError: The file is missing or malformed.
     """
-    path = (include or include_path()) / "contracts" / "capabilities.json"
+    path = data_path("contracts/capabilities.json", include)
     try:
         return Capabilities.parse(path.read_bytes(), path.name)
     except OSError as error:
-        raise SettingsError(str(path), f"{error.strerror}", "what the trainer can train", "Run make bundle") from error
+        raise SettingsError(
+            str(path), f"{error.strerror}", "what the trainer can train", "Install the package again"
+        ) from error
     except ContractError as error:
         raise SettingsError(error.where, error.found, "a file as make contracts writes it") from error
 

@@ -1,7 +1,7 @@
 """Which pre-built containers Vertex AI has, and until when: a dated data file.
 
-In: `include/containers/prebuilt.json`, a spec, the image that serves, a day. Out: the first container that does not
-exist on that day, with the way out.
+In: `package_data/containers/prebuilt.json`, a spec, the image that serves, a day. Out: the first container that does
+not exist on that day, with the way out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Literal
 
 from retraining.core.documents.document import Document, Text
 from retraining.core.errors import ContractError, RetrainingError, SettingsError, SpecError
+from retraining.core.settings import data_path
 from retraining.core.spec.deployment import PREBUILT
 from retraining.core.spec.model import ModelSpec
 
@@ -49,12 +50,12 @@ def load_containers(include: Path) -> Containers:
     Raises:
         SettingsError: It is missing or malformed.
     """
-    path = include / "containers" / "prebuilt.json"
+    path = data_path("containers/prebuilt.json", include)
     try:
         return Containers.parse(path.read_bytes(), path.name)
     except OSError as error:
         raise SettingsError(
-            str(path), f"{error.strerror}", "the table of containers", "Run make bundle again"
+            str(path), f"{error.strerror}", "the table of containers", "Install the package again"
         ) from error
     except ContractError as error:
         raise SettingsError(error.where, error.found, "a table like the repository's") from error

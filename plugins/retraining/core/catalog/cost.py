@@ -12,6 +12,7 @@ from typing import Literal
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.plan import Estimate, JobTask, Machines, Pool
 from retraining.core.errors import BudgetError, ContractError, SettingsError
+from retraining.core.settings import data_path
 from retraining.core.spec.cluster import Accelerator
 from retraining.core.spec.model import ModelSpec
 
@@ -85,16 +86,20 @@ class Prices(Document):
 
 
 def load_prices(include: Path) -> Prices | None:
-    """Return the newest file of `include/prices` (they are named by date); None when there is none.
+    """Return the newest list of prices, of the package or of a team's own `include/prices`; None: there is none.
+
+    They are named by date; on the same day the team's counts.
 
     Raises:
         SettingsError: It is malformed.
     """
-    files = sorted((include / "prices").glob("*.json"))
+    folders = (data_path("prices"), include / "prices")
+    files = {path.name: path for folder in folders for path in folder.glob("*.json")}
     if not files:
         return None
+    newest = files[max(files)]
     try:
-        return Prices.parse(files[-1].read_bytes(), files[-1].name)
+        return Prices.parse(newest.read_bytes(), newest.name)
     except ContractError as error:
         raise SettingsError(error.where, error.found, "a price list like its neighbours") from error
 

@@ -1,6 +1,6 @@
 """Which machines there are, which accelerators go with them, and in which region: a dated data file.
 
-In: `include/regions/hardware.json` and a spec. Out: the first thing that Vertex AI would refuse, with the way out.
+In: `package_data/regions/hardware.json` and a spec. Out: the first thing that Vertex AI would refuse, with the way out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import Document, Text, Value
 from retraining.core.documents.plan import JobTask, Machines, Pool
 from retraining.core.errors import ContractError, SettingsError, SpecError, suggest
+from retraining.core.settings import data_path
 from retraining.core.spec.model import ModelSpec
 
 
@@ -55,11 +56,13 @@ def load_hardware(include: Path) -> Hardware:
     Raises:
         SettingsError: It is missing or malformed.
     """
-    path = include / "regions" / "hardware.json"
+    path = data_path("regions/hardware.json", include)
     try:
         return Hardware.parse(path.read_bytes(), path.name)
     except OSError as error:
-        raise SettingsError(str(path), f"{error.strerror}", "the table of machines", "Run make bundle again") from error
+        raise SettingsError(
+            str(path), f"{error.strerror}", "the table of machines", "Install the package again"
+        ) from error
     except ContractError as error:
         raise SettingsError(error.where, error.found, "a table like the repository's") from error
 

@@ -19,7 +19,6 @@ from retraining.core.catalog.machine_pools import require_machine_pool
 from retraining.core.catalog.machines import all_machines
 from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError, SpecError
-from retraining.core.settings import include_path
 from retraining.core.spec.files import (
     load_frozen_set_query,
     load_labels_query,
@@ -66,12 +65,12 @@ def check_model(
         load_scoring_query(spec.name, spec.scoring.query, include)
     require_trainable(spec, load_capabilities())
     require_trainer(spec, include)
-    hardware = load_hardware(include_path())
+    hardware = load_hardware(include)
     require_machines(spec, hardware, region)
     alone = require_machine_pool(spec, include)
     require_quota(quotas, hardware, region, spec.name, all_jobs(spec))
     require_past_reviews(spec, day)
-    containers = load_containers(include_path())
+    containers = load_containers(include)
     require_training_container(spec, containers)
     require_serving_container(spec, "", containers)
     warnings = [

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import jinja2
 
 from retraining.core.errors import GRANT, DataError, JobError, RetrainingError, SettingsError, SpecError
-from retraining.core.settings import include_path
+from retraining.core.settings import data_path
 from retraining.core.untyped import ApiJson
 
 ScalarType = Literal["INT64", "FLOAT64", "STRING", "DATE", "TIMESTAMP"]
@@ -72,13 +72,13 @@ def midnight(day: date) -> str:
 
 
 def render(template: str, **values: object) -> str:
-    """Render `include/templates/<template>`. An undefined value is an error.
+    """Render `package_data/templates/<template>`. An undefined value is an error.
 
     The filters `identifier`, `column`, `source_column` and `table` check names, all but the first quote them too;
     nothing else may place a name in SQL.
     """
     environment = jinja2.Environment(  # noqa: S701 - SQL, not HTML: the filters below guard what goes in
-        loader=jinja2.FileSystemLoader(include_path() / "templates"),
+        loader=jinja2.FileSystemLoader(data_path("templates")),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,6 +1,6 @@
 """The run's documents: frozen values that are written to storage once, and read by every later step.
 
-In and out are JSON bytes; those that a trainer of one's own meets have a JSON Schema in `include/contracts`.
+In and out are JSON bytes; those that a trainer of one's own meets have a JSON Schema in `package_data/contracts`.
 """
 
 from retraining.core.documents.answers import Latency, ServedAnswers, Serving

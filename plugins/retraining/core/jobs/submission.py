@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import jinja2
 
-from retraining.core.settings import include_path
+from retraining.core.settings import data_path
 from retraining.core.untyped import ProtoJson
 
 
@@ -91,7 +91,7 @@ def _render(template: str, **values: str) -> str:
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
         autoescape=jinja2.select_autoescape(),  # by the files' endings: a shell's and Python's text is quoted above
-        loader=jinja2.FileSystemLoader(include_path() / "templates"),
+        loader=jinja2.FileSystemLoader(data_path("templates")),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         keep_trailing_newline=True,

@@ -1,8 +1,8 @@
 """Messages to people: to whom they go, in which words, and a trial of both.
 
-The words are from the templates in `include/templates/notifications`, for a mail and for a post in Slack. A template of
-an event has three blocks of plain text: `subject`, `text`, `way_out`. Two layouts show them, and escape: the mail for
-HTML, the post for JSON and for Slack's own marks. What is shown is text and never a template itself.
+The words are from the templates in `package_data/templates/notifications`, for a mail and for a post in Slack. A
+template of an event has three blocks of plain text: `subject`, `text`, `way_out`. Two layouts show them, and escape:
+the mail for HTML, the post for JSON and for Slack's own marks. What is shown is text and never a template itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jinja2
 from retraining.core.documents.document import read_object
 from retraining.core.notification import notices
 from retraining.core.notification.notices import Notice
-from retraining.core.settings import Settings, include_path
+from retraining.core.settings import Settings, data_path
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.notify import Notify
 from retraining.core.untyped import ApiJson
@@ -126,7 +126,7 @@ def _cut(text: str, most: int) -> str:
 def _environment() -> jinja2.Environment:
     # The blocks of an event are escaped by the layouts: for HTML by its ending, for JSON by tojson at every value.
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(include_path() / "templates" / "notifications"),
+        loader=jinja2.FileSystemLoader(data_path("templates/notifications")),
         autoescape=jinja2.select_autoescape(("html.j2",), default=False),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -126,7 +126,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """What the sections of a run's page show; the templates in `include/templates/report` read nothing else."""
+    """What the sections of a run's page show; the templates in `package_data/templates/report` read nothing else."""
 
     run: Run
     submissions: Mapping[str, Submission]

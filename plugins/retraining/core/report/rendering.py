@@ -1,7 +1,6 @@
 """What the pages of runs and of models are made with: their templates' environment, the forms of numbers in them.
 
-What both draw and look like alike lies in `templates` beside this file, not in `include`: Composer's web server gets
-`plugins` alone.
+What both draw and look like alike lies in `templates` beside this file.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from pathlib import Path
 
 import jinja2
 
-from retraining.core.settings import include_path
+from retraining.core.settings import data_path
 
 SHARED_PATH = Path(__file__).with_name("templates")
 
 
 def render_template(template: str, **values: object) -> str:
     """Render a page of runs: everything is escaped, and an undefined value is an error."""
-    return environment(include_path() / "templates").get_template(template).render(**values)
+    return environment(data_path("templates")).get_template(template).render(**values)
 
 
 @functools.cache  # templates are compiled once

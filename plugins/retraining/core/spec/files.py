@@ -164,7 +164,7 @@ def find_specs(include: Path) -> list[Path]:
     """
     folder = include / "models"
     if not folder.is_dir():
-        raise SpecError(str(folder), "no such folder", "one YAML file per model in it", "Run make bundle again")
+        raise SpecError(str(folder), "no such folder", "one YAML file per model in it", "Name the folder above it")
     return sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
 
 

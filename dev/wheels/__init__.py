@@ -1,0 +1,4 @@
+"""Builds the packages that others install: `retraining`, `retraining-trainer`, `localcloud`. Run by `make packages`.
+
+Never shipped itself.
+"""

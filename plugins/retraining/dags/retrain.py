@@ -1,0 +1,115 @@
+"""`retrain__<model>`: one DAG per file in include/models. From the plan to the endpoint, every night or on drift."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, BaseOperator, TaskGroup, chain
+
+from retraining.core.catalog.capabilities import load_capabilities, require_trainable
+from retraining.core.catalog.trainers import require_trainer
+from retraining.core.errors import SpecError
+from retraining.core.jobs.job import JobType
+from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec, plain_name
+from retraining.core.spec.model import ModelSpec
+from retraining.operators.airflow.params import give_params, retrain_params
+from retraining.operators.airflow.refused_files import refusing_dag
+from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, of_model
+from retraining.operators.data.checks import CheckDataOperator
+from retraining.operators.data.snapshot import SnapshotOperator
+from retraining.operators.deployment.registration import RegisterModelOperator
+from retraining.operators.deployment.version_deployment import DeployModelOperator
+from retraining.operators.ending.cancel_jobs import CancelJobsOperator
+from retraining.operators.ending.conclusion import ConcludeRunOperator
+from retraining.operators.evaluation.decision import DecideOperator
+from retraining.operators.jobs.evaluation import EvaluateOperator
+from retraining.operators.jobs.job import VertexJobOperator
+from retraining.operators.jobs.requests import request_export, request_training
+from retraining.operators.planning.run_plan import PlanRunOperator
+from retraining.operators.report.page import ReportOperator
+from retraining.operators.tuning.study import TuneOperator
+
+RUNBOOK = (Path(__file__).parent / "runbooks" / "retrain.md").read_text(encoding="utf-8")
+BROKEN_RUNBOOK = (Path(__file__).parent / "runbooks" / "invalid_spec.md").read_text(encoding="utf-8")
+ANSWER_WITHIN = timedelta(hours=12)  # a night's approval must not hold back the next night
+
+
+def retrain_dag(spec: ModelSpec) -> DAG:
+    """Make the run of one model, as tasks."""
+    assets = starting_assets(spec)
+    with DAG(
+        dag_id=f"retrain__{spec.name}",
+        description=spec.description,
+        doc_md=RUNBOOK.replace("{name}", spec.name).replace("{description}", spec.description),
+        schedule=cron_or_asset_schedule(spec, assets),
+        catchup=False,
+        max_active_runs=1,
+        default_args={**of_model(spec), **RETRIES, **BOUNDED},
+        tags=["retrain", spec.name, *spec.tags],
+    ) as dag:
+        plan = PlanRunOperator(task_id="plan", model=spec.name, inlets=assets)
+        with group("data", "Examples: frozen, checked, exported"):
+            snapshot = SnapshotOperator(task_id="snapshot")
+            check_data = CheckDataOperator(task_id="check_data")
+            export = VertexJobOperator(task_id="export", job_request=request_export)
+        with group("training", "The challenger: hyperparameters, weights, scores beside the champion's"):
+            tune = [TuneOperator(task_id="tune")] if spec.tuning else []
+            train = VertexJobOperator(task_id="train", job_request=request_training)
+            evaluate = EvaluateOperator(task_id="evaluate")
+        with group("promotion", "From the verdict to the traffic"):
+            decide = DecideOperator(task_id="decide")
+            register = RegisterModelOperator(task_id="register")
+            approve = [approve_task(spec)] if spec.deployment.asks != "never" else []
+            deploy = DeployModelOperator(task_id="deploy", approval_task_id="approve" if approve else None)
+        chain(plan, snapshot, check_data, export, *tune, train, evaluate, decide, register, *approve, deploy)
+        # Teardowns run after a failed task too, and when a person ends the run. Only `conclude` may decide the run's
+        # state: with the flag on the other two, `deploy` would be no leaf any more.
+        report = ReportOperator(task_id="report").as_teardown()
+        types = (JobType.CUSTOM, JobType.TUNING) if tune else (JobType.CUSTOM,)
+        cancel_jobs = CancelJobsOperator(task_id="cancel_jobs", types=types).as_teardown()
+        conclude = ConcludeRunOperator(task_id="conclude").as_teardown(on_failure_fail_dagrun=True)
+        chain(deploy, [report, cancel_jobs], conclude)
+    give_params(dag, retrain_params(spec))
+    return dag
+
+
+def group(name: str, tooltip: str) -> TaskGroup:
+    """Draw tasks as one that can be opened; their ids stay without the group's name, for stored runs know them so."""
+    return TaskGroup(group_id=name, tooltip=tooltip, prefix_group_id=False)
+
+
+def approve_task(spec: ModelSpec) -> BaseOperator:
+    """Make the task that asks a person, if one is wanted: a DAG's tasks cannot depend on a run."""
+    # Its provider is imported only where wanted.
+    from retraining.operators.deployment.approval import RequestApprovalOperator
+
+    return RequestApprovalOperator(
+        task_id="approve",
+        subject=f"Deploy the new version of {spec.name}?",
+        answer_within=ANSWER_WITHIN,
+    )
+
+
+def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
+    """All DAGs by id; with `only`, that one (a worker that runs a task needs no other)."""
+    dags = {}
+    for path in find_specs(include):
+        dag_id = f"retrain__{plain_name(path)}"
+        if only not in (None, dag_id):
+            continue
+        try:
+            spec = load_spec(path)
+            load_query(spec, include)
+            load_frozen_set_query(spec, include)
+            require_trainable(spec, load_capabilities())
+            require_trainer(spec, include)
+            dags[dag_id] = retrain_dag(spec)
+        except SpecError as error:
+            dags[dag_id] = refusing_dag(dag_id, path, error, BROKEN_RUNBOOK, what="spec", tag="retrain")
+        except Exception as error:  # noqa: BLE001 - whatever one file does to this code, the other models keep their DAGs
+            found = f"{type(error).__name__}: {error}"
+            unexpected = SpecError(path.name, found, "a spec that makes a DAG", "Look at what was last changed in it")
+            dags[dag_id] = refusing_dag(dag_id, path, unexpected, BROKEN_RUNBOOK, what="spec", tag="retrain")
+    return dags
