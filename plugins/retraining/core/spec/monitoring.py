@@ -77,7 +77,7 @@ class AttributionDrift(Section):
     max_predictions: Annotated[int, Field(ge=1000, le=1_000_000)] = 20_000
     """That the endpoint is asked for in one run. A row costs features + 1; where that is more than this allows, fewer
     rows are explained."""
-    max_shift: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    max_shift: Annotated[float, Field(gt=0, lt=1)] = 0.25
     """Strictly over it, too much of what all features add to the answers (1) has moved to other features, beyond what
     chance makes of so few rows."""
 
