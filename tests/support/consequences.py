@@ -23,7 +23,7 @@ from retraining.core.data.column_roles import mismatches
 from retraining.core.documents import KINDS, ShadowTraffic
 from retraining.core.errors import RetrainingError
 from retraining.core.jobs import requests
-from retraining.core.monitoring import multivariate, new_day, orders, policy
+from retraining.core.monitoring import attributions, multivariate, new_day, orders, policy
 from retraining.core.monitoring.drift import judge_log, judge_shifts
 from retraining.core.monitoring.new_day import Counted
 from retraining.core.monitoring.performance import allowed_drop
@@ -224,6 +224,11 @@ class Consequences:
             judge_age(spec, AS_OF - 100 * HOUR, AS_OF),
             judge_sources(spec, {"my-project.source.rows": AS_OF - 100 * HOUR}, AS_OF, "my-project"),
             self._shifts() if set(spec.feature_names) == SMALL else None,
+            attributions.judge_attributions(
+                spec,
+                d.RequestAttributions.parse((EXAMPLES / "attributions__moved.json").read_bytes()),
+                d.AttributionBaseline.parse((EXAMPLES / "attribution_baseline__two_features.json").read_bytes()),
+            ),
             multivariate.judge_classifier(spec, found, asked=True),
             multivariate.compared_columns(spec),
             LogWindows.before(spec, AS_OF),

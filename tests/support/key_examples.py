@@ -145,6 +145,7 @@ TWO_PARENTS: dict[str, Any] = {
 }
 NEW_DAY: dict[str, Any] = {"triggers.new_day": {"tables": [{"name": "source.rows", "time": "at"}]}}
 LINES: dict[str, Any] = {"scoring": {"files": "gs://my-source/a/*.jsonl", "destination": "gs://my-scores/late"}}
+ATTRIBUTIONS = "operators/monitoring/attributions.py"
 QUIET: dict[str, Any] = {"monitoring.policy.quiet_hours": {"start": "22:00", "end": "06:00"}}
 SCORING: dict[str, Any] = {"scoring": {"query": "late/tomorrow.sql", "destination": "retraining.scores"}}
 CANARY: dict[str, Any] = {"deployment.canary": {}}
@@ -446,6 +447,10 @@ EXAMPLES: Mapping[str, Any] = {
     "monitoring.multivariate.every_days": 7,
     "monitoring.multivariate.min_auc": 0.99,
     "monitoring.multivariate.max_rows": 1000,
+    "monitoring.attributions.every_hours": of(12, {"monitoring.attributions": {}}, read_by=ATTRIBUTIONS),
+    "monitoring.attributions.requests": of(50, {"monitoring.attributions": {}}, read_by=ATTRIBUTIONS),
+    "monitoring.attributions.max_predictions": of(1000, {"monitoring.attributions": {}}, read_by=ATTRIBUTIONS),
+    "monitoring.attributions.max_shift": of(0.05, {"monitoring.attributions": {}}),
     "monitoring.max_age_days": 3,
     "monitoring.cooldown_hours": 72,
     "monitoring.policy.windows.exceeded": 1,

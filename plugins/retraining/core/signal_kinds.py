@@ -21,6 +21,7 @@ SignalKind = Literal[
     "performance",
     "estimate",
     "multivariate",
+    "attributions",
 ]
 """What is watched: skew is against the champion's training data, drift against earlier requests."""
 
@@ -79,6 +80,13 @@ SIGNAL_KINDS: Mapping[SignalKind, KindOfSignal] = {
     "multivariate": KindOfSignal(
         message="drift of the requests as a whole",
         cause="requests that a classifier tells from the training data",
+        of_champion=True,
+        at_once=True,
+        days_of="requests",
+    ),
+    "attributions": KindOfSignal(
+        message="drift of the attributions",
+        cause="answers that rest on other features than on the test days",
         of_champion=True,
         at_once=True,
         days_of="requests",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from google.api_core.exceptions import FailedPrecondition, Forbidden, GoogleAPICallError, InvalidArgument, NotFound
@@ -28,8 +28,8 @@ DEFAULT = "default"
 class FakeEndpoints:
     """Endpoints by their names. `ready` False keeps a deployment under way; `predictions` is what each model answers.
 
-    `error` ends deployments badly, `lost` says that they are done and brings nothing. `leaves_after` is how often the
-    endpoint still lists a model that is being undeployed.
+    `model` answers each instance where a test gives one. `error` ends deployments badly, `lost` says that they are done
+    and brings nothing. `leaves_after` is how often the endpoint still lists a model that is being undeployed.
 
     Args:
         environment: Whose they are.
@@ -47,6 +47,7 @@ class FakeEndpoints:
         self.machines: list[Mapping[str, Any]] = []
         self.running: dict[str, tuple[str, str, str]] = {}
         self.predictions: list[Any] = []
+        self.model: Callable[[Mapping[str, Any]], Any] | None = None
         self.instances: list[Any] = []
         self.attributions: dict[str, list[Attribution]] = {}
         self.asked = 0
@@ -170,7 +171,8 @@ class FakeEndpoints:
         self.asked += 1
         answering = serving[self.asked % len(serving)]
         self.answered[answering] += 1
-        return Answer(predictions=self.predictions, deployed_model_id=answering)
+        answers = [self.model(one) for one in instances] if self.model else self.predictions
+        return Answer(predictions=answers, deployed_model_id=answering)
 
     def predict_once(
         self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], timeout_s: float

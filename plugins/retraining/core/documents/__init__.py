@@ -4,6 +4,12 @@ In and out are JSON bytes; those that a trainer of one's own meets have a JSON S
 """
 
 from retraining.core.documents.answers import Latency, ServedAnswers, Serving
+from retraining.core.documents.attributions import (
+    AttributionBaseline,
+    AttributionRequest,
+    RequestAttributions,
+    SampledRequest,
+)
 from retraining.core.documents.checks import (
     CategoricalStatistics,
     Check,
@@ -171,10 +177,20 @@ PLACES: dict[str, tuple[type[Document], ...]] = {
         ModelCard,
         ApprovalAnswer,
         Deployment,
+        AttributionBaseline,
         Timings,
         Failure,
     ),
-    "monitor": (Drift, NewDay, Signals, MultivariateRequest, Multivariate, Ledger),
+    "monitor": (
+        Drift,
+        NewDay,
+        AttributionRequest,
+        RequestAttributions,
+        Signals,
+        MultivariateRequest,
+        Multivariate,
+        Ledger,
+    ),
     "models page": (Overview, ModelOverview),
     "scoring": (ScoringPlan, ScoringInput, Predictions, ScoringResult),
     "rollback": (Rollback,),
@@ -201,6 +217,8 @@ __all__ = [
     "AnswerShift",
     "Approval",
     "ApprovalAnswer",
+    "AttributionBaseline",
+    "AttributionRequest",
     "Baseline",
     "Before",
     "Cadence",
@@ -305,10 +323,12 @@ __all__ = [
     "Registration",
     "Repetition",
     "Report",
+    "RequestAttributions",
     "RequestDocument",
     "ResultDocument",
     "Rollback",
     "Rollout",
+    "SampledRequest",
     "ScoreRequest",
     "ScoredModel",
     "Scores",

@@ -79,6 +79,8 @@ NamedState = Literal[
     "no_champion",
     "classifier_failed",
     "label_shift",
+    "endpoint_failed",
+    "not_asked",
 ]
 """What is wrong with the input of a signal: why it is not judged, or what it warns of."""
 
@@ -108,8 +110,9 @@ class Signal(Value):
 
     `subject` is a feature, `version 3`, `carrier=UA` or a table; empty, it is the model. It is exceeded when `value` is
     strictly over `threshold`; where that is the `calibrated` one, `low` must also be over its `usual`; of performance
-    and estimate, when the whole interval is worse than it. `low` and `high` are the interval of `value`, `examples` is
-    what it rests on. With `because`, it tells of its input: never by itself a reason to retrain.
+    and estimate, when the whole interval is worse than it; of attributions, `low` must also be over 0. `low` and `high`
+    are the interval of `value`, `examples` is what it rests on. With `because`, it tells of its input: never by itself
+    a reason to retrain.
     """
 
     kind: SignalKind

@@ -301,8 +301,8 @@ def text_of_answer(prediction: object) -> str:
     return json.dumps(prediction)
 
 
-def number_of_answer(spec: ModelSpec, text: object) -> float | None:
-    """Return the number that an answer's text gives, or its likeliest class; None: it is of another form."""
+def numbers_of_answer(text: object) -> list[float] | None:
+    """Return the numbers of an answer's text, one or several; None: it is of another form."""
     try:
         answer: Any = read_json(str(text), finite=False)  # NaN is an answer, and far from any other
     except ValueError:
@@ -312,6 +312,14 @@ def number_of_answer(spec: ModelSpec, text: object) -> float | None:
         answer = answer[named[0]] if named else None
     numbers = answer if isinstance(answer, list) else [answer]
     if not numbers or not all(isinstance(number, int | float) for number in numbers):
+        return None
+    return numbers
+
+
+def number_of_answer(spec: ModelSpec, text: object) -> float | None:
+    """Return the number that an answer's text gives, or its likeliest class; None: it is of another form."""
+    numbers = numbers_of_answer(text)
+    if numbers is None:
         return None
     if spec.label.kind == "multiclass":
         return float(max(range(len(numbers)), key=numbers.__getitem__))

@@ -45,14 +45,21 @@ class Explanations(Section):
         )
 
 
-def explained_problem(explanations: Explanations, features: Sequence[Feature]) -> str | None:
-    """Return why answers to these features cannot be explained; None: they can."""
+def unexplained_feature(where: str, features: Sequence[Feature]) -> str | None:
+    """Return which feature has no attributions, and so stands against the key at `where`; None: none has."""
     for feature in features:
         if feature.kind not in (*NUMBERS, *TEXTS):
             return (
-                f"deployment.explanations is of numbers and texts, and {feature.name!r} is of kind {feature.kind}: "
-                "remove one of them"
+                f"{where} is of numbers and texts, and {feature.name!r} is of kind {feature.kind}: remove one of them"
             )
+    return None
+
+
+def explained_problem(explanations: Explanations, features: Sequence[Feature]) -> str | None:
+    """Return why answers to these features cannot be explained; None: they can."""
+    if problem := unexplained_feature("deployment.explanations", features):
+        return problem
+    for feature in features:
         value = explanations.baselines.get(feature.name)
         wanted = "number" if feature.kind in NUMBERS else "text"
         if value is not None and isinstance(value, str) == (wanted == "number"):

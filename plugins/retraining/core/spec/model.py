@@ -27,7 +27,7 @@ from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
 from retraining.core.spec.evaluation import Evaluation
-from retraining.core.spec.explanations import explained_problem
+from retraining.core.spec.explanations import explained_problem, unexplained_feature
 from retraining.core.spec.feature_patterns import FeatureEntry, FeaturePattern, resolve_entries
 from retraining.core.spec.features import (
     MAX_FEATURES,
@@ -420,6 +420,20 @@ class ModelSpec(Section):
         explanations = self.deployment.explanations
         problem = explained_problem(explanations, self.features) if explanations else None
         if problem:
+            raise ValueError(problem)
+        return self
+
+    @model_validator(mode="after")
+    def _attributions_can_be_asked(self) -> Self:
+        """Refuse what nobody can ask: an endpoint is asked, by features whose values are changed one by one."""
+        if self.monitoring.attributions is None:
+            return self
+        where = "monitoring.attributions"
+        if not self.deployment.endpoint:
+            raise ValueError(f"{where} asks an endpoint, and deployment.endpoint is false: remove {where}")
+        if len(self.features) < 2:
+            raise ValueError(f"{where} holds features against each other, and there is one: remove {where}")
+        if problem := unexplained_feature(where, self.features):
             raise ValueError(problem)
         return self
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from retraining.core.spec.features import is_none
 from retraining.core.spec.scoring import SQL_PATTERN, Table
 from retraining.core.spec.section import ColumnName, Count, Cron, Section
 
@@ -65,6 +66,22 @@ class MultivariateDrift(Section):
     """Rows that are drawn of the requests, and of the training examples."""
 
 
+class AttributionDrift(Section):
+    """Whether the answers rest on the features that they rested on when the champion was tested."""
+
+    every_hours: Annotated[int, Field(ge=6, le=8760)] = 24
+    """Hours between two times that the endpoint is asked, at least; monitor runs between them repeat what came of the
+    last."""
+    requests: Annotated[int, Field(ge=30, le=5000)] = 100
+    """Of the window, that are explained; and once for each version as many of its test examples."""
+    max_predictions: Annotated[int, Field(ge=1000, le=1_000_000)] = 20_000
+    """That the endpoint is asked for in one run. A row costs features + 1; where that is more than this allows, fewer
+    rows are explained."""
+    max_shift: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    """Strictly over it, too much of what all features add to the answers (1) has moved to other features, beyond what
+    chance makes of so few rows."""
+
+
 Action = Literal["none", "warn", "retrain", "tune", "rollback"]
 """What a kind of signal asks for, and what a monitor run comes to; from the mildest to the strongest."""
 Clock = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
@@ -75,7 +92,7 @@ class Windows(Section):
     """In how many of the last monitor runs a signal must be exceeded before it counts."""
 
     exceeded: Annotated[int, Field(ge=1, le=100)] = 2
-    """At most `of`; a signal of kind `age` or `multivariate` counts at once."""
+    """At most `of`; a signal of kind `age`, `multivariate` or `attributions` counts at once."""
     of: Annotated[int, Field(ge=1, le=100)] = 3
     """This run and those before it."""
 
@@ -111,6 +128,8 @@ class Actions(Section):
     """The score that is expected before labels come."""
     multivariate: Action = "warn"
     """All features together."""
+    attributions: Action = "warn"
+    """How much each feature matters for the answers."""
 
 
 class QuietHours(Section):
@@ -168,6 +187,9 @@ class Monitoring(Section):
     performance: PerformanceLimits = Field(default_factory=PerformanceLimits)
     multivariate: MultivariateDrift = Field(default_factory=MultivariateDrift)
     """[All features together](monitoring.md#multivariate-drift), by a classifier; each time costs a query and a job."""
+    attributions: Annotated[AttributionDrift | None, Field(exclude_if=is_none)] = None
+    """Whether [how much each feature matters](monitoring.md#attributions) for the answers is watched; `null`: no. Each
+    time costs predictions of the endpoint."""
     max_age_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     """A champion whose data ended longer ago is exceeded in `age` ([policy](monitoring.md#policy)); `null`: no age is
     too high."""

@@ -25,6 +25,7 @@ from retraining.hooks.endpoints import Endpoint, Unanswered
 from retraining.hooks.ports import CloudPort
 from retraining.operators.deployment.rollout_ramp import Shifts
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
+from retraining.operators.record.own_requests import own_requests
 
 LOGGER = logging.getLogger(__name__)
 ANSWER_S = 30.0
@@ -100,7 +101,9 @@ class ShadowReplay:
         asked = f"shadow|{done.until.isoformat()}"
         job_id = bigquery.ramp_job_id(self._cloud.settings.environment, plan.model, plan.run_key, asked)
         rows = self._cloud.warehouse.run_query(query, job_id, "shadow").rows
-        return shadow.read_log(rows, self._state.current.smoke_requests, self._signature)
+        start, bucket = done.until - timedelta(hours=self._section.hours), self._cloud.settings.bucket
+        own = own_requests(self._cloud.artifacts, bucket, plan.model, start, done.until)
+        return shadow.read_log(rows, (*self._state.current.smoke_requests, *own), self._signature)
 
     def _send(self, endpoint: Endpoint, done: ShadowTraffic, requests: Sequence[LoggedRequest]) -> None:
         """Send what is due; written down as sent before, with its answers after."""

@@ -63,8 +63,16 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 from retraining.operators.airflow.lineage import LineageMixin
 from retraining.operators.airflow.params import monitor_params
-from retraining.operators.deployment.rollout_state import RolloutState
-from retraining.operators.monitoring.watch import Baseline, ByteLimit, Seen, Watch, begin_watch, load_spec
+from retraining.operators.monitoring.attributions import watch_attributions
+from retraining.operators.monitoring.watch import (
+    Baseline,
+    ByteLimit,
+    Seen,
+    Watch,
+    begin_watch,
+    load_spec,
+    unasked_for,
+)
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
 from retraining.operators.record.run_record import Record
 
@@ -137,8 +145,7 @@ def _watch_log(
 def _log_query(
     watch: Watch, table: str, baseline: Baseline, log_windows: LogWindows, answers: Sequence[AnswerBaseline]
 ) -> Query:
-    rollout = RolloutState(watch.cloud, watch.spec.name).read_rollout()
-    smoke_requests = rollout.smoke_requests if rollout else ()
+    smoke_requests = unasked_for(watch, log_windows.earlier_start, log_windows.end)
     return render_requests_sql(
         watch.spec, table, baseline.statistics, log_windows, answers=answers, smoke_requests=smoke_requests
     )
@@ -256,12 +263,12 @@ def _find_labels(watch: Watch) -> Labels | Signal:
 
 
 def _answer_window(watch: Watch, log_table: str) -> AnswerWindow:
-    rollout = RolloutState(watch.cloud, watch.spec.name).read_rollout()
+    start = watch.as_of - timedelta(days=watch.spec.monitoring.performance.window_days)
     return AnswerWindow(
         log_table=log_table,
-        start=watch.as_of - timedelta(days=watch.spec.monitoring.performance.window_days),
+        start=start,
         end=watch.as_of,
-        smoke_requests=tuple(rollout.smoke_requests) if rollout else (),
+        smoke_requests=unasked_for(watch, start, watch.as_of),
     )
 
 
@@ -326,7 +333,13 @@ def _files_changed(watch: Watch) -> dict[str, datetime | None]:
     return {uri: max((found.created for found in objects.match(uri)), default=None) for uri in files.uris}
 
 
-WATCHERS: tuple[Callable[[Watch], Seen], ...] = (watch_requests, watch_labels, watch_sources, watch_age)
+WATCHERS: tuple[Callable[[Watch], Seen], ...] = (
+    watch_requests,
+    watch_labels,
+    watch_sources,
+    watch_age,
+    watch_attributions,
+)
 """Each adds its signals; their order is that of the document."""
 
 
@@ -376,7 +389,7 @@ class MeasureSignalsOperator(LineageMixin, CloudOperator):
     @staticmethod
     def _measure(record: Record, cloud: CloudPort, spec: ModelSpec, as_of: datetime, asked_by: str) -> Signals:
         champion = cloud.registry.find_by_alias(spec.name, vertex.CHAMPION)
-        watch = begin_watch(cloud, spec, champion, as_of, asked_by)
+        watch = begin_watch(cloud, record, spec, champion, as_of, asked_by)
         seen = [look(watch) for look in WATCHERS]
         measured = Signals(
             model=spec.name,

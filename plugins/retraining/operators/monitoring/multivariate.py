@@ -24,6 +24,7 @@ from retraining.operators.deployment.rollout_state import RolloutState
 from retraining.operators.jobs.job import VertexJobOperator
 from retraining.operators.monitoring.decision import MONITOR_URI
 from retraining.operators.monitoring.watch import ByteLimit, load_spec
+from retraining.operators.record.own_requests import own_requests
 from retraining.operators.record.ownership import own_monitor
 from retraining.operators.record.run_record import Record
 
@@ -111,12 +112,14 @@ def _sample_query(cloud: CloudPort, record: Record, plan: Plan) -> Query:
     signals = record.read_document(Signals)
     snapshot = Record(cloud.artifacts, plan.run_uri).read_document(Snapshot)
     rollout = RolloutState(cloud, plan.model).read_rollout()
+    start = signals.as_of - timedelta(hours=signals.window_hours)
+    own = own_requests(cloud.artifacts, cloud.settings.bucket, plan.model, start, signals.as_of)
     return multivariate.render_sample_sql(
         plan,
         snapshot,
         signals,
         multivariate.sample_table(plan, record.folder_uri),
-        rollout.smoke_requests if rollout else (),
+        (*(rollout.smoke_requests if rollout else ()), *own),
         with_run_table=cloud.warehouse.table_schema(snapshot.table) is not None,
     )
 

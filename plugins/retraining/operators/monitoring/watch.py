@@ -12,6 +12,7 @@ from datetime import datetime
 
 from retraining.core.data.sql import Query
 from retraining.core.documents import Evaluation, Plan, Signal, Statistics
+from retraining.core.documents.deployment import SmokeRequest
 from retraining.core.naming import bigquery, storage
 from retraining.core.promotion.versions import Version
 from retraining.core.settings import include_path
@@ -20,6 +21,8 @@ from retraining.core.spec.model import ModelSpec
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.ports import CloudPort, WarehousePort
 from retraining.hooks.warehouse import Answer
+from retraining.operators.deployment.rollout_state import RolloutState
+from retraining.operators.record.own_requests import own_requests
 from retraining.operators.record.run_record import Record
 
 
@@ -38,10 +41,11 @@ class Watch:
 
     `spec` names the columns that the champion was trained on. `log_table` has the endpoint's requests, or the rows of
     scorings where the model has no endpoint; it is None until one was logged.
-    `asked_by` tells a wanted repetition of a question from a retry.
+    `asked_by` tells a wanted repetition of a question from a retry. `record` is the monitor run's.
     """
 
     cloud: CloudPort
+    record: Record
     spec: ModelSpec
     as_of: datetime
     asked_by: str
@@ -65,23 +69,26 @@ class Seen:
     bytes_read: int = 0
 
 
-def begin_watch(cloud: CloudPort, spec: ModelSpec, champion: Version | None, as_of: datetime, asked_by: str) -> Watch:
+def begin_watch(
+    cloud: CloudPort, record: Record, spec: ModelSpec, champion: Version | None, as_of: datetime, asked_by: str
+) -> Watch:
     """Return what a monitor run looks at, as the cloud stands now."""
     settings = cloud.settings
     place = settings.project, settings.dataset, spec.name
     table = bigquery.request_log_table(*place) if spec.deployment.endpoint else bigquery.scoring_log_table(*place)
     baseline = None
     if champion is not None:
-        record = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
+        run = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
         baseline = Baseline(
-            statistics=record.read_document(Statistics),
-            statistics_uri=record.uri(Statistics),
-            evaluation=record.find_document(Evaluation),
+            statistics=run.read_document(Statistics),
+            statistics_uri=run.uri(Statistics),
+            evaluation=run.find_document(Evaluation),
         )
         if spec.patterns:  # which columns they named when the champion was trained
-            spec = spec.model_copy(update={"entries": record.read_document(Plan).spec.entries})
+            spec = spec.model_copy(update={"entries": run.read_document(Plan).spec.entries})
     return Watch(
         cloud=cloud,
+        record=record,
         spec=spec,
         as_of=as_of,
         asked_by=asked_by,
@@ -100,6 +107,13 @@ def load_spec(model: str) -> ModelSpec:
         SpecError: The file is wrong.
     """
     return files.load_spec(include_path() / "models" / f"{model}.yaml")
+
+
+def unasked_for(watch: Watch, start: datetime, end: datetime) -> tuple[SmokeRequest, ...]:
+    """Return what no application asked in some time: the requests of smoke tests, and the monitor's own."""
+    rollout = RolloutState(watch.cloud, watch.spec.name).read_rollout()
+    own = own_requests(watch.cloud.artifacts, watch.cloud.settings.bucket, watch.spec.name, start, end)
+    return (*(rollout.smoke_requests if rollout else ()), *own)
 
 
 LOGGER = logging.getLogger(__name__)

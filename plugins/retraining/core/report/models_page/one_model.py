@@ -32,7 +32,7 @@ MULTIPLES_AT_ONCE = 24
 SIGNALS_DRAWN = 100
 """Of the last window, in the table and with their histories; those over or nearest to their limit come first."""
 UNREADABLE_NAMED = 20
-BY_FEATURE = ("skew", "drift", "prediction_drift", "multivariate")
+BY_FEATURE = ("skew", "drift", "prediction_drift", "multivariate", "attributions")
 """Kinds of signals that are drawn, each subject by itself."""
 SCORED = {"performance": "of its answers, once labels came", "estimate": "estimated, before labels come"}
 GAIN_WIDTH = 150.0
