@@ -151,7 +151,7 @@ def read_test_rows(rows: Sequence[Row], features: Sequence[Feature], key_input: 
 
 def draw_order(features: Sequence[str], seed: str, row: int) -> tuple[str, ...]:
     """Return the order in which a row's features change; the same for the same seed."""
-    drawn = random.Random(f"{seed}|{row}")  # noqa: S311 - to be drawn again, not to be secret
+    drawn = random.Random(f"{seed}|{row}")
     return tuple(drawn.sample(list(features), len(features)))
 
 
@@ -240,7 +240,7 @@ def distances_by_chance(some: Sequence[Attribution], others: Sequence[Attributio
     """
     sizes = [[abs(value) for value in row] for row in (*some, *others)]
     totals = [math.fsum(column) for column in zip(*sizes, strict=True)]
-    drawn, found = random.Random(f"{seed}|shuffles"), []  # noqa: S311 - to be drawn again, not to be secret
+    drawn, found = random.Random(f"{seed}|shuffles"), []
     for _ in range(SHUFFLES):
         sums = list(map(sum, zip(*drawn.sample(sizes, len(some)), strict=True)))
         rest = [max(0.0, total - part) for total, part in zip(totals, sums, strict=True)]
