@@ -67,13 +67,13 @@ def test_a_source_of_the_form_takes_the_place_of_the_specs() -> None:
 
 def test_the_section_decides_nothing_of_a_retraining() -> None:
     """Its run key is the same with and without."""
-    from retraining.core.planning.plan import _decides
+    from retraining.core.planning.plan import deciding_values
     from tests.support.fakes.settings import SETTINGS
 
     query = plan().source.query
     assert query is not None
     without = SPEC.model_copy(update={"scoring": None})
-    assert _decides(SPEC, query, None, SETTINGS) == _decides(without, query, None, SETTINGS)
+    assert deciding_values(SPEC, query, None, SETTINGS) == deciding_values(without, query, None, SETTINGS)
 
 
 def test_instances_are_what_a_request_would_hold() -> None:
