@@ -25,7 +25,7 @@ from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.hooks.endpoints import Answer, Unanswered
 from retraining.operators.monitoring import measurement
-from retraining.operators.monitoring.attributions import DEADLINE_S
+from retraining.operators.monitoring.attributions import DEADLINE_S, watch_attributions
 from retraining.operators.monitoring.measurement import MeasureSignalsOperator, watch_requests
 from retraining.operators.monitoring.watch import Seen
 from retraining.operators.record.own_requests import own_requests
@@ -74,7 +74,7 @@ def logged(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
     """A champion alone on an endpoint that logs, its run's table still there; requests are like its test examples."""
     monkeypatch.setattr(measurement, "load_spec", lambda _: SPEC)
-    monkeypatch.setattr(measurement, "WATCHERS", (measurement.watch_attributions,))
+    monkeypatch.setattr(measurement, "WATCHERS", (watch_attributions,))
     fake = FakeCloud()
     fake.registry.model = "late"
     champion = fake.registry.add(PLAN.run_key, "champion")

@@ -156,7 +156,7 @@ def draw_order(features: Sequence[str], seed: str, row: int) -> tuple[str, ...]:
 
 
 def _shuffled(count: int, seed: str) -> list[int]:
-    """Return the numbers below a count in an order that follows from a text, by a stream of hashes: anybody draws it."""
+    """Return the numbers below a count in an order that follows from a text, by hashes: anybody can draw it again."""
     keys = struct.unpack(f">{count}Q", hashlib.shake_256(seed.encode()).digest(8 * count))
     return sorted(range(count), key=keys.__getitem__)
 
