@@ -20,6 +20,7 @@ from retraining.core.documents import (
     Signal,
     Signals,
 )
+from retraining.core.monitoring.signals import Answered
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
 from retraining.hooks.endpoints import Answer, Unanswered
@@ -202,6 +203,28 @@ def test_skew_does_not_count_what_the_monitor_asked(
     measure(3)
     values = {each.name: each.value for each in asked[0].parameters}
     assert values["smoke_0_instances"] == 100
+
+
+def test_requests_of_the_monitor_alone_are_no_lost_log(
+    cloud: FakeCloud, measure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cloud Monitoring counts them, and the log is read without them: its times are right all the same."""
+    spec = make_spec(monitoring={"attributions": {}, "min_requests": FIRST_CALLS})
+    monkeypatch.setattr(measurement, "load_spec", lambda _: spec)
+    measure()
+    own = deployed_model_id(PLAN.run_key)
+    log: list[Signal] = []
+
+    def look(watch: Any) -> Seen:
+        log.extend(each for each in watch_requests(watch).signals if each.measure == "instances")
+        return Seen(signals=tuple(log[-1:]))
+
+    monkeypatch.setattr(measurement, "WATCHERS", (look,))
+    for requests, reason in ((FIRST_CALLS, "no_traffic"), (2 * FIRST_CALLS, "clock_skew")):
+        counts = {own: Answered(requests=requests, errors=0)}
+        monkeypatch.setattr(cloud.serving_metrics, "answered", lambda *_, counts=counts: counts)
+        measure(3 + requests / 100)
+        assert log[-1].reason == reason
 
 
 def failing(error: Exception) -> Callable[..., Any]:

@@ -9,9 +9,10 @@ mean sizes; two sets of rows are as far apart as half the sum of what the shares
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
-import random
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -151,8 +152,13 @@ def read_test_rows(rows: Sequence[Row], features: Sequence[Feature], key_input: 
 
 def draw_order(features: Sequence[str], seed: str, row: int) -> tuple[str, ...]:
     """Return the order in which a row's features change; the same for the same seed."""
-    drawn = random.Random(f"{seed}|{row}")
-    return tuple(drawn.sample(list(features), len(features)))
+    return tuple(features[place] for place in _shuffled(len(features), f"{seed}|{row}"))
+
+
+def _shuffled(count: int, seed: str) -> list[int]:
+    """Return the numbers below a count in an order that follows from a text, by hashes: anybody can draw it again."""
+    keys = struct.unpack(f">{count}Q", hashlib.shake_256(seed.encode()).digest(8 * count))
+    return sorted(range(count), key=keys.__getitem__)
 
 
 def mix(instance: JsonObject, baselines: Mapping[str, Value], order: Sequence[str]) -> Iterator[JsonObject]:
@@ -240,9 +246,10 @@ def distances_by_chance(some: Sequence[Attribution], others: Sequence[Attributio
     """
     sizes = [[abs(value) for value in row] for row in (*some, *others)]
     totals = [math.fsum(column) for column in zip(*sizes, strict=True)]
-    drawn, found = random.Random(f"{seed}|shuffles"), []
-    for _ in range(SHUFFLES):
-        sums = list(map(sum, zip(*drawn.sample(sizes, len(some)), strict=True)))
+    found = []
+    for number in range(SHUFFLES):
+        order = _shuffled(len(sizes), f"{seed}|shuffle|{number}")
+        sums = list(map(sum, zip(*(sizes[place] for place in order[: len(some)]), strict=True)))
         rest = [max(0.0, total - part) for total, part in zip(totals, sums, strict=True)]
         found.append(total_variation(_parts(sums), _parts(rest)))
     return found

@@ -71,6 +71,7 @@ from retraining.operators.monitoring.watch import (
     Watch,
     begin_watch,
     load_spec,
+    sent_by_monitor,
     unasked_for,
 )
 from retraining.operators.record.ownership import require_own_bucket, require_own_model
@@ -88,6 +89,8 @@ def watch_requests(watch: Watch) -> Seen:
         return Seen(signals=(traffic, *judge_nothing(watch.spec, Obstacle(reason="no_endpoint", message=gone))))
     served, signals = _watch_serving(watch, watch.endpoint, log_windows)
     requests = None if served is None else sum(item.requests for item in served.values())
+    if requests and watch.spec.monitoring.attributions:  # which the log's are told without
+        requests = max(0, requests - sent_by_monitor(watch, log_windows.start, log_windows.end))
     seen = _watch_answers(watch, log_windows, requests)
     return Seen(signals=(*signals, *seen.signals), requests=seen.requests, bytes_read=seen.bytes_read)
 

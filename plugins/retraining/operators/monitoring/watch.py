@@ -22,7 +22,7 @@ from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.ports import CloudPort, WarehousePort
 from retraining.hooks.warehouse import Answer
 from retraining.operators.deployment.rollout_state import RolloutState
-from retraining.operators.record.own_requests import own_requests
+from retraining.operators.record.own_requests import asked_by_monitor, own_requests
 from retraining.operators.record.run_record import Record
 
 
@@ -114,6 +114,12 @@ def unasked_for(watch: Watch, start: datetime, end: datetime) -> tuple[SmokeRequ
     rollout = RolloutState(watch.cloud, watch.spec.name).read_rollout()
     own = own_requests(watch.cloud.artifacts, watch.cloud.settings.bucket, watch.spec.name, start, end)
     return (*(rollout.smoke_requests if rollout else ()), *own)
+
+
+def sent_by_monitor(watch: Watch, start: datetime, end: datetime) -> int:
+    """Return how many requests monitor runs were to send in some time."""
+    asked = asked_by_monitor(watch.cloud.artifacts, watch.cloud.settings.bucket, watch.spec.name, start, end)
+    return sum(each.predictions // each.asked.instances for each in asked)
 
 
 LOGGER = logging.getLogger(__name__)
