@@ -37,7 +37,10 @@ class Described:
         return PACKAGE / "docs" / f"fields-{self.folder}.md"
 
 
-SERVICES = [Described(title="Cloud Storage", document="storage.v1", folder="storage")]
+SERVICES = [
+    Described(title="Cloud Storage", document="storage.v1", folder="storage"),
+    Described(title="BigQuery", document="bigquery.v2", folder="bigquery"),
+]
 each_service = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.folder)
 
 
