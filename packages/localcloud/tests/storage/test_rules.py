@@ -50,7 +50,7 @@ def session(local_cloud):
         ("*.txt", {"a.txt"}),
         ("**.txt", {"a.txt", "d/c.txt", "d/e/f.txt"}),
         ("d/*", {"d/c.txt", "d/[x]"}),
-        ("**/?.txt", {"d/c.txt", "d/e/f.txt"}),
+        ("**/?.txt", {"a.txt", "d/c.txt", "d/e/f.txt"}),
         ("[ab].{txt,csv}", {"a.txt", "b.csv"}),
         ("[!a].csv", {"b.csv"}),
         ("d/\\[x\\]", {"d/[x]"}),

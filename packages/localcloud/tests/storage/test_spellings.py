@@ -178,7 +178,11 @@ def test_the_iam_table_sees_what_is_done(local_cloud, folder):
         for metadata in ('{"name": "FOLDER/a", "bucket": "spelt-other"}', '{"name": "FOLDER/b"}'):
             body, fields = related(metadata.replace("FOLDER", folder), b"x")
             url = f"{UPLOAD}/{local_cloud.bucket}/o?uploadType=multipart"
-            assert local_cloud.http.post(url, body, headers=fields, timeout=10).json()["bucket"] == local_cloud.bucket
+            answer = local_cloud.http.post(url, body, headers=fields, timeout=10)
+            if "spelt-other" in metadata:
+                assert (answer.status_code, "'spelt-other'" in answer.text) == (400, True)
+            else:
+                assert answer.json()["bucket"] == local_cloud.bucket
             denied = local_cloud.http.post(
                 url.replace(local_cloud.bucket, "spelt-other"), body, headers=fields, timeout=10
             )

@@ -2,51 +2,38 @@
 
 In: JSON that came with a call. Out: attributes that are kept; resources
 (https://cloud.google.com/storage/docs/json_api/v1/objects, …/buckets). An unknown field is refused by name, and one
-that the local cloud would have to act on, and does not, too.
+that the local cloud would have to act on, and does not, too: `fields.json` says what becomes of each.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from localcloud.fields import read_fields
 from localcloud.storage.calls import Document
 from localcloud.storage.refusals import RefusedError
 
+FIELDS = read_fields(Path(__file__).with_name("fields.json"))
+"""What becomes of each field and parameter."""
 BASE = "https://www.googleapis.com/storage/v1"
 _TEXTS = (
     *("contentType", "contentEncoding", "contentDisposition", "contentLanguage", "cacheControl"),
     *("storageClass", "customTime"),
 )
-_OBJECT_FIELDS = {*_TEXTS, "metadata"}
-# What the service fills in, or what has no effect without access control of single objects.
-_OBJECT_OUTPUT = {
-    *("kind", "id", "selfLink", "mediaLink", "name", "bucket", "generation", "metageneration", "size", "etag"),
-    *("md5Hash", "crc32c", "timeCreated", "updated", "timeStorageClassUpdated", "timeFinalized", "timeDeleted"),
-    *("componentCount", "owner", "acl", "retentionExpirationTime", "softDeleteTime", "hardDeleteTime", "restoreToken"),
+_CLASSES = {
+    *("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"),
+    *("MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY"),
 }
-_OBJECT_OFF = {"kmsKeyName", "customerEncryption", "eventBasedHold", "temporaryHold", "retention", "contexts"}
-_BUCKET_FIELDS = {
-    *("labels", "storageClass", "location", "lifecycle", "cors", "website", "iamConfiguration", "softDeletePolicy"),
-    *("billing", "logging", "rpo", "autoclass", "customPlacementConfig", "defaultEventBasedHold", "acl"),
-    *("defaultObjectAcl", "encryption", "versioning", "hierarchicalNamespace", "ipFilter"),
-}
-_BUCKET_OUTPUT = {
-    *("kind", "id", "selfLink", "name", "projectNumber", "metageneration", "etag", "timeCreated", "updated", "owner"),
-    *(
-        "locationType",
-        "satisfiesPZS",
-        "satisfiesPZI",
-        "generation",
-        "softDeleteTime",
-        "hardDeleteTime",
-        "requesterPays",
-    ),
-    *("objectRetention", "project"),
-}
-_VERSIONING = "Object versioning is not offered by the local cloud. Leave `versioning` out, or set it to false."
+_LISTED_CLASSES = "one of STANDARD, NEARLINE, COLDLINE and ARCHIVE"
+_ADDRESS = {"name", "bucket"}
+_SUMS = {"md5Hash", "crc32c"}
+_MOST_LABELS = 64
+_LABEL = re.compile(r"[\w-]{0,63}")
 
 
 def read_attributes(resource: Mapping[str, Any], *, with_nulls: bool = False) -> Document:
@@ -58,14 +45,14 @@ def read_attributes(resource: Mapping[str, Any], *, with_nulls: bool = False) ->
     Raises:
         RefusedError: A field is unknown, not offered, or of another type.
     """
-    _refuse_unknown(resource, _OBJECT_FIELDS | _OBJECT_OUTPUT | _OBJECT_OFF, "an object")
-    for name in sorted(_OBJECT_OFF & resource.keys()):
-        if resource[name] not in (None, False, "", {}):
-            raise RefusedError(501, f"An object's {name} is not offered by the local cloud. Leave it out.")
-    kept = {name: value for name, value in resource.items() if name in _OBJECT_FIELDS}
+    kept = check_fields(resource, "Object")
+    kept = {name: value for name, value in kept.items() if name not in {*_ADDRESS, *_SUMS}}
     for name in _TEXTS:
         if not isinstance(kept.get(name), str | None):
             raise RefusedError(400, f"Invalid value for {name}: expected a string.")
+    _check_class(kept)
+    if kept.get("customTime") is not None:
+        read_time("customTime", kept["customTime"])
     own = kept.get("metadata") or {}
     if not isinstance(own, dict) or not all(isinstance(value, str | None) for value in own.values()):
         raise RefusedError(400, "Invalid value for metadata: expected strings by name.")
@@ -87,17 +74,17 @@ def read_bucket(resource: Mapping[str, Any]) -> Document:
     Raises:
         RefusedError: A field is unknown, not offered, or of another type.
     """
-    _refuse_unknown(resource, _BUCKET_FIELDS | _BUCKET_OUTPUT | {"retentionPolicy"}, "a bucket")
-    versioning = resource.get("versioning")
-    if isinstance(versioning, dict) and versioning.get("enabled"):
-        raise RefusedError(501, _VERSIONING)
-    for name in ("retentionPolicy", "hierarchicalNamespace"):
-        if (resource.get(name) or {}) not in ({}, {"enabled": False}):
-            raise RefusedError(501, f"A bucket's {name} is not offered by the local cloud. Leave it out.")
-    labels = resource.get("labels") or {}
+    kept = check_fields(resource, "Bucket")
+    _check_class(kept)
+    labels = kept.get("labels") or {}
     if not isinstance(labels, dict) or not all(isinstance(value, str | None) for value in labels.values()):
         raise RefusedError(400, "Invalid value for labels: expected strings by name.")
-    return {name: value for name, value in resource.items() if name in _BUCKET_FIELDS}
+    wrong = [name for name, value in labels.items() if not name or not (_is_label(name) and _is_label(value or ""))]
+    if wrong or len(labels) > _MOST_LABELS:
+        found = f"label {wrong[0][:100]!r}" if wrong else f"{len(labels)} labels"
+        limits = f"at most {_MOST_LABELS}, each of up to 63 lower-case letters, digits, _ and - in key and value"
+        raise RefusedError(400, f"Invalid value for labels: {found}. Expected {limits}.")
+    return {name: value for name, value in kept.items() if name not in _ADDRESS}
 
 
 def merge_bucket(old: Document, patch: Document) -> Document:
@@ -120,9 +107,71 @@ def object_address(bucket: str, name: str) -> str:
     return f"{BASE}/b/{bucket}/o/{quote(name, safe='')}"
 
 
-def _refuse_unknown(resource: Mapping[str, Any], known: set[str], what: str) -> None:
-    for name in resource:
-        if name not in known:
-            close = next((each for each in sorted(known) if each.lower() == name.lower()), None)
-            hint = f" Did you mean {close!r}?" if close else ""
-            raise RefusedError(400, f"Unknown field {name[:100]!r} of {what}.{hint}")
+def check_fields(resource: Mapping[str, Any], kind: str) -> Document:
+    """Return what is kept or held of a resource.
+
+    Args:
+        kind: A resource of `fields.json`.
+
+    Raises:
+        RefusedError: A field is unknown, or refused.
+    """
+    table = FIELDS.resources[kind]
+    for problem in table.problems(resource):
+        if problem.rule is not None:
+            reason = problem.rule.reason
+            raise RefusedError(501, f"{kind}.{problem.path} is not offered by the local cloud: {reason}. Leave it out.")
+        hint = f" Did you mean {problem.close!r}?" if problem.close else ""
+        raise RefusedError(400, f"Unknown field {problem.path[:100]!r} of {kind}.{hint}")
+    return table.kept(resource)
+
+
+def check_address(resource: Mapping[str, Any], **address: str) -> None:
+    """Let a resource pass that is the one of its call's address.
+
+    Args:
+        **address: Bucket or name, as the address says it.
+
+    Raises:
+        RefusedError: It says another one.
+    """
+    for name, expected in address.items():
+        if resource.get(name) not in (None, "", expected):
+            found = str(resource[name])[:100]
+            raise RefusedError(400, f"Value {found!r} of {name} does not agree with {expected[:100]!r} of the address.")
+
+
+def read_time(name: str, text: str) -> dt.datetime:
+    """Read a time of RFC 3339.
+
+    Raises:
+        RefusedError: It is none.
+    """
+    try:
+        moment: dt.datetime | None = dt.datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise RefusedError(400, f"Invalid value for {name}: {text[:100]!r}. Expected a time of RFC 3339.")
+    return moment
+
+
+def check_custom_time(old: Document, new: Document) -> None:
+    """Let attributes pass whose custom time is not taken away nor set to an earlier one.
+
+    Raises:
+        RefusedError: It is.
+    """
+    before, after = old.get("customTime"), new.get("customTime")
+    if before and (not after or read_time("customTime", after) < read_time("customTime", before)):
+        raise RefusedError(400, "The customTime of an object cannot be removed, nor be set to an earlier time.")
+
+
+def _check_class(kept: Document) -> None:
+    found = kept.get("storageClass")
+    if found is not None and found not in _CLASSES:
+        raise RefusedError(400, f"Invalid value for storageClass: {str(found)[:100]!r}. Expected {_LISTED_CLASSES}.")
+
+
+def _is_label(text: str) -> bool:
+    return _LABEL.fullmatch(text) is not None and text == text.lower()

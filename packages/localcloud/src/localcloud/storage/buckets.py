@@ -7,6 +7,7 @@ server looks.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ from localcloud.storage.attributes import BASE, merge_bucket, time_text
 from localcloud.storage.calls import Document
 from localcloud.storage.objects import Objects
 from localcloud.storage.refusals import RefusedError, no_such_bucket
+
+_REGION = r"(AFRICA|ASIA|AUSTRALIA|EUROPE|ME|NORTHAMERICA|SOUTHAMERICA|US)-[A-Z]+[0-9]+"
+_MULTI_REGIONS = {"US", "EU", "ASIA"}
+_PLACE = re.compile(f"{_REGION}|US|EU|ASIA|NAM4|EUR[0-9]|ASIA1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +60,18 @@ class Bucket:
             "timeCreated": time_text(self.document["created"]),
             "updated": time_text(self.document["updated"]),
             "storageClass": "STANDARD",
-            "locationType": "region",
+            "locationType": _location_type(self.document["attributes"]),
             "versioning": {"enabled": False},
             "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}},
             **self.document["attributes"],
         }
+
+
+def _location_type(attributes: Document) -> str:
+    if attributes.get("customPlacementConfig") or not re.fullmatch(_REGION, attributes["location"]):
+        is_wide = attributes["location"] in _MULTI_REGIONS and not attributes.get("customPlacementConfig")
+        return "multi-region" if is_wide else "dual-region"
+    return "region"
 
 
 class Buckets:
@@ -154,6 +166,9 @@ class Buckets:
     def _document(self, attributes: Document, created: int) -> Document:
         kept = {"location": self._location, **attributes}
         kept["location"] = str(kept["location"]).upper()
+        if not _PLACE.fullmatch(kept["location"]):
+            found = kept["location"][:100]
+            raise RefusedError(400, f"The specified location constraint is not valid: {found!r}. Expected a region.")
         return {"metageneration": 1, "created": created, "updated": created, "attributes": kept}
 
     def _write(self, name: str, document: Document) -> None:

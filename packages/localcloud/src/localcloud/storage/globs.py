@@ -1,6 +1,7 @@
 """Globs of object names: https://cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob.
 
-In: a `matchGlob`. Out: a pattern that a whole name must match. `*` stops at a slash, `**` does not; `?`, `[a-z]`,
+In: a `matchGlob`. Out: a pattern that a whole name must match. `*` stops at a slash, `**` does not, and `**/`
+is any number of folders, none too; `?`, `[a-z]`,
 `[!a]` and `{a,b}` are as in a shell; a backslash takes the next character as it is.
 """
 
@@ -15,6 +16,10 @@ def compile_glob(glob: str) -> re.Pattern[str] | None:
     depth, position = 0, 0
     while position < len(glob):
         letter = glob[position]
+        if glob.startswith("**/", position) and glob[:position][-1:] in ("", "/"):
+            pieces.append("(?:.*/)?")
+            position += 3
+            continue
         if glob.startswith("**", position):
             pieces.append(".*")
             position += 2

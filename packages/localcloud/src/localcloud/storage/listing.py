@@ -39,7 +39,7 @@ def take_page(names: Iterable[tuple[str, Path]], asked: Listing) -> Page:
     after = _read_token(asked.token)
     entries: dict[tuple[bytes, bool], tuple[str, Path | None]] = {}
     for name, path in names:
-        if not _is_within(name, asked) or (glob is not None and not glob.fullmatch(name)):
+        if not _is_within(name, asked):
             continue
         cut = name.find(asked.delimiter, len(asked.prefix)) if asked.delimiter else -1
         common = name[: cut + len(asked.delimiter)] if cut >= 0 else None
@@ -47,13 +47,27 @@ def take_page(names: Iterable[tuple[str, Path]], asked: Listing) -> Page:
             entries[common.encode(), False] = (common, None)
         if common is None or (asked.keeps_placeholders and common == name):
             entries[name.encode(), True] = (name, path)
-    keys = sorted(key for key in entries if after is None or key > after)
+    shown = [key for key in entries if glob is None or glob.fullmatch(entries[key][0])]
+    keys = sorted(key for key in shown if after is None or key > after)
     taken = [entries[key] for key in keys[: asked.most]]
     return Page(
         items=[(name, path) for name, path in taken if path is not None],
         prefixes=[name for name, path in taken if path is None],
         token=_token(keys[asked.most - 1]) if len(keys) > asked.most else "",
     )
+
+
+def take_names(names: Iterable[str], asked: Listing) -> tuple[list[str], str]:
+    """Return the page of names that a list asks for, and the token of the next one.
+
+    Raises:
+        RefusedError: The token cannot be read.
+    """
+    after = _read_token(asked.token)
+    keys = sorted((name.encode(), True) for name in names)
+    keys = [key for key in keys if after is None or key > after]
+    token = _token(keys[asked.most - 1]) if len(keys) > asked.most else ""
+    return [name.decode() for name, _ in keys[: asked.most]], token
 
 
 def _is_within(name: str, asked: Listing) -> bool:

@@ -216,7 +216,8 @@ class Objects:
         )
         self._last_generation = generation
         hashes = incoming.hashes()
-        document: Document = {"metageneration": 1, "updated": generation, "attributes": attributes, **hashes}
+        kept = {"storageClass": self._default_class(bucket), **attributes}
+        document: Document = {"metageneration": 1, "updated": generation, "attributes": kept, **hashes}
         if incoming.components is not None:
             document["components"] = incoming.components
             del document["md5Hash"]
@@ -289,6 +290,12 @@ class Objects:
     def _forget(self, bucket: str, name: str, *, but: int | None) -> None:
         statement = "DELETE FROM objects WHERE bucket = ? AND name = ? AND generation IS NOT ?"
         self.connection.execute(statement, (bucket, name, but))
+
+    def _default_class(self, bucket: str) -> str:
+        """Return the class of objects that are written without one."""
+        row = self.connection.execute("SELECT document FROM buckets WHERE name = ?", (bucket,)).fetchone()
+        attributes: Document = json.loads(row[0])["attributes"] if row else {}
+        return str(attributes.get("storageClass") or "STANDARD")
 
     def forget_bucket(self, bucket: str) -> None:
         """Take an empty bucket's directory away, and what is known of it."""

@@ -1,7 +1,7 @@
 """The parameters of a call's address, each of them known by name.
 
-In: a query. Out: one value for each name. A name that is not known is refused, and so is one that is given twice with
-two values: what is looked at is what is done.
+In: a query. Out: one value for each name. A name that its method does not know is refused (`fields.json`), and so is
+one that is given twice with two values: what is looked at is what is done.
 """
 
 from __future__ import annotations
@@ -10,34 +10,12 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
+from localcloud.fields import Fate
+from localcloud.storage.attributes import FIELDS
 from localcloud.storage.calls import Conditions, Listing
 from localcloud.storage.refusals import RefusedError
 
 Query = Mapping[str, str]
-_ACTED_ON = {
-    *("ifGenerationMatch", "ifGenerationNotMatch", "ifMetagenerationMatch", "ifMetagenerationNotMatch"),
-    *("ifSourceGenerationMatch", "ifSourceGenerationNotMatch"),
-    *("ifSourceMetagenerationMatch", "ifSourceMetagenerationNotMatch"),
-    *("generation", "sourceGeneration", "alt", "name", "uploadType", "upload_id", "upload_protocol", "project"),
-    *("prefix", "delimiter", "startOffset", "endOffset", "matchGlob", "includeTrailingDelimiter"),
-    *("maxResults", "pageToken", "contentEncoding"),
-}
-# Taken, and without effect: there is one format of answers, no access control beside the IAM table, nothing is billed.
-WITHOUT_EFFECT = {
-    *("projection", "fields", "prettyPrint", "userProject", "provisionalUserProject", "quotaUser", "userIp", "key"),
-    *("predefinedAcl", "predefinedDefaultObjectAcl", "destinationPredefinedAcl", "access_token", "oauth_token"),
-    *(
-        "versions",
-        "includeFoldersAsPrefixes",
-        "rewriteToken",
-        "maxBytesRewrittenPerCall",
-        "trace",
-        "$alt",
-        "$prettyPrint",
-    ),
-    *("returnPartialSuccess", "enableObjectRetention", "$.xgafv"),
-}
-_OFF = {"softDeleted", "kmsKeyName", "destinationKmsKeyName", "dropContextGroups", "filter"}
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _PAGE = 1000
 
@@ -46,7 +24,7 @@ def read_query(text: str) -> dict[str, str]:
     """Read a query, whichever call it belongs to.
 
     Raises:
-        RefusedError: A parameter is unknown, or given twice; or it is no UTF-8.
+        RefusedError: A parameter is given twice, or is no UTF-8.
     """
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=100)
@@ -54,13 +32,26 @@ def read_query(text: str) -> dict[str, str]:
         raise RefusedError(400, "Invalid query: expected at most 100 parameters in UTF-8.") from None
     query: dict[str, str] = {}
     for name, value in pairs:
-        if name in _OFF and value.lower() not in ("", "false"):
-            raise RefusedError(501, f"The parameter {name} is not offered by the local cloud. Leave it out.")
-        if name not in _ACTED_ON | WITHOUT_EFFECT | _OFF:
-            raise RefusedError(400, f"Unknown parameter {name[:100]!r}. Expected one of Cloud Storage's JSON API.")
         if query.setdefault(name, value) != value:
             raise RefusedError(400, f"The parameter {name} is given twice, with two values. Expected one.")
     return query
+
+
+def check_query(query: Query, method: str) -> None:
+    """Let parameters pass that a method has, and that the local cloud does not refuse.
+
+    Raises:
+        RefusedError: One is unknown to the method, or refused.
+    """
+    for name, value in query.items():
+        rule = FIELDS.parameter(method, name)
+        if rule is None:
+            raise RefusedError(400, f"Unknown parameter {name[:100]!r} of {method}. Leave it out.")
+        if rule.fate is Fate.REFUSED and value.lower() not in ("", "false"):
+            message = (
+                f"The parameter {name} of {method} is not offered by the local cloud: {rule.reason}. Leave it out."
+            )
+            raise RefusedError(501, message)
 
 
 def read_integer(query: Query, name: str) -> int | None:

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from localcloud.fields import Fate
 from localcloud.http.http1 import Request
+from localcloud.storage.attributes import FIELDS, check_fields
 from localcloud.storage.calls import Call, Document, Source
 from localcloud.storage.hashes import declared_hashes
 from localcloud.storage.multipart import RelatedBody
 from localcloud.storage.names import check_bucket_name, check_object_name
-from localcloud.storage.queries import Query, read_conditions, read_integer, read_listing, read_query
+from localcloud.storage.queries import Query, check_query, read_conditions, read_integer, read_listing, read_query
 from localcloud.storage.refusals import RefusedError
 
 FindUpload = Callable[[str], tuple[str, str]]
@@ -50,7 +52,12 @@ class _Asked:
     fields: Mapping[str, str]
 
     def call(self, method: str, **values: Any) -> Call:  # noqa: ANN401 - the fields of a Call
-        """Make the call, with what every one has."""
+        """Make the call, with what every one has.
+
+        Raises:
+            RefusedError: A parameter is not one of the method's, or is refused.
+        """
+        check_query(self.query, method)
         common = {
             "conditions": read_conditions(self.query, self.fields),
             "generation": read_integer(self.query, "generation"),
@@ -186,10 +193,7 @@ async def _read_object(asked: _Asked, bucket: str, name: str, rest: list[str]) -
 
 
 def _read_composition(asked: _Asked, bucket: str, name: str, resource: Document) -> Call:
-    if unknown := sorted(resource.keys() - {"kind", "destination", "sourceObjects"}):
-        raise RefusedError(
-            501, f"{unknown[0][:100]!r} of a composition is not offered by the local cloud. Leave it out."
-        )
+    check_fields(resource, "ComposeRequest")
     listed = resource.get("sourceObjects")
     if not isinstance(listed, list) or not 1 <= len(listed) <= 32 or not all(isinstance(each, dict) for each in listed):
         raise RefusedError(400, "A composition needs sourceObjects: expected 1 to 32 objects with a name.")
@@ -278,8 +282,7 @@ def _read_xml(asked: _Asked) -> Call:
         for kind, parameter in _XML_CONDITIONS.items()
         if f"x-goog-if-{kind}-match" in asked.fields
     }
-    if verb == "PUT" and "x-goog-copy-source" in asked.fields:
-        raise RefusedError(501, "Copies by the XML API are not offered. Use the JSON API.")
+    _check_headers(asked.fields)
     resource: Document = {name: asked.fields[field] for field, name in _XML_ATTRIBUTES.items() if field in asked.fields}
     mark = "x-goog-meta-"
     if own := {name[len(mark) :]: value for name, value in asked.fields.items() if name.startswith(mark)}:
@@ -298,6 +301,14 @@ def _read_xml(asked: _Asked) -> Call:
         hashes=declared_hashes(asked.fields),
         xml=True,
     )
+
+
+def _check_headers(fields: Mapping[str, str]) -> None:
+    """Let header fields pass that the XML API of the local cloud has."""
+    for name in fields:
+        rule = FIELDS.header(name)
+        if rule is not None and rule.fate is Fate.REFUSED:
+            raise RefusedError(501, f"The field {name[:100]} is not offered: {rule.reason}. Leave it out.")
 
 
 def _xml_query(text: str) -> dict[str, str]:

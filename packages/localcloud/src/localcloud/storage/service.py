@@ -15,13 +15,20 @@ from typing import BinaryIO
 
 from localcloud.http.http1 import CHUNK_BYTES, Response
 from localcloud.projects import Projects
-from localcloud.storage.attributes import merge, merge_bucket, read_attributes, read_bucket
+from localcloud.storage.attributes import (
+    check_address,
+    check_custom_time,
+    merge,
+    merge_bucket,
+    read_attributes,
+    read_bucket,
+)
 from localcloud.storage.buckets import Buckets
 from localcloud.storage.calls import Call, Document
 from localcloud.storage.hashes import check_hashes
-from localcloud.storage.listing import take_page
+from localcloud.storage.listing import take_names, take_page
 from localcloud.storage.objects import Incoming, Objects, StoredObject
-from localcloud.storage.refusals import RefusedError
+from localcloud.storage.refusals import RefusedError, no_such_bucket
 from localcloud.storage.uploads import Uploads, object_attributes
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -71,24 +78,35 @@ class StorageService:
             "storage.objects.compose": self._compose,
         }
 
+    @property
+    def methods(self) -> list[str]:
+        """What is answered, as the JSON API names it."""
+        return list(self._methods)
+
     async def answer(self, call: Call) -> Response:
         """Answer a call.
 
         Raises:
             RefusedError: It cannot be answered as it was meant.
         """
+        if call.name:
+            check_address(call.resource, bucket=call.bucket, name=call.name)
         answer = self._methods[call.method](call)
         return answer if isinstance(answer, Response) else await answer
 
     def _list_buckets(self, call: Call) -> Response:
-        buckets = self._buckets.list_all(call.project, call.listing.prefix)
-        return Response.of_json({"kind": "storage#buckets", "items": [bucket.resource() for bucket in buckets]})
+        buckets = {bucket.name: bucket for bucket in self._buckets.list_all(call.project, call.listing.prefix)}
+        page, token = take_names(buckets, call.listing)
+        document: Document = {"kind": "storage#buckets", "items": [buckets[name].resource() for name in page]}
+        return Response.of_json({**document, "nextPageToken": token} if token else document)
 
     def _insert_bucket(self, call: Call) -> Response:
         return Response.of_json(self._buckets.create(call.bucket, call.project, read_bucket(call.resource)).resource())
 
     def _get_bucket(self, call: Call) -> Response:
         bucket = self._buckets.require(call.bucket)
+        if call.generation not in (None, bucket.generation):
+            raise no_such_bucket()
         call.conditions.check(bucket, reading=True)
         return Response.of_json(bucket.resource())
 
@@ -98,7 +116,11 @@ class StorageService:
         old = bucket.document["attributes"]
         if call.method.endswith(".update"):
             old = {"location": old["location"]}
-        changed = merge_bucket(old, {**read_bucket(call.resource), "location": old["location"]})
+        check_address(call.resource, name=call.bucket)
+        new = read_bucket(call.resource)
+        if str(new.get("location") or old["location"]).upper() != old["location"]:
+            raise RefusedError(400, f"The location of a bucket cannot be changed: it is {old['location']}.")
+        changed = merge_bucket(old, {**new, "location": old["location"]})
         return Response.of_json(self._buckets.change(bucket, changed).resource())
 
     def _delete_bucket(self, call: Call) -> Response:
@@ -161,7 +183,9 @@ class StorageService:
         stored = stored or self._objects.require(call.bucket, call.name, call.generation)
         is_patch = call.method.endswith(".patch")
         changes = read_attributes(call.resource, with_nulls=is_patch)
-        return _describe(self._objects.change(stored, merge(stored.attributes, changes) if is_patch else changes))
+        attributes = merge(stored.attributes, changes) if is_patch else changes
+        check_custom_time(stored.attributes, attributes)
+        return _describe(self._objects.change(stored, attributes))
 
     def _delete(self, call: Call) -> Response:
         stored = self._objects.find(call.bucket, call.name, call.generation)
@@ -170,10 +194,11 @@ class StorageService:
         return Response(status=204)
 
     async def _copy(self, call: Call) -> Response:
-        """Copy content; attributes too, unless others come with the call."""
+        """Copy content; attributes too, but for the class, unless others come with the call."""
         given = read_attributes(call.resource)
         (source,) = self._read_sources(call)
-        attributes = {"contentType": source.attributes.get("contentType"), **given} if given else source.attributes
+        own = {name: value for name, value in source.attributes.items() if name != "storageClass"}
+        attributes = {"contentType": own.get("contentType"), **given} if given else own
         stored = await self._write_copy(call, [source], {key: value for key, value in attributes.items() if value})
         if call.method == "storage.objects.copy":
             return _describe(stored)
