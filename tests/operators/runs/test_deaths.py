@@ -305,6 +305,15 @@ def test_what_happens_at_some_call_changes_nothing(
     assert is_promised(fault, calls[at - 1], found), (at, calls[at - 1], found)
 
 
+@pytest.mark.parametrize("kind", ["first", "next"])
+def test_a_worker_whose_clock_is_behind_uploads_no_second_version(nights: dict[str, Undisturbed], kind: str) -> None:
+    """Whenever it comes: its claim looks old to the first worker, whose look at the registry is older still."""
+    behind = FAULTS[-1]
+    for at, call in enumerate(nights[kind].calls["register"], start=1):
+        found = wrong(nights[kind].strike("register", at, behind), nights[kind].end)
+        assert is_promised(behind, call, found), (at, call, found)
+
+
 def cleared_from(task: str) -> Callable[[Night], None]:
     """A person clears a task and all after it."""
     return lambda night: night.play(task)

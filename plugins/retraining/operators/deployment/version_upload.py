@@ -87,6 +87,8 @@ class _Upload:
             raise JobError(where, found, "a version of it in the registry", "Mend what it names and clear register")
         if claim and claim.forbids_another(now, began=operation is not None):
             return  # another worker's, or a list that lags
+        if claim and self._cloud.registry.versions_of_run(self._model, self._upload.labels[RUN_LABEL]):
+            return  # it was uploaded since the look before: by one whose clock is behind, or while this one stood still
         self._begin_upload(claim, generation)
 
     def _operation(self, claim: Claim | None) -> Operation | None:
