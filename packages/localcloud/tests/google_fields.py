@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import googleapiclient
+import googleapiclient  # type: ignore[import-untyped]  # it has no types
 
-from localcloud.fields import Fate, Fields, Table
+from localcloud.fields import Fate, Fields, Rule, Table
 
 DOCUMENTS = Path(googleapiclient.__file__).parent / "discovery_cache" / "documents"
 Schema = Mapping[str, Any]
@@ -114,8 +114,16 @@ def render_page(title: str, source: str, fields: Fields) -> str:
 
 def _rows(what: str, table: Table) -> list[str]:
     rules = ((path, rule) for path, rule in table.rules.items() if not path.endswith(".**"))
-    rows = [f"| `{path}` | {rule.fate} | {rule.reason} |".replace("|  |", "| |") for path, rule in rules]
+    rows = [f"| `{path}` | {_fate(rule)} | {rule.reason} |".replace("|  |", "| |") for path, rule in rules]
     return [f"| {what} | | |", "|---|---|---|", *rows]
+
+
+def _fate(rule: Rule) -> str:
+    return (
+        " or ".join([f"{rule.fate} unless `{rule.unless[0]}`", *(f"`{each}`" for each in rule.unless[1:])])
+        if rule.unless
+        else rule.fate
+    )
 
 
 def _methods(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

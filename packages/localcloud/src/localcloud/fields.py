@@ -14,7 +14,8 @@ A fate is one of four words, and after a colon what to say about it:
     kept         it comes back when the resource is read
     held         it has its effect
     ignored      it may be given and is not looked at, for the reason that follows
-    refused      it is refused by its name, for the reason that follows, unless it says what is so anyway (false, none)
+    refused      it is refused by its name, for the reason that follows, unless it says what is so anyway (false, none),
+                 which `refused unless A|B: …` may name
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-_NOTHING = (None, False, "", {}, [])
+from localcloud.untyped import Untyped
+
+_NOTHING: tuple[Untyped, ...] = (None, False, "", {}, [])
 
 
 class Fate(StrEnum):
@@ -44,6 +47,7 @@ class Rule:
 
     fate: Fate
     reason: str = ""
+    unless: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, text: str) -> Rule:
@@ -52,11 +56,16 @@ class Rule:
         Raises:
             ValueError: It is none, or one that needs a reason has none.
         """
-        word, _, reason = text.partition(": ")
-        rule = cls(fate=Fate(word), reason=reason)
+        words, _, reason = text.partition(": ")
+        word, _, values = words.partition(" unless ")
+        rule = cls(fate=Fate(word), reason=reason, unless=tuple(values.split("|")) if values else ())
         if rule.fate in (Fate.IGNORED, Fate.REFUSED) and not reason:
             raise ValueError(f"{text!r} has no reason. Expected '{word}: …'.")
         return rule
+
+    def takes(self, value: Untyped) -> bool:
+        """Whether a value may be given: one of a field that is refused says what is so anyway."""
+        return self.fate is not Fate.REFUSED or _says_nothing(value) or str(value) in self.unless
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +98,9 @@ class Table:
             rule = self.rules.get(path)
             if rule is None:
                 yield Problem(path=f"{at}{name}", close=self._close(at, name))
-            elif rule.fate is Fate.REFUSED:
-                if value not in _NOTHING:
-                    yield Problem(path=f"{at}{name}", rule=rule)
-            elif rule.fate is not Fate.IGNORED and f"{path}.**" not in self.rules:
+            elif not rule.takes(value):
+                yield Problem(path=f"{at}{name}", rule=rule)
+            elif rule.fate is not Fate.REFUSED and rule.fate is not Fate.IGNORED and f"{path}.**" not in self.rules:
                 for below, mark in _objects(value):
                     yield from self.problems(below, f"{path}{mark}.")
 
@@ -111,7 +119,7 @@ class Table:
             found[name] = value if f"{path}.**" in self.rules else self._kept_below(value, path)
         return found
 
-    def _kept_below(self, value: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
+    def _kept_below(self, value: Untyped, path: str) -> Untyped:
         if isinstance(value, dict):
             return self.kept(value, f"{path}.")
         if isinstance(value, list):
@@ -167,7 +175,12 @@ def _rules(texts: Mapping[str, str]) -> dict[str, Rule]:
     return {name: Rule.read(text) for name, text in texts.items()}
 
 
-def _objects(value: Any) -> list[tuple[Mapping[str, Any], str]]:  # noqa: ANN401 - any JSON
+def _says_nothing(value: Untyped) -> bool:
+    """Whether a value is none, or an object of such values."""
+    return value in _NOTHING or (isinstance(value, dict) and all(_says_nothing(each) for each in value.values()))
+
+
+def _objects(value: Untyped) -> list[tuple[Mapping[str, Any], str]]:
     """Return the objects in a value, with what stands for the way to them."""
     if isinstance(value, dict):
         return [(value, "")]

@@ -21,18 +21,21 @@ from localcloud.bigquery.patches import (
     destinations,
     dml_counts,
     dry_runs,
+    error_words,
     expirations,
     failed_queries,
     fingerprints,
     inserted_rows,
     internal_errors,
     job_ids,
-    job_settings,
+    kept_fields,
     media_types,
     numerics,
+    pages,
     parameter_names,
     query_bytes,
     referenced_tables,
+    refused_statements,
     result_types,
     script_targets,
     shared_connection,
@@ -86,7 +89,7 @@ def prepare(
     for module in (executor, job_routes):
         module.JOB_RESULTS = results
     fail_queries(job_routes, faults)
-    open_app(server, projects, expiring, results)
+    open_app(server, projects, expiring, results, kept_fields.KeptFields(directory / "kept-fields.json"))
 
 
 def patch_sql(executor: Untyped) -> None:
@@ -118,8 +121,10 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     expirations.apply(routes, expiring)
     dry_runs.apply(routes)
     unqualified_tables.apply(routes)
+    refused_statements.apply(routes)
+    error_words.apply(routes)
+    kept_fields.keep_of_statements(routes)
     referenced_tables.apply(routes)
-    job_settings.apply(routes)
 
 
 def listen_at(server: Untyped, path: Path) -> None:
@@ -153,6 +158,7 @@ def open_app(
     projects: Projects,
     expiring: expirations.Expirations,
     results: BoundedResults,
+    keeping: kept_fields.KeptFields,
 ) -> None:
     """Put what concerns all requests around the REST application once it is made."""
     from bqemulator.api.routes import tables
@@ -167,7 +173,9 @@ def open_app(
         app.add_middleware(unknown_projects.KnownProjects, projects=projects)
         app.add_middleware(internal_errors.InternalErrors)
         table_resources.apply(context, expiring)
+        kept_fields.apply(context, keeping, expiring)
         inserted_rows.apply(app, context)
+        pages.apply(app, context)
         anonymous_tables.list_rows_of(app, results, context)
         anonymous_tables.make_datasets(projects.ids, context)
         dropping = expirations.drop_expired(context, projects.main, expiring)

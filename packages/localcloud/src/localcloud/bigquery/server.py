@@ -39,7 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     from bqemulator.server import EmulatorServer
 
     from localcloud.bigquery import emulator
-    from localcloud.bigquery.middleware import guard, job_documents
+    from localcloud.bigquery.middleware import guard, job_documents, known_fields
+    from localcloud.bigquery.patches import kept_fields
     from localcloud.bigquery.patches.expirations import Expirations
     from localcloud.bigquery.read.service import build_server
 
@@ -58,6 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         rest_socket=state.socket_path("bigquery_rest"),
         readable=[state.directory("bigquery/uploads")],
     )
+    known_fields.install(kept_fields.remember)
     guard.install(iam, bearers, faults)
     job_documents.install()
     server = EmulatorServer(emulator_settings)

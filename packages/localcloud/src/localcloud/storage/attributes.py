@@ -148,10 +148,10 @@ def read_time(name: str, text: str) -> dt.datetime:
         RefusedError: It is none.
     """
     try:
-        moment = dt.datetime.fromisoformat(text)
+        moment: dt.datetime | None = dt.datetime.fromisoformat(text)
     except ValueError:
-        moment = dt.datetime(1, 1, 1)  # noqa: DTZ001 - refused below, as one without a zone
-    if moment.tzinfo is None:
+        moment = None
+    if moment is None or moment.tzinfo is None:
         raise RefusedError(400, f"Invalid value for {name}: {text[:100]!r}. Expected a time of RFC 3339.")
     return moment
 

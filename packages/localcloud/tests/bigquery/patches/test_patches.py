@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from google.api_core import exceptions
 from google.cloud import bigquery
 
 import localcloud
@@ -167,6 +168,30 @@ def read_labels_again(client: bigquery.Client) -> dict[str, str]:
     return client.get_job(job.job_id, location=job.location, retry=None).labels
 
 
+def count_pages(client: bigquery.Client) -> int:
+    dataset = table_of(client).split(".")[-2]
+    table_of(client)
+    listed = client.list_tables(dataset, page_size=1, retry=None)
+    return 2 if len(list(listed)) > 1 else 1
+
+
+def train_nothing(client: bigquery.Client) -> None:
+    name = table_of(client)
+    rows_of(
+        client, about(f"{name}_model", f"CREATE MODEL $t OPTIONS(model_type='linear_reg') AS SELECT n FROM `{name}`")
+    )
+
+
+def words_of_a_null(client: bigquery.Client) -> bool:
+    name = f"{table_of(client)}_required"
+    rows_of(client, about(name, "CREATE TABLE $t (a INT64 NOT NULL)"))
+    try:
+        rows_of(client, about(name, "INSERT INTO $t (a) VALUES (NULL)"))
+    except exceptions.BadRequest as error:
+        return "Required field a cannot be null" in str(error)
+    return False
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
@@ -175,19 +200,22 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "destinations": (write_a_destination, [{"n": 7}]),
     "dml_counts": (count_updates, 2),
     "dry_runs": (try_a_wrong_column, "BadRequest"),
+    "error_words": (words_of_a_null, True),
     "expirations": (read_expiration, 2999),
     "failed_queries": (fail_at_once, "BadRequest"),
     "fingerprints": (fingerprint_of_a_long_text, -5292745882565470998),
     "inserted_rows": (insert_a_strange_field, ["invalid"]),
     "internal_errors": (send_what_is_no_text, "MethodNotImplemented"),
     "job_ids": (use_a_job_id_twice, "Conflict"),
-    "job_settings": (read_labels_again, {"team": "growth"}),
+    "kept_fields": (read_labels_again, {"team": "growth"}),
     "loads": (upload_a_file, 2),
     "media_types": (upload_rows, 1),
     "numerics": (cast_to_numeric, decimal.Decimal("0.123456789")),
+    "pages": (count_pages, 2),
     "parameter_names": (name_a_parameter_in_a_comment, [{"n": 7, "quoted": 7, "text": "@`a`"}]),
     "query_bytes": (count_bytes, 24),
     "referenced_tables": (name_what_is_read, [["the table"], ["the table"]]),
+    "refused_statements": (train_nothing, "MethodNotImplemented"),
     "result_types": (type_of_a_result, "JSON"),
     "script_targets": (set_two_variables, [{"a": 1, "b": 2}]),
     "star_columns": (name_columns_by_a_star, ["f", "id", "s"]),

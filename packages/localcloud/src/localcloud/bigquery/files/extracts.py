@@ -25,7 +25,7 @@ from localcloud.untyped import Untyped
 
 FILE_BYTES = 1024**3  # https://cloud.google.com/bigquery/quotas#export_jobs: what one file may hold
 _ROWS_PER_BATCH = 65_536
-_OFFERED = {
+OFFERED = {
     *("sourceTable", "destinationUri", "destinationUris", "destinationFormat", "compression", "fieldDelimiter"),
     *("printHeader", "useAvroLogicalTypes"),
 }
@@ -63,7 +63,7 @@ def _extract(project: str, extract: dict[str, Any], ctx: Untyped) -> dict[str, A
     from bqemulator.domain.errors import NotFoundError, UnsupportedFeatureError
     from bqemulator.storage.sql_identifiers import quoted_table_ref
 
-    strange = sorted(name for name, value in extract.items() if value and name not in _OFFERED)
+    strange = sorted(name for name, value in extract.items() if value and name not in OFFERED)
     if strange:
         raise UnsupportedFeatureError(f"The option {strange[0]} of an extract job is not offered by the local cloud")
     source = extract["sourceTable"]

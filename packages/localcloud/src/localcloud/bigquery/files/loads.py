@@ -21,12 +21,12 @@ from localcloud.nulls import without_nulls
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
-_OFFERED = {
+OFFERED = {
     *("sourceUris", "sourceFormat", "schema", "destinationTable", "createDisposition", "writeDisposition"),
     *("autodetect", "skipLeadingRows", "nullMarker", "nullMarkers", "fieldDelimiter", "quote", "encoding"),
     *("allowJaggedRows", "ignoreUnknownValues", "maxBadRecords", "parquetOptions"),
     # without effect here: the layout of a table, and what is so anyway
-    *("timePartitioning", "rangePartitioning", "clustering", "destinationTableProperties"),
+    *("timePartitioning", "rangePartitioning", "clustering"),
     *("allowQuotedNewlines", "useAvroLogicalTypes"),
 }
 _CSV_ONLY = {"nullMarker", "nullMarkers", "skipLeadingRows", "fieldDelimiter", "quote", "maxBadRecords"}
@@ -125,7 +125,7 @@ def _refuse_unknown_options(load: Mapping[str, Any]) -> None:
         raise UnsupportedFeatureError(
             f"Source format {source_format} is not offered by the local cloud. Expected one of: {', '.join(FORMATS)}"
         )
-    strange = sorted(name for name, value in load.items() if value and name not in _OFFERED)
+    strange = sorted(name for name, value in load.items() if value and name not in OFFERED)
     if source_format != "CSV":
         strange += sorted(name for name in _CSV_ONLY if load.get(name))
     if strange:

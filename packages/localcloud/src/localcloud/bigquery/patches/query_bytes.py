@@ -12,6 +12,7 @@ import functools
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
+from localcloud.bigquery.patches.kept_fields import asked_configuration
 from localcloud.bigquery.types.columns import quoted
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
@@ -45,6 +46,7 @@ def apply(routes: Untyped) -> None:
         project_id: str, job_id: str, bq_sql: str, params: Untyped, ctx: Untyped, **kwargs: Untyped
     ) -> Untyped:
         size = estimate(bq_sql, project_id, ctx.engine)  # before a CREATE OR REPLACE changes it
+        _check_limit(size)
         job = await original(project_id, job_id, bq_sql, params, ctx, **kwargs)
         write_bytes(job.statistics, size)
         return job
@@ -57,9 +59,30 @@ def apply(routes: Untyped) -> None:
     routes._attach_query_metadata = attach_with_bytes
 
 
+def _check_limit(size: int) -> None:
+    """Let a query pass that is charged no more bytes than its request allows.
+
+    Raises:
+        InvalidQueryError: It is charged more.
+    """
+    from bqemulator.domain.errors import InvalidQueryError
+
+    query = asked_configuration().get("query")
+    limit = query.get("maximumBytesBilled") if isinstance(query, dict) else None
+    billed = _billed(size)
+    if limit is not None and billed > int(limit):
+        error = InvalidQueryError(f"Query exceeded limit for bytes billed: {limit}. {billed} or higher required.")
+        error.bq_reason = "bytesBilledLimitExceeded"
+        raise error
+
+
+def _billed(size: int) -> int:
+    return max(size, _MINIMUM_BILLED_BYTES) if size else 0
+
+
 def write_bytes(statistics: dict[str, Untyped], size: int) -> None:
     """Fill in what a job says of its bytes."""
-    billed = max(size, _MINIMUM_BILLED_BYTES) if size else 0
+    billed = _billed(size)
     statistics["totalBytesProcessed"] = str(size)
     statistics.setdefault("query", {}).update(
         {"totalBytesProcessed": str(size), "totalBytesBilled": str(billed), "totalSlotMs": "0"}

@@ -1,0 +1,45 @@
+"""Patches what a failed statement says: DuckDB's words, where BigQuery has its own.
+
+In: a statement's error. Out: the error with the service's words, https://cloud.google.com/bigquery/docs/error-messages.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from localcloud.untyped import Untyped
+
+_WORDS = (
+    (re.compile(r"NOT NULL constraint failed: (?:.*\.)?(\w+)"), "Required field {} cannot be null"),
+    (re.compile(r'Referenced column "([^"]+)" not found'), "Unrecognized name: {}"),
+    (
+        re.compile(r"(?:Scalar|Aggregate|Table|Macro)?\s?[Ff]unction with name (\w+) does not exist"),
+        "Function not found: {}",
+    ),
+)
+
+
+def apply(routes: Untyped) -> None:
+    """Say what went wrong as the service does."""
+    from bqemulator.domain.errors import InvalidQueryError
+
+    original = routes.execute_query_job
+
+    @functools.wraps(original)
+    async def execute(*args: Untyped, **kwargs: Untyped) -> Untyped:
+        try:
+            return await original(*args, **kwargs)
+        except InvalidQueryError as error:
+            words = words_of(str(error.message))
+            if words is None:
+                raise
+            raise InvalidQueryError(words) from error
+
+    routes.execute_query_job = execute
+
+
+def words_of(message: str) -> str | None:
+    """Return the service's words for an error of DuckDB; None where it has none of its own."""
+    found = ((pattern.search(message), words) for pattern, words in _WORDS)
+    return next((words.format(match[1]) for match, words in found if match), None)

@@ -1,0 +1,248 @@
+"""Patches resources that forget: fields of datasets, tables and jobs that bqemulator has no place for.
+
+In: the bodies of requests. Out: the fields in a small file beside the database, and in what is answered; expirations,
+REQUIRED columns and new columns with their effect. A resource that is made anew by another way begins without them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
+from sqlglot import exp
+
+from localcloud.bigquery.patches.expirations import Expirations
+from localcloud.bigquery.types.columns import quoted
+from localcloud.statements import statement
+from localcloud.untyped import Untyped
+
+DATASET_FIELDS = ("maxTimeTravelHours", "resourceTags", "storageBillingModel")
+TABLE_FIELDS = ("rangePartitioning", "resourceTags", "tableConstraints", "view")
+_METHOD: ContextVar[str] = ContextVar("method", default="")
+_ASKED: ContextVar[Mapping[str, Any] | None] = ContextVar("asked", default=None)
+_CLEARED: dict[str, Any] = {"friendlyName": None, "description": None, "labels": {}}
+
+
+def remember(method: str, configuration: Mapping[str, Any]) -> None:
+    """Note what the request asks for that is answered now.
+
+    Args:
+        method: PUT replaces a resource, PATCH changes some of it.
+        configuration: Of the job that it asks for, {} for none.
+    """
+    _METHOD.set(method)
+    _ASKED.set(configuration)
+
+
+def asked_configuration() -> Mapping[str, Any]:
+    """Return the configuration of the job that the request asks for, {} for none."""
+    return _ASKED.get() or {}
+
+
+class KeptFields:
+    """Fields by the name of a resource, each with the time when that was made, in milliseconds since 1970 UTC."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, dict[str, Any]] = json.loads(path.read_bytes()) if path.exists() else {}
+
+    def of(self, name: str, made: int) -> dict[str, Any]:
+        """Return what is kept of a resource."""
+        found = self._known.get(name)
+        return dict(found["fields"]) if found and found["made"] == made else {}
+
+    def keep(self, name: str, made: int, fields: dict[str, Any]) -> None:
+        """Keep fields of a resource, in the place of what was kept of it."""
+        if fields != self.of(name, made):
+            self._known[name] = {"made": made, "fields": fields}
+            temporary = self._path.with_suffix(".new")
+            temporary.write_text(json.dumps(self._known, indent=2, sort_keys=True) + "\n")
+            temporary.replace(self._path)
+
+
+def apply(context: Untyped, kept: KeptFields, expirations: Expirations) -> None:
+    """Keep fields of datasets, tables and jobs."""
+    _keep_of_datasets(kept)
+    _keep_of_tables(context, kept, expirations)
+    _keep_of_jobs(context)
+    _expire_by_default(context, expirations)
+
+
+def keep_of_statements(routes: Untyped) -> None:
+    """Keep labels and friendly names that CREATE TABLE gives."""
+    original = routes.execute_query_job
+
+    @functools.wraps(original)
+    async def execute(
+        project_id: str, job_id: str, bq_sql: str, params: Untyped, ctx: Untyped, **kwargs: Untyped
+    ) -> Untyped:
+        job = await original(project_id, job_id, bq_sql, params, ctx, **kwargs)
+        for where, options in _created(bq_sql, project_id):
+            table = ctx.catalog.get_table(*where)
+            if table is not None and options:
+                ctx.catalog.update_table(table.model_copy(update=options))
+        return job
+
+    routes.execute_query_job = execute
+
+
+def _created(sql: str, project: str) -> Iterator[tuple[tuple[str, str, str], dict[str, Any]]]:
+    """Yield each table that a statement creates, with the options that are kept of it."""
+    try:
+        trees = sqlglot.parse(sql, read="bigquery")
+    except sqlglot.errors.SqlglotError:
+        return
+    for tree in trees:
+        if isinstance(tree, exp.Create) and tree.kind == "TABLE":
+            table = tree.this.find(exp.Table)
+            given = {each.name.lower(): each.args.get("value") for each in tree.find_all(exp.Property) if each.name}
+            options: dict[str, Any] = {}
+            if isinstance(given.get("friendly_name"), exp.Literal):
+                options["friendly_name"] = given["friendly_name"].this
+            if isinstance(given.get("labels"), exp.Array):
+                pairs = [each.expressions for each in given["labels"].expressions]
+                options["labels"] = {name.this: value.this for name, value in pairs}
+            yield (table.catalog or project, table.db, table.name), options
+
+
+def _keep_of_datasets(kept: KeptFields) -> None:
+    from bqemulator.api.routes import datasets
+
+    to_meta, to_rest = datasets._rest_to_dataset_meta, datasets._dataset_to_rest
+
+    def read(project: str, body: dict[str, Any], clock: Untyped, existing: Untyped = None) -> Untyped:
+        body = _changed(body, existing)
+        meta = to_meta(project, body, clock, existing)
+        _keep(kept, f"{project}.{meta.dataset_id}", meta, body, existing, DATASET_FIELDS)
+        return meta
+
+    def shown(dataset: Untyped) -> dict[str, Any]:
+        resource: dict[str, Any] = to_rest(dataset)
+        return resource | kept.of(f"{dataset.project_id}.{dataset.dataset_id}", _made(dataset))
+
+    datasets._rest_to_dataset_meta, datasets._dataset_to_rest = read, shown
+
+
+def _keep_of_tables(context: Untyped, kept: KeptFields, expirations: Expirations) -> None:
+    from bqemulator.api.routes import tables
+
+    to_meta, to_rest, columns = tables._rest_to_table_meta, tables._table_to_rest, tables.bq_schema_to_duckdb_columns
+
+    def read(project: str, dataset: str, body: dict[str, Any], clock: Untyped, existing: Untyped = None) -> Untyped:
+        body = _changed(body, existing)
+        meta = to_meta(project, dataset, body, clock, existing)
+        name = f"{project}.{dataset}.{meta.table_id}"
+        if existing is not None:
+            _change_columns(context, existing, meta)
+        if "expirationTime" in body or existing is None:
+            expires = body.get("expirationTime")
+            expirations.set(name, None if expires is None else int(expires))
+        _keep(kept, name, meta, body, existing, TABLE_FIELDS)
+        return meta
+
+    def shown(table: Untyped) -> dict[str, Any]:
+        resource: dict[str, Any] = to_rest(table)
+        return resource | kept.of(f"{table.project_id}.{table.dataset_id}.{table.table_id}", _made(table))
+
+    def typed(fields: list[dict[str, Any]]) -> list[tuple[str, str]]:
+        required = {field["name"] for field in fields if field.get("mode") == "REQUIRED"}
+        return [(name, f"{kind} NOT NULL" if name in required else kind) for name, kind in columns(fields)]
+
+    tables._rest_to_table_meta, tables._table_to_rest, tables.bq_schema_to_duckdb_columns = read, shown, typed
+
+
+def _keep_of_jobs(context: Untyped) -> None:
+    original = context.catalog.upsert_job
+
+    def upsert(job: Untyped) -> Untyped:
+        asked, stored = asked_configuration(), dict(job.configuration or {})
+        for name, value in asked.items():
+            inner = stored.get(name)
+            stored[name] = {**value, **inner} if isinstance(value, dict) and isinstance(inner, dict) else value
+        return original(job.model_copy(update={"configuration": stored}) if asked else job)
+
+    context.catalog.upsert_job = upsert
+
+
+def _expire_by_default(context: Untyped, expirations: Expirations) -> None:
+    original = context.catalog.create_table
+
+    def create(table: Untyped) -> Untyped:
+        created = original(table)
+        dataset = context.catalog.get_dataset(table.project_id, table.dataset_id)
+        name = f"{table.project_id}.{table.dataset_id}.{table.table_id}"
+        default = dataset and dataset.default_table_expiration_ms
+        if default and expirations.get(name) is None:
+            expirations.set(name, _made(created) + int(default))
+        return created
+
+    context.catalog.create_table = create
+
+
+def _changed(body: dict[str, Any], existing: Untyped) -> dict[str, Any]:
+    """Return a body with what it means for a resource that is there: PATCH merges labels, PUT takes away."""
+    if existing is None:
+        return body
+    if _METHOD.get() == "PUT":
+        return {**_CLEARED, **body}
+    if isinstance(body.get("labels"), dict):
+        labels = {**(existing.labels or {}), **body["labels"]}
+        body = {**body, "labels": {name: value for name, value in labels.items() if value is not None}}
+    return {**body, "labels": {}} if body.get("labels", {}) is None else body
+
+
+def _keep(
+    kept: KeptFields, name: str, meta: Untyped, body: Mapping[str, Any], existing: Untyped, fields: tuple[str, ...]
+) -> None:
+    before = {} if existing is None or _METHOD.get() == "PUT" else kept.of(name, _made(meta))
+    after = {**before, **{field: body[field] for field in fields if field in body}}
+    kept.keep(name, _made(meta), {field: value for field, value in after.items() if value is not None})
+
+
+def _made(meta: Untyped) -> int:
+    return int(meta.creation_time.timestamp() * 1000)
+
+
+def _change_columns(context: Untyped, existing: Untyped, meta: Untyped) -> None:
+    """Give a table the columns that its schema has now; the service adds and relaxes columns, and nothing else.
+
+    Raises:
+        ValidationError: A column goes, or gets another type.
+    """
+    from bqemulator.api.routes import tables
+    from bqemulator.domain.errors import ValidationError
+    from bqemulator.storage.sql_identifiers import quoted_table_ref
+
+    if existing.table_type != "TABLE" or meta.schema_.fields == existing.schema_.fields:
+        return
+    old = {field.name.lower(): field for field in existing.schema_.fields}
+    new = {field.name.lower(): field for field in meta.schema_.fields}
+    if gone := sorted(set(old) - set(new)):
+        raise ValidationError(f"Provided Schema does not match Table. Field {gone[0]} is missing in new schema")
+    table = quoted_table_ref(meta.project_id, meta.dataset_id, meta.table_id)
+    kinds = dict(tables.bq_schema_to_duckdb_columns([tables._field_to_rest(field) for field in meta.schema_.fields]))
+    kinds_before = dict(
+        tables.bq_schema_to_duckdb_columns([tables._field_to_rest(field) for field in existing.schema_.fields])
+    )
+    changes = []
+    for name, field in new.items():
+        if name not in old:
+            if field.mode == "REQUIRED":
+                raise ValidationError(f"Provided Schema does not match Table. Cannot add required column {field.name}")
+            add = "ALTER TABLE {table} ADD COLUMN {column} {kind}"
+            changes.append(statement(add, table=table, column=quoted(field.name), kind=kinds[field.name]))
+            continue
+        before, after = kinds_before[old[name].name], kinds[field.name]
+        if after != before and f"{after} NOT NULL" != before:
+            message = f"Provided Schema does not match Table. Field {field.name} has changed type or mode"
+            raise ValidationError(message)
+        if after != before:
+            relax = "ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL"
+            changes.append(statement(relax, table=table, column=quoted(field.name)))
+    for change in changes:
+        context.engine.execute(change)

@@ -1,0 +1,60 @@
+"""Refuses statements whose options bqemulator drops: it answers them as if they had had their effect.
+
+In: a statement that is about to run. Out: it runs, or 501 with the name of what is not offered.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
+from sqlglot import exp
+
+from localcloud.untyped import Untyped
+
+_NOT_OFFERED = {
+    "CREATE MODEL": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?MODEL\b", re.IGNORECASE),
+    "CREATE EXTERNAL TABLE": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?EXTERNAL\s+TABLE\b", re.IGNORECASE),
+}
+_OPTIONS = {"expiration_timestamp", "partition_expiration_days", "description", "friendly_name", "labels"}
+
+
+def apply(routes: Untyped) -> None:
+    """Refuse them before they run."""
+    from bqemulator.domain.errors import UnsupportedFeatureError
+
+    original = routes.execute_query_job
+
+    @functools.wraps(original)
+    async def execute(project_id: str, job_id: str, bq_sql: str, *args: Untyped, **kwargs: Untyped) -> Untyped:
+        if refused := refused_part(bq_sql):
+            raise UnsupportedFeatureError(f"{refused} is not offered by the local cloud.")
+        return await original(project_id, job_id, bq_sql, *args, **kwargs)
+
+    routes.execute_query_job = execute
+
+
+def refused_part(statement: str) -> str:
+    """Return what of a statement is not offered; "" for nothing."""
+    begun = next((name for name, pattern in _NOT_OFFERED.items() if pattern.match(statement)), "")
+    if begun:
+        return begun
+    try:
+        trees = sqlglot.parse(statement, read="bigquery")
+    except sqlglot.errors.SqlglotError:
+        return ""
+    return next((found for tree in trees if isinstance(tree, exp.Create) and (found := _refused_of(tree))), "")
+
+
+def _refused_of(tree: exp.Create) -> str:
+    if tree.kind != "TABLE":
+        return ""
+    for option in tree.find_all(exp.Property):
+        if type(option) is exp.Property and option.name.lower() not in _OPTIONS:
+            return f"OPTIONS({option.name}) of CREATE TABLE"
+    texts = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR, exp.DataType.Type.BINARY)
+    for column in tree.find_all(exp.ColumnDef):
+        if column.kind is not None and column.kind.this in texts and column.kind.expressions:
+            return f"A length of {column.name} (STRING(n), BYTES(n))"
+    return ""
