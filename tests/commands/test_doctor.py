@@ -130,7 +130,7 @@ def test_a_service_that_is_not_there_is_unknown(doctor, add_fault, fault, name, 
 
 def test_buckets_and_dataset_must_have_the_key_of_everything_else(doctor, own_cloud):
     """The line has a command for each that has not, and no other."""
-    from google.cloud import storage
+    from google.cloud import bigquery, storage
 
     project, region = own_cloud.settings.project, own_cloud.settings.region
     key = f"projects/keys/locations/{region}/keyRings/ring/cryptoKeys/key"
@@ -147,6 +147,15 @@ def test_buckets_and_dataset_must_have_the_key_of_everything_else(doctor, own_cl
     bucket.patch()
     _, lines = doctor(**asked)
     assert lines["encryption"].endswith(f". bq update --default_kms_key={key} {project}:doctor.")
+    client = bigquery.Client(project=project)
+    dataset = client.get_dataset("doctor")
+    dataset.default_encryption_configuration = bigquery.EncryptionConfiguration(key)
+    client.update_dataset(dataset, ["default_encryption_configuration"])
+    status, lines = doctor(**asked)
+    assert (status, states(lines)) == (0, {})
+    assert "have the key" in lines["encryption"]
+    dataset.default_encryption_configuration = None
+    client.update_dataset(dataset, ["default_encryption_configuration"])
 
 
 def test_where_a_bucket_is_may_be_hidden(doctor, add_fault):

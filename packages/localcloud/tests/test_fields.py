@@ -111,6 +111,7 @@ def test_a_document_is_read_by_its_table() -> None:
     }
     table = Table({path: Rule.read(text) for path, text in rules.items()})
     document = {"a": [{"x": 1, "y": 2}], "m": {"q": "r"}, "o": {"anything": 1}, "off": False}
+    assert list(table.problems({"off": {"names": []}})) == []
     assert list(table.problems(document)) == []
     assert table.kept(document) == {"a": [{"x": 1}], "m": {"q": "r"}, "o": {"anything": 1}, "off": False}
     for wrong, path, close in (

@@ -65,7 +65,7 @@ class Rule:
 
     def takes(self, value: Untyped) -> bool:
         """Whether a value may be given: one of a field that is refused says what is so anyway."""
-        return self.fate is not Fate.REFUSED or value in _NOTHING or str(value) in self.unless
+        return self.fate is not Fate.REFUSED or _says_nothing(value) or str(value) in self.unless
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +173,11 @@ def read_fields(path: Path) -> Fields:
 
 def _rules(texts: Mapping[str, str]) -> dict[str, Rule]:
     return {name: Rule.read(text) for name, text in texts.items()}
+
+
+def _says_nothing(value: Untyped) -> bool:
+    """Whether a value is none, or an object of such values."""
+    return value in _NOTHING or (isinstance(value, dict) and all(_says_nothing(each) for each in value.values()))
 
 
 def _objects(value: Untyped) -> list[tuple[Mapping[str, Any], str]]:

@@ -21,7 +21,7 @@ from localcloud.bigquery.types.columns import quoted
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
-DATASET_FIELDS = ("maxTimeTravelHours", "resourceTags", "storageBillingModel")
+DATASET_FIELDS = ("defaultEncryptionConfiguration", "maxTimeTravelHours", "resourceTags", "storageBillingModel")
 TABLE_FIELDS = ("rangePartitioning", "resourceTags", "tableConstraints", "view")
 _METHOD: ContextVar[str] = ContextVar("method", default="")
 _ASKED: ContextVar[Mapping[str, Any] | None] = ContextVar("asked", default=None)
@@ -100,7 +100,7 @@ def _created(sql: str, project: str) -> Iterator[tuple[tuple[str, str, str], dic
     for tree in trees:
         if isinstance(tree, exp.Create) and tree.kind == "TABLE":
             table = tree.this.find(exp.Table)
-            given = {each.name.lower(): each.args["value"] for each in tree.find_all(exp.Property) if each.name}
+            given = {each.name.lower(): each.args.get("value") for each in tree.find_all(exp.Property) if each.name}
             options: dict[str, Any] = {}
             if isinstance(given.get("friendly_name"), exp.Literal):
                 options["friendly_name"] = given["friendly_name"].this
