@@ -51,7 +51,9 @@ def sample(warehouse: Warehouse, table: str, seed: str, rows: int) -> list[int]:
     windows = LogWindows.before(SPEC, NOW)
     found = warehouse.run(attributions.render_instances_sql(table, windows, seed, rows, (OWN,)))
     assert len({(row["request_id"], row["place"]) for row in found}) == len(found)
-    return [json.loads(row["instance"])["n"] for row in found]
+    instances = [(json.loads(row["instance"])["n"], row["place"]) for row in found]
+    assert all(place == max(0, number - 100) for number, place in instances)
+    return [number for number, _ in instances]
 
 
 def test_requests_are_drawn_by_the_seed_and_each_has_its_turn(warehouse: Warehouse, local_cloud: Any) -> None:

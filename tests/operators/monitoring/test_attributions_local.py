@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -79,7 +80,9 @@ def spec(local_cloud: Any, include: Path, midnight: datetime, monkeypatch: pytes
 
 def measure(spec: Any, make_run: Any, number: int) -> tuple[str, dict[str, list[Signal]]]:
     """A monitor run now: its folder, and its signals by kind."""
-    now = datetime.now(UTC)
+    asked = datetime.now(UTC)
+    while (now := datetime.now(UTC).replace(microsecond=0)) <= asked:  # a run is as of a whole second, exclusive
+        time.sleep(0.05)
     params = {"as_of": None, "retrain_as_of": None, "window_hours": 24}
     run = make_run(
         dag_id=f"monitor__{spec.name}", run_id=f"manual__{number}", params=params, logical_date=now, run_after=now
