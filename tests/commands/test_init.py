@@ -61,11 +61,11 @@ def test_its_model_is_valid_and_its_test_passes(team, capsys):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(team), "tests"]
     done = subprocess.run(command, cwd=team, env=environ, capture_output=True, text=True, check=False, timeout=300)
     assert "3 passed" in done.stdout, done.stdout + done.stderr
-    broken = (team / "include" / "models" / "late.yaml").read_text().replace("label:", "labels:")
+    broken = (team / "include" / "models" / "late.yaml").read_text().replace("label:", "lable:")
     (team / "include" / "models" / "late.yaml").write_text(broken)
     done = subprocess.run(command, cwd=team, env=environ, capture_output=True, text=True, check=False, timeout=300)
     assert "1 failed, 2 passed" in done.stdout
-    assert "labels" in done.stdout
+    assert "lable" in done.stdout
 
 
 @pytest.mark.parametrize("there", ["notes.txt", ".env"])
