@@ -72,7 +72,7 @@ ROWS = [
     Row("attribution_request__first", "requests[0].place", -1, "at least 0"),
     Row("attribution_request__first", "asked_by", "", "at least 1 characters"),
     Row("attributions__moved", "seconds", -1, "at least 0"),
-    Row("attributions__failed", "reason", "bad_luck", "one of: "),
+    Row("attributions__failed", "because", "bad_luck", "one of: "),
     Row("checks__passed", "passed", "yes", "true or false"),
     Row("checks__quarantined", "findings[0].words", "", "at least 1 characters"),
     Row("checks__quarantined", "findings[0].severity", "fatal", 'one of: "block", "warn", "quarantine"'),
