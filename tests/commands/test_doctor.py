@@ -128,6 +128,14 @@ def test_a_service_that_is_not_there_is_unknown(doctor, add_fault, fault, name, 
     assert (status, states(lines)) == (1, dict.fromkeys((name, *others), "unknown"))
 
 
+def test_the_role_for_statements_is_on_the_project_that_pays(doctor):
+    """A misspelt one is named too."""
+    status, lines = doctor(query_project="the-payer")
+    assert (status, states(lines)) == (1, {"statements": "wrong", "queries": "unknown"})
+    assert "gcloud projects add-iam-policy-binding the-payer " in lines["statements"]
+    assert "RETRAINING_QUERY_PROJECT" in lines["statements"]
+
+
 def test_buckets_and_dataset_must_have_the_key_of_everything_else(doctor, own_cloud):
     """The line has a command for each that has not, and no other."""
     from google.cloud import bigquery, storage

@@ -72,9 +72,11 @@ def test_a_run_that_would_be_another_one_is_named_with_what_differs(ask, cloud):
 
 
 def test_what_decides_nothing_is_no_difference(cloud):
-    """Where it scores, on which machines it runs: a plan that says it has the key of one that does not."""
-    pooled = make_plan(make_spec(service_account="late@p.iam.gserviceaccount.com"), settings=cloud.settings)
-    assert key_changes(pooled.to_bytes(), "plan.json") == []
+    """As whom its jobs run: a run of another key differs by something else."""
+    owned = make_plan(make_spec(service_account="late@p.iam.gserviceaccount.com"), settings=cloud.settings)
+    assert key_changes(owned.to_bytes(), "plan.json") == []
+    values = json.loads(owned.to_bytes()) | {"trainer_image": "host/trainer:2"}
+    assert key_changes(json.dumps(values).encode(), "plan.json") == ["what decides beside the spec"]
 
 
 def test_a_forced_run_has_its_own_key_again(cloud):

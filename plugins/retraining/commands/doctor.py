@@ -286,6 +286,7 @@ def _of_each(questions: Mapping[str, Callable[[], object]]) -> str:
 
 _TO = "--member=MEMBER --role=roles/"
 _PROJECT = "gcloud projects add-iam-policy-binding {project} " + _TO
+_QUERIES = _PROJECT.replace("{project}", "{query_project}")
 _BUCKET = "gcloud storage buckets add-iam-policy-binding gs://{bucket} " + _TO + "storage.objectUser"
 _MAKE_BUCKET = "gcloud storage buckets create gs://{bucket} --project={project} --location={region}"
 
@@ -323,7 +324,7 @@ CHECKS = (
     ),
     Check(name="dataset-location", look=look_at_dataset_location, needs=("dataset",)),
     Check(name="encryption", look=look_at_encryption, needs=("credentials",)),
-    Check(name="statements", look=look_at_statements, needs=("credentials",), create=_PROJECT + "bigquery.jobUser"),
+    Check(name="statements", look=look_at_statements, needs=("credentials",), create=_QUERIES + "bigquery.jobUser"),
     _of_vertex("jobs", look_at_jobs),
     _of_vertex("registry", look_at_registry),
     _of_vertex("endpoints", look_at_endpoints),
@@ -363,7 +364,8 @@ def _failed(each: Check, project: Project, error: Exception) -> Finding:
     is_own = isinstance(error, RetrainingError)  # of a check itself, which no role mends
     command = each.create if is_own or is_refused(error) else each.grant
     if command:
-        command = command.format_map(asdict(project.settings))
+        settings = project.settings
+        command = command.format_map({**asdict(settings), "query_project": settings.query_project or settings.project})
     return Finding(check=each.name, state=State.WRONG, text=str(known), command=command)
 
 

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 GRANT = (
     "Give the connection's account the role with the permission that the message names (docs/composer.md, Roles), or "
-    "correct RETRAINING_PROJECT"
+    "correct RETRAINING_PROJECT (of statements RETRAINING_QUERY_PROJECT, where it is set)"
 )
 """The way out where Google refuses the connection's account."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from retraining.core.errors import JobError
@@ -81,3 +83,10 @@ def test_an_error_has_the_last_lines_and_the_way_out():
     assert "job 1: program error: no\nIts last lines:\n[w] a\n[w] b" in error
     assert error.endswith("Do this.")
     assert "never created: quota" in str(outcomes.job_error(WANTED, None, Failure.QUOTA, []))
+
+
+def test_a_job_whose_wait_for_machines_is_over_got_none():
+    """Then one on demand follows; one that ran into its timeout is not paid again."""
+    ran = job("1", "EXPIRED", 0, 60)
+    assert outcomes.failure_of(ran) is Failure.EXPIRED
+    assert outcomes.failure_of(replace(ran, started=None)) is Failure.STOCKOUT

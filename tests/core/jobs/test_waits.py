@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from retraining.core.jobs import waits
+from retraining.core.jobs.places import HEARD_WITHIN
 
 WAKE_S, WATCH_S = 60, 10
 
@@ -31,6 +32,13 @@ def test_a_young_job_is_watched(age_s: int, watch_s: int, watched_s: int) -> Non
 @pytest.mark.parametrize(("ahead", "sleeps_s"), [(0, 60), (1, 120), (4, 300), (99, 300)])
 def test_who_is_next_asks_soonest(ahead: int, sleeps_s: int) -> None:
     assert waits.queue_for(ahead, WAKE_S) == sleeps_s
+
+
+@pytest.mark.parametrize(("wake_s", "longest_s"), [(2, 10), (60, 300), (120, 300), (600, 600)])
+def test_no_setting_makes_a_sleep_after_which_somebody_is_taken_for_gone(wake_s: int, longest_s: int) -> None:
+    """Whoever waits for room and is not heard of has none set aside; ten minutes were a person's choice."""
+    assert waits.sleep_for(timedelta(days=9), wake_s) == waits.queue_for(99, wake_s) == longest_s
+    assert 2 * timedelta(seconds=waits.LONGEST_S) < HEARD_WITHIN
 
 
 @pytest.mark.parametrize("hours", [1, 2, 8])

@@ -16,8 +16,14 @@ from retraining.core.untyped import XCom
 
 
 def failure_of(job: Job) -> Failure:
-    """Return the kind of a job's bad end. With its pool the service takes its machines: nobody cancelled the job."""
+    """Return the kind of a job's bad end.
+
+    With its pool the service takes its machines: nobody cancelled the job. One that ran out of time and never began had
+    no machines: its timeout begins with it, so that it was the time for which it could wait for them.
+    """
     failure = classify(job.state, job.error_code, job.error_message)
+    if failure is Failure.EXPIRED and job.started is None:
+        return Failure.STOCKOUT
     return Failure.PREEMPTED if job.pool_id and failure is Failure.CANCELLED else failure
 
 
