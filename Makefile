@@ -394,6 +394,10 @@ bench-monitor: $(VENV)/airflow/.ready $(VENV)/localcloud/.ready $(VENV)/bench-dr
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 $(AIRFLOW_PY) -m bench.monitor_limits
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_verdicts $(VENV)/bench-drift/bin/python $(VENV)/tfdv/bin/python
 
+.PHONY: bench-attributions
+bench-attributions: $(VENV)/airflow/.ready ## Count how often the monitor's signal of attributions is over its limit, on a year of flights as they are and with features lost, and where nothing changes: attributions.json, docs/monitoring.md (15 min)
+	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_attributions
+
 .PHONY: bench-estimate
 bench-estimate: $(VENV)/airflow/.ready $(VENV)/sklearn/.ready ## Hold the monitor's estimate without labels against what labels say later, over a year of flights, and count how often its interval has the truth: estimate.json, coverage.json, docs/monitoring.md (7 min)
 	@PYTHONPATH=$(DEV):plugins:. OMP_NUM_THREADS=1 exec $(AIRFLOW_PY) -m bench.monitor_estimate $(VENV)/sklearn/bin/python
