@@ -47,7 +47,7 @@ comma := ,
 space := $(subst ,, )
 VENV := .venv
 # Where the programs beside Airflow are found: the demonstration and its kind, the local cloud, the benchmarks.
-DEV := dev:packages/localcloud/src:packages/bench/src
+DEV := dev:packages/localcloud/src:packages/laptop/src:packages/bench/src
 UV := $(or $(shell command -v uv 2>/dev/null),$(VENV)/uv/bin/uv)
 AIRFLOW_PY := $(VENV)/airflow/bin/python
 FLOOR_WARNINGS := -W default  # the floor's old libraries warn of what nobody mends there

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from demo.airflow_api import AirflowApi
 from demo.customers import Customers, beside, read_instances
-from demo.dag_run import MODEL, Outcome, run_dag
-from demo.summary import ramp_lines
+from demo.dag_run import MODEL, run_dag
+from retraining_laptop.airflow_api import AirflowApi
+from retraining_laptop.dag_run import Outcome
+from retraining_laptop.summary import ramp_lines
 
 CANARY = {
     "percent": [10, 100],

@@ -13,10 +13,11 @@ import shlex
 import sys
 from pathlib import Path
 
-from demo.airflow import ENVIRONMENT_PATH, SETTINGS_NAME
 from demo.checkout import REPOSITORY_PATH
+from demo.system import AIRFLOW_ENVIRONMENT_PATH
 from localcloud.environment.variables import client_environment, render_exports
 from localcloud.errors import LocalCloudError
+from retraining_laptop.airflow import SETTINGS_NAME
 
 
 def main() -> int:
@@ -39,7 +40,7 @@ def main() -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     print(render_exports(variables))
-    print(f'export PATH={shlex.quote(str(ENVIRONMENT_PATH / "bin"))}:"$PATH"')
+    print(f'export PATH={shlex.quote(str(AIRFLOW_ENVIRONMENT_PATH / "bin"))}:"$PATH"')
     return 0
 
 

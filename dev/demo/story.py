@@ -7,52 +7,42 @@ out: text for a person; exit code 0 only if the run succeeded.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import os
-import shutil
 import signal
 import sys
-import threading
 import time
 from datetime import datetime
 from pathlib import Path
-from types import FrameType
-from typing import TextIO
 
 import requests
 
-from demo.airflow_api import AirflowApiError
 from demo.bundle import change_spec, copy_bundle
 from demo.checkout import REPOSITORY_PATH
-from demo.dag_run import MODEL, Outcome, predict, run_dag
-from demo.memory import MemoryWatch
+from demo.dag_run import MODEL, run_dag
 from demo.ramp import run_ramp, with_canary
-from demo.summary import answer_lines, data_lines, failed_lines, model_lines, next_lines
 from demo.system import LaptopSystem
 from demo.year import Year, year_lines
 from demo.year_picture import render_year
 from demo.year_scenario import merge, read_scenario
 from localcloud.errors import LocalCloudError
+from retraining_laptop.airflow_api import AirflowApiError
+from retraining_laptop.dag_run import Outcome, predict
+from retraining_laptop.folder import held
+from retraining_laptop.memory import MemoryWatch
+from retraining_laptop.summary import answer_lines, data_lines, failed_lines, model_lines
+from retraining_laptop.supervision import end_with_starter
 
 AS_OF = "2013-11-20T03:00:00Z"
 RUN_TIMEOUT_S = 1200
-NEEDED_DISK_BYTES = 2 * 1024**3
-ENDING_TIMEOUT_S = 60.0
 
 
 def main() -> int:
     """Run the demonstration; return the process's exit code."""
     options = _parse()
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)  # also where a shell started this in the background, with it ignored
-    threading.Thread(target=_end_with_starter, daemon=True).start()
+    end_with_starter()
     build_path = options.home.absolute()
     try:
-        build_path.mkdir(parents=True, exist_ok=True)
-        with (build_path / "demo.lock").open("a+") as lock:
-            _hold(lock)
-            _require_disk(build_path)
+        with held(build_path, "make demo"):
             return _tell(options, build_path)
     except (LocalCloudError, TimeoutError, AirflowApiError, requests.RequestException) as error:
         print(f"demo: {error}", file=sys.stderr)
@@ -162,8 +152,18 @@ def _lines(finished: Outcome, system: LaptopSystem) -> list[str]:
     deployment = finished.documents["deployment"]
     if deployment.get("endpoint_name"):
         instance = finished.documents["report"]["golden"][0]["instance"]
-        lines += answer_lines(instance, predict(deployment["endpoint_name"], [instance]))
+        answer = predict(deployment["endpoint_name"], [instance])
+        lines += answer_lines(instance, answer, "late with probability {}")
     return [*lines, f"run        {finished.seconds:.1f} s", report]
+
+
+def next_lines(airflow_url: str) -> list[str]:
+    """Return where a person looks while everything stays up, and what there is to do."""
+    return [
+        f"pages      {airflow_url}/retraining/models: each model, its runs, and how they ended",
+        "next       in another terminal: eval \"$(make -s demo-env)\", then make retraining DO='why flight_delays';",
+        "           docs/tutorial.md goes on with a table of your own",
+    ]
 
 
 def _stay(system: LaptopSystem) -> None:
@@ -191,58 +191,6 @@ def _instant(text: str) -> str:
     except ValueError:
         pass  # the same message as for a missing zone
     raise argparse.ArgumentTypeError(f"found {text!r}, expected ISO 8601 with a zone, e.g. {AS_OF}")
-
-
-def _hold(lock: TextIO) -> None:
-    """Be the only demonstration of this folder; one whose starter is gone already is waited for while it ends."""
-    deadline = time.monotonic() + ENDING_TIMEOUT_S
-    while not _locked(lock):
-        lock.seek(0)
-        holder = lock.read().strip()
-        if not _is_gone(holder) or time.monotonic() > deadline:
-            raise LocalCloudError(
-                "make demo",
-                found=f"a demonstration is already running in this checkout (pid {holder or '?'})",
-                expected="one at a time",
-                way_out="Use its Airflow, or end it with Ctrl-C where it runs, then try again.",
-            )
-        time.sleep(0.2)
-    lock.truncate(0)
-    lock.write(f"{os.getppid()}\n")
-    lock.flush()
-
-
-def _locked(lock: TextIO) -> bool:
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
-
-
-def _is_gone(pid: str) -> bool:
-    return pid.isdigit() and not Path(f"/proc/{pid}").exists()
-
-
-def _require_disk(path: Path) -> None:
-    free = shutil.disk_usage(path).free
-    if free < NEEDED_DISK_BYTES:
-        raise LocalCloudError(
-            str(path),
-            found=f"{free / 1e9:.1f} GB free on its disk",
-            expected=f"at least {NEEDED_DISK_BYTES / 1e9:.0f} GB",
-            way_out="Free some space (`make clean` removes what earlier runs left), then try again.",
-        )
-
-
-def _end_with_starter() -> None:
-    """Wait for the end of standard input, which is the end of `python -m demo`, however it came."""
-    while os.read(0, 64):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # the signal module's protocol
-    raise KeyboardInterrupt
 
 
 def _say(line: str) -> None:

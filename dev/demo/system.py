@@ -1,178 +1,33 @@
-"""The whole system on one machine: the local cloud, seeded, and an Airflow that talks to it.
-
-Comes in: two folders and a port. Goes out: a running system whose every process ends with `stop`, or with this process.
-"""
+"""The system of this checkout: its environments, its DAGs, and the demonstration's data."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import time
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from demo.airflow import ENVIRONMENT_PATH, USERNAME, Airflow
 from demo.checkout import CLOUD_CONFIG_PATH, PACKAGES_PATH, REPOSITORY_PATH
-from localcloud.environment.variables import client_environment, merged_environment
-from localcloud.errors import LocalCloudError
-from localcloud.supervision.processes import (
-    adopt_orphans,
-    descendants,
-    is_port_free,
-    kill_descendants,
-    spawn,
-    stop,
-    tail,
-)
+from retraining_laptop.system import System
 
-CLOUD_STOP_GRACE_S = 15.0
+AIRFLOW_ENVIRONMENT_PATH = REPOSITORY_PATH / ".venv" / "airflow"
 LOCALCLOUD_PYTHON = REPOSITORY_PATH / ".venv" / "localcloud" / "bin" / "python"
+DATA_DAYS = ",".join(f"{model}=2013-01-01/2013-12-31" for model in ("flight_delays", "departures", "digits"))
+"""Of the models that are here: a run that the clock starts today would find no row. One's own models have their own."""
 
 
 @dataclass(kw_only=True)
-class LaptopSystem:
-    """A local cloud and an Airflow.
+class LaptopSystem(System):
+    """A local cloud with flights and digits, and an Airflow that has the models of this checkout."""
 
-    Attributes:
-        state_path: State directory of the local cloud.
-        airflow_home_path: Home folder of Airflow.
-        port: Port of the Airflow UI.
-        say: Takes one line of progress at a time.
-        dags_path: Airflow's folder of DAG files.
-        plugins_path: Airflow's folder of plugins.
-        environment_path: Python's environment that Airflow is installed in.
-    """
-
-    state_path: Path
-    airflow_home_path: Path
-    port: int
-    say: Callable[[str], None] = print
     dags_path: Path = REPOSITORY_PATH / "dags"
-    plugins_path: Path = REPOSITORY_PATH / "plugins"
-    environment_path: Path = ENVIRONMENT_PATH
-    _cloud: subprocess.Popen[bytes] | None = field(default=None, repr=False)
-    _airflow: Airflow | None = field(default=None, repr=False)
-    _others: frozenset[int] = field(default_factory=lambda: frozenset(descendants(os.getpid())), repr=False)
-    """Pids of what this process had started before, another system for example."""
+    plugins_path: Path | None = REPOSITORY_PATH / "plugins"
+    environment_path: Path = AIRFLOW_ENVIRONMENT_PATH
+    cloud_python: Path = LOCALCLOUD_PYTHON
+    cloud_config_path: Path = CLOUD_CONFIG_PATH
+    import_path: str = PACKAGES_PATH
+    seed: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=lambda: {"RETRAINING_DATA_DAYS": DATA_DAYS})
 
-    @property
-    def airflow(self) -> Airflow:
-        """The Airflow of this system; it has an API once `start` is over."""
-        if self._airflow is None:
-            raise RuntimeError("LaptopSystem.start() was not called")
-        return self._airflow
-
-    @property
-    def login(self) -> str:
-        """What a person needs to open the UI, on one line."""
-        return f"Airflow    {self.airflow.url}   user {USERNAME}, password {self.airflow.password}"
-
-    def start(self) -> None:
-        """Start everything and load the demonstration's data; returns when a DAG run can be triggered.
-
-        Raises:
-            LocalCloudError: A port is in use, or a server ended; its last log lines are in the message.
-        """
-        adopt_orphans()
-        self._require_port()
-        started = time.monotonic()
-        self._start_cloud()
-        # The database needs no cloud; making it takes as long as the cloud takes to start.
-        self._airflow = self._new_airflow(dict(os.environ))
-        migration = self._airflow.start_migration()
-        self._wait_for_cloud()
-        self.say(f"local cloud ready after {time.monotonic() - started:.1f} s")
-        self._airflow.finish_migration(migration)
-        self._airflow = self._new_airflow(merged_environment(self.state_path))
-        os.environ.update(client_environment(self.state_path))
-        self._airflow.start()
-        seeding = self._start_seeding()
-        self._airflow.wait_answering(between=self.check_alive)
-        self.say(self.login)
-        self._finish_seeding(seeding)
-        self.say(f"flights loaded after {time.monotonic() - started:.1f} s")
-        self._airflow.wait_ready(between=self.check_alive)
-        self.say(f"Airflow ready after {time.monotonic() - started:.1f} s")
-
-    def check_alive(self) -> None:
-        """Notice a server that ended by itself.
-
-        Raises:
-            LocalCloudError: One did.
-        """
-        if self._cloud is not None and self._cloud.poll() is not None:
-            raise self._cloud_error(f"it ended with exit code {self._cloud.returncode}")
-        if self._airflow is not None:
-            self._airflow.check_alive()
-
-    def stop(self) -> None:
-        """End every process that this one started, and theirs."""
-        if self._airflow is not None:
-            self._airflow.stop()
-        if self._cloud is not None:
-            stop(self._cloud, grace_s=CLOUD_STOP_GRACE_S)
-        kill_descendants(os.getpid(), spare=self._others)
-
-    def _require_port(self) -> None:
-        if not is_port_free(self.port):
-            raise LocalCloudError(
-                "Airflow's UI",
-                found=f"port {self.port} on 127.0.0.1 is in use",
-                expected="a free port",
-                way_out=f"Name another: make demo PORT={self.port + 1}, or end what listens there"
-                f" (`ss -ltnp 'sport = :{self.port}'` names it).",
-            )
-
-    def _new_airflow(self, environment: dict[str, str]) -> Airflow:
-        return Airflow(
-            home_path=self.airflow_home_path,
-            port=self.port,
-            environment=environment,
-            dags_path=self.dags_path,
-            plugins_path=self.plugins_path,
-            environment_path=self.environment_path,
-        )
-
-    def _start_cloud(self) -> None:
-        self._cloud_log_path.parent.mkdir(parents=True, exist_ok=True)
-        self._cloud_log_path.unlink(missing_ok=True)
-        self._cloud = spawn(
-            [LOCALCLOUD_PYTHON, "-m", "localcloud", "up", "--state", self.state_path, "--config", CLOUD_CONFIG_PATH],
-            log_path=self._cloud_log_path,
-            env={**os.environ, "PYTHONPATH": PACKAGES_PATH, "PYTHONUNBUFFERED": "1"},
-        )
-
-    def _wait_for_cloud(self, timeout_s: float = 120) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not any(line.startswith("ready") for line in tail(self._cloud_log_path).splitlines()):
-            self.check_alive()
-            if time.monotonic() > deadline:
-                raise self._cloud_error(f"it is not ready after {timeout_s:.0f} s")
-            time.sleep(0.1)
-
-    def _start_seeding(self) -> subprocess.Popen[bytes]:
-        command = [str(LOCALCLOUD_PYTHON), "-m", "demo.seed", "--state", str(self.state_path)]
-        self._seed_log_path.unlink(missing_ok=True)
-        env = {**os.environ, "PYTHONPATH": PACKAGES_PATH}
-        return spawn(command, log_path=self._seed_log_path, env=env)
-
-    def _finish_seeding(self, seeding: subprocess.Popen[bytes]) -> None:
-        if seeding.wait() != 0:
-            raise self._cloud_error(f"the flights could not be loaded: {tail(self._seed_log_path).strip()}")
-
-    @property
-    def _cloud_log_path(self) -> Path:
-        return self.airflow_home_path.parent / "localcloud-up.log"
-
-    @property
-    def _seed_log_path(self) -> Path:
-        return self.airflow_home_path.parent / "localcloud-seed.log"
-
-    def _cloud_error(self, found: str) -> LocalCloudError:
-        return LocalCloudError(
-            "local cloud",
-            found=f"{found}; the end of its log:\n{tail(self._cloud_log_path)}\n",
-            expected="it to run until it is stopped",
-            way_out=f"Its whole log is {self._cloud_log_path}; a fresh start: remove {self.state_path} and try again.",
-        )
+    def __post_init__(self) -> None:
+        """Load the demonstration's data where nothing else is named."""
+        self.seed = self.seed or ("-m", "demo.seed", "--state", str(self.state_path))

@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from demo.airflow_api import AirflowApi
 from demo.customers import Customers, beside
-from demo.dag_run import DAG_ID, MODEL, Outcome, read_outcome, run_dag, wait_for_dag
-from demo.progress import follow_run
-from demo.summary import ramp_lines
+from demo.dag_run import DAG_ID, MODEL, read_outcome, run_dag
 from demo.year_scenario import DRIFT, OUTAGE, SILENCE, Event, Scenario
 from demo.year_tables import Tables
 from demo.year_traffic import Told, Traffic, measure_auc
+from retraining_laptop.airflow_api import AirflowApi
+from retraining_laptop.dag_run import Outcome, wait_for_dag
+from retraining_laptop.progress import follow_run
+from retraining_laptop.summary import ramp_lines
 
 MONITOR_ID = f"monitor__{MODEL}"
 RUN_TIMEOUT_S = 1800.0

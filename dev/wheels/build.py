@@ -13,8 +13,8 @@ import shutil
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
@@ -29,12 +29,16 @@ class BuildError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Wheel:
-    """A package: the folder that its paths are relative to, its description, its sources, what is left out of them."""
+    """A package: the folder that its paths are relative to, its description, its sources, what is left out of them.
+
+    `copies` are files of the repository with their paths in the package's sources.
+    """
 
     root: str
     project: str
     sources: tuple[str, ...]
     left_out: str = r"(?!)"
+    copies: Mapping[str, str] = field(default_factory=dict)
 
 
 WHEELS = {
@@ -47,6 +51,15 @@ WHEELS = {
     ),
     "localcloud": Wheel(
         root="packages/localcloud", project="packages/localcloud/pyproject.toml", sources=("src", "README.md")
+    ),
+    "retraining-laptop": Wheel(
+        root="packages/laptop",
+        project="packages/laptop/pyproject.toml",
+        sources=("src", "README.md"),
+        copies={
+            "dev/requirements.txt": "src/retraining_laptop/requirements/localcloud.txt",
+            "trainer/requirements.txt": "src/retraining_laptop/requirements/trainer.txt",
+        },
     ),
 }
 
@@ -96,6 +109,9 @@ def _stage(wheel: Wheel, version: str, staged: Path, repository: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(root / name, target)  # without its mode, which depends on who made the checkout
             target.chmod(0o644)
+    for name, place in wheel.copies.items():
+        (staged / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(repository / name, staged / place)
     shutil.copyfile(repository / "LICENSE", staged / "LICENSE")
     project = (repository / wheel.project).read_text(encoding="utf-8")
     (staged / "pyproject.toml").write_text(_VERSION.sub(f'version = "{version}"', project, count=1), encoding="utf-8")

@@ -3,8 +3,6 @@
 import sys
 from collections.abc import Sequence
 
-import click
-
 from retraining.commands import (
     check,
     doctor,
@@ -20,9 +18,10 @@ from retraining.commands import (
     spending,
     upgrade,
 )
+from retraining.commands.program import OpenGroup
 from retraining.commands.shell import Shell, run_program
 
-PROGRAM = click.Group(
+PROGRAM = OpenGroup(
     "retraining",
     help="Models and their runs, by the settings (RETRAINING_*) and this machine's own credentials.",
     context_settings={"help_option_names": ["-h", "--help"]},

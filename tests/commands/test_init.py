@@ -13,7 +13,7 @@ import yaml
 
 from retraining import __version__
 from retraining.__main__ import main
-from retraining.core.team_repository import FILES
+from retraining.core.team_repository import FILES, FLIGHTS_PATH
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = (".github/workflows/models.yaml", "cloudbuild/check.yaml", "cloudbuild/deploy.yaml")
@@ -45,7 +45,7 @@ def script(team, name, *arguments, **programs):
 
 def test_it_has_models_and_three_lines_and_no_software(team):
     found = {path.relative_to(team).as_posix() for path in team.rglob("*") if path.is_file()}
-    assert found == set(FILES)
+    assert found == {*FILES, FLIGHTS_PATH}
     assert {name for name in found if name.endswith(".py")} == {"dags/retraining_models.py", "tests/test_models.py"}
     lines = (team / "dags" / "retraining_models.py").read_text().splitlines()
     assert len([line for line in lines if line]) == 3

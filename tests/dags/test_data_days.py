@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from demo import airflow as demo_airflow
+from demo.system import DATA_DAYS
 
 from .conftest import ROOT, copy_bundle, parse, write_spec
 
@@ -62,7 +62,7 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str
     write_spec(bundle, "hourly", data__days=["1950-01-01", "2001-02-03"], schedule="0 * * * *")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RETRAINING_INCLUDE", str(bundle / "dags" / "include"))
-        patch.setenv("RETRAINING_DATA_DAYS", demo_airflow.DATA_DAYS)
+        patch.setenv("RETRAINING_DATA_DAYS", DATA_DAYS)
         yield parse(bundle / "dags")
 
 

@@ -32,12 +32,13 @@ def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopSystem]:
 
 
 @contextlib.contextmanager
-def running_laptop(base: Path, dags_path: Path) -> Iterator[LaptopSystem]:
+def running_laptop(base: Path, dags_path: Path, **changes: Any) -> Iterator[LaptopSystem]:
     """A system on a bundle, for as long as it is used.
 
     Args:
         base: Its folder.
         dags_path: The bundle's folder of DAG files, from `make_bundle`.
+        changes: Other fields of the system.
     """
     system = LaptopSystem(
         state_path=base / "localcloud",
@@ -46,6 +47,7 @@ def running_laptop(base: Path, dags_path: Path) -> Iterator[LaptopSystem]:
         dags_path=dags_path,
         plugins_path=dags_path.parent / "plugins",
         environment_path=Path(sys.prefix),  # the newest Airflow's, or the oldest's
+        **changes,
     )
     before = dict(os.environ)
     _share_authority(system.state_path)

@@ -6,8 +6,8 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from demo.airflow_api import AirflowApi
 from demo.customers import beside
+from retraining_laptop.airflow_api import AirflowApi
 
 
 @dataclass(kw_only=True)

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from demo.airflow import USERNAME
-from demo.dag_run import DAG_ID, read_documents, wait_for_dag
-from demo.progress import follow_run
+from demo.dag_run import DAG_ID
 from demo.system import LaptopSystem
+from retraining_laptop.airflow import USERNAME
+from retraining_laptop.dag_run import read_documents, wait_for_dag
+from retraining_laptop.progress import follow_run
 
 from .conftest import make_bundle, running_laptop
 

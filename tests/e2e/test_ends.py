@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 import requests
 
-from demo.dag_run import DAG_ID, MODEL, wait_for_dag
-from demo.progress import follow_run
+from demo.dag_run import DAG_ID, MODEL
 from demo.system import LaptopSystem
 from retraining.core.naming.dags import MACHINE_POOL, ROLLBACK
+from retraining_laptop.dag_run import wait_for_dag
+from retraining_laptop.progress import follow_run
 
 from .conftest import POOL
 

@@ -17,14 +17,14 @@ import pytest
 import requests
 from google.cloud import storage as cloud_storage
 
-from demo.airflow import USERNAME
-from demo.dag_run import wait_for_dag
-from demo.progress import follow_run
 from demo.system import LaptopSystem
 from retraining.core.documents import ModelOverview, Overview
 from retraining.core.naming import storage
 from retraining.core.report.all_runs import render_all_runs
 from retraining.core.report.page import render
+from retraining_laptop.airflow import USERNAME
+from retraining_laptop.dag_run import wait_for_dag
+from retraining_laptop.progress import follow_run
 from tests.support.contracts import EXAMPLES
 from tests.support.node import ENVIRONMENT, install_program
 from tests.support.scenes.models_page import drifting, hostile, one_model, run, summary

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 import requests
 
-from demo.airflow_api import AirflowApi
-from demo.dag_run import DAG_ID, MODEL, Outcome, predict, read_documents, run_dag, wait_for_dag
-from demo.progress import FINISHED_RUN, follow_run, read_failures
+from demo.dag_run import DAG_ID, MODEL, run_dag
 from demo.system import LaptopSystem
+from retraining_laptop.airflow_api import AirflowApi
+from retraining_laptop.dag_run import Outcome, predict, read_documents, wait_for_dag
+from retraining_laptop.progress import FINISHED_RUN, follow_run, read_failures
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

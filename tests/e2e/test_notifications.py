@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 import requests
 
-from demo.dag_run import DAG_ID, wait_for_dag
-from demo.progress import follow_run
+from demo.dag_run import DAG_ID
+from retraining_laptop.dag_run import wait_for_dag
+from retraining_laptop.progress import follow_run
 from tests.support.sinks import HookSink, MailSink, connections, hook_sink, mail_sink, mail_text
 
 from .conftest import make_bundle, running_laptop

@@ -18,10 +18,11 @@ import requests
 
 from demo.bundle import change_spec
 from demo.customers import Customers, beside, read_instances
-from demo.dag_run import DAG_ID, MODEL, Outcome, read_outcome, wait_for_dag
-from demo.progress import follow_run
-from demo.summary import ramp_lines
+from demo.dag_run import DAG_ID, MODEL, read_outcome
 from demo.system import LaptopSystem
+from retraining_laptop.dag_run import Outcome, wait_for_dag
+from retraining_laptop.progress import follow_run
+from retraining_laptop.summary import ramp_lines
 from tests.e2e.slot_watch import SlotWatch
 from tests.e2e.test_nights import read_json, version_of, wait_for
 

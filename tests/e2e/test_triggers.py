@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 import requests
 
-from demo import airflow as demo_airflow
-from demo.airflow_api import AirflowApi
 from demo.bundle import change_spec
 from demo.customers import read_instances
-from demo.dag_run import DAG_ID, MODEL, predict, read_documents, wait_for_dag
-from demo.progress import FINISHED_RUN, follow_run
+from demo.dag_run import DAG_ID, MODEL
 from demo.system import LaptopSystem
 from retraining.core.naming import dags
 from retraining.core.naming.bigquery import ledger_table
+from retraining_laptop.airflow_api import AirflowApi
+from retraining_laptop.dag_run import predict, read_documents, wait_for_dag
+from retraining_laptop.progress import FINISHED_RUN, follow_run
 from tests.e2e.conftest import make_bundle, running_laptop
 from tests.e2e.test_nights import MONITOR_ID, failure_lines, jobs_of, read_json, version_of, versions, wait_for
 
@@ -90,19 +90,17 @@ def dags_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def clocked(dags_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopSystem]:
     """A system whose schedules tick by the clock, with the source's rows up to yesterday."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo_airflow, "DATA_DAYS", "")
-        with running_laptop(tmp_path_factory.mktemp("clocked"), dags_path) as system:
-            from google.cloud import bigquery
+    with running_laptop(tmp_path_factory.mktemp("clocked"), dags_path, variables={}) as system:
+        from google.cloud import bigquery
 
-            client = bigquery.Client(project=os.environ["RETRAINING_PROJECT"])
-            client.query(
-                f"CREATE TABLE {TABLE} AS SELECT TIMESTAMP_ADD(scheduled_departure, INTERVAL {SHIFT} DAY) AS "
-                f"scheduled_departure FROM flights.flights WHERE scheduled_departure < TIMESTAMP '2013-11-19'"
-            ).result()
-            columns = "flight_id STRING, arrived_late INT64, known_at TIMESTAMP"
-            client.query(f"CREATE TABLE {LABELS_TABLE} ({columns})").result()
-            yield system
+        client = bigquery.Client(project=os.environ["RETRAINING_PROJECT"])
+        client.query(
+            f"CREATE TABLE {TABLE} AS SELECT TIMESTAMP_ADD(scheduled_departure, INTERVAL {SHIFT} DAY) AS "
+            f"scheduled_departure FROM flights.flights WHERE scheduled_departure < TIMESTAMP '2013-11-19'"
+        ).result()
+        columns = "flight_id STRING, arrived_late INT64, known_at TIMESTAMP"
+        client.query(f"CREATE TABLE {LABELS_TABLE} ({columns})").result()
+        yield system
 
 
 @pytest.fixture(scope="module")

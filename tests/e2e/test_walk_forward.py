@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from google.cloud import aiplatform_v1, storage
 
-from demo.dag_run import MODEL, wait_for_dag
-from demo.progress import follow_run
+from demo.dag_run import MODEL
 from demo.system import LaptopSystem
 from retraining.core.documents import WalkForward
 from retraining.core.naming import vertex
+from retraining_laptop.dag_run import wait_for_dag
+from retraining_laptop.progress import follow_run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1800)]
 

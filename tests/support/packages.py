@@ -33,10 +33,19 @@ LAYERS = {
         "the Models page, runs' pages, documents: routes of Airflow's API server, read only, for who may read the DAG",
         ("retraining.core.*", "retraining.hooks", "retraining.hooks.ports", "retraining.hooks.cloud"),
     ),
-    "demo": Package(
-        "the demonstration: an Airflow and the local cloud, started, followed and ended", ("localcloud.*",)
+    "retraining_laptop": Package(
+        "an Airflow and the local cloud around somebody's models: started, followed and ended", ("localcloud.*",)
     ),
-    "containers": Package("builds the images and runs docker-compose.yaml with podman", ("demo", "localcloud.*")),
+    "retraining_laptop.bootstrap": Package(
+        "`retraining demo` in Airflow's environment: makes the others, starts the story there", ("retraining.core.*",)
+    ),
+    "demo": Package(
+        "the demonstration of this checkout: its flights, and what is told of them",
+        ("localcloud.*", "retraining_laptop"),
+    ),
+    "containers": Package(
+        "builds the images and runs docker-compose.yaml with podman", ("demo", "retraining_laptop", "localcloud.*")
+    ),
     "contracts": Package(
         "renders the JSON Schemas and the trainer's dataclasses from the core's documents", ("retraining.core.*",)
     ),

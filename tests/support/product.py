@@ -17,6 +17,7 @@ SOURCE_ROOTS = {
     "trainer": REPOSITORY / "trainer",
     "localcloud": REPOSITORY / "packages" / "localcloud" / "src" / "localcloud",
     "demo": REPOSITORY / "dev" / "demo",
+    "retraining_laptop": REPOSITORY / "packages" / "laptop" / "src" / "retraining_laptop",
     "bench": REPOSITORY / "packages" / "bench" / "src" / "bench",
     "tfdv": REPOSITORY / "dev" / "tfdv",
     "containers": REPOSITORY / "dev" / "containers",

@@ -161,7 +161,7 @@ def known_error(error: Exception) -> RetrainingError | None:
 
 def _explain_usage(error: click.UsageError, context: click.Context) -> RetrainingError:
     if isinstance(context.command, click.Group):
-        expected = f"one of: {', '.join(context.command.commands)}"
+        expected = f"one of: {', '.join(context.command.list_commands(context))}"
     else:
         expected = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
     return RetrainingError(

@@ -5,6 +5,12 @@ In: the repository's name, the package's version. Out: the text of each file, by
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import random
+from datetime import UTC, datetime, timedelta
+
 import jinja2
 
 from retraining.core.settings import data_path
@@ -22,11 +28,19 @@ FILES = {
     "ci/deploy.sh": "deploy.sh.j2",
     "dags/.airflowignore": "airflowignore.j2",
     "dags/retraining_models.py": "retraining_models.py.j2",
+    "demo/demo.yaml": "demo.yaml.j2",
+    "demo/data/bigquery/flights/flights.schema.json": "flights.schema.json.j2",
     "include/models/late.yaml": "model.yaml.j2",
     "include/sql/late/examples.sql": "examples.sql.j2",
     "tests/test_models.py": "test_models.py.j2",
 }
 """Path in the repository: template of `package_data/templates/team`."""
+FLIGHTS_PATH = "demo/data/bigquery/flights/flights.csv"
+"""Data of the example: rows by chance, the same in every repository."""
+_FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+_DAYS, _FLIGHTS_A_DAY = 21, 100
+_CARRIERS = {"AA": -0.4, "B6": 0.5, "DL": -0.8, "EV": 0.9, "UA": 0.0}
+"""And how much likelier than others their flights are late, in log odds."""
 
 
 def render_repository(title: str, version: str) -> dict[str, str]:
@@ -48,7 +62,26 @@ def render_repository(title: str, version: str) -> dict[str, str]:
         comment_end_string="#]",
         keep_trailing_newline=True,
     )
-    return {
+    texts = {
         path: environment.get_template(template).render(title=title, version=version)
         for path, template in FILES.items()
     }
+    return {**texts, FLIGHTS_PATH: render_flights()}
+
+
+def render_flights() -> str:
+    """Return the example's table as CSV: made-up flights, later ones and those of some carriers likelier late."""
+    chance, text = random.Random(7), io.StringIO()  # noqa: S311 - made-up rows, no secret
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["flight_id", "scheduled_departure", "carrier", "hour", "minute", "arr_delay"])
+    for number in range(_DAYS * _FLIGHTS_A_DAY):
+        day, minutes = number // _FLIGHTS_A_DAY, 300 + chance.randrange(1080)  # from 5 to 23 o'clock
+        carrier = chance.choice(sorted(_CARRIERS))
+        odds = -2.6 + _CARRIERS[carrier] + 2.4 * (minutes - 300) / 1080
+        is_late = chance.random() < 1 / (1 + math.exp(-odds))
+        delay = chance.randrange(16, 180) if is_late else chance.randrange(-30, 16)
+        departure = _FIRST_DAY + timedelta(days=day, minutes=minutes)
+        is_cancelled = chance.random() < 0.02
+        row = [f"F{number:05}", f"{departure:%Y-%m-%dT%H:%M:%SZ}", carrier, minutes // 60, minutes % 60]
+        table.writerow([*row, "" if is_cancelled else delay])
+    return text.getvalue()

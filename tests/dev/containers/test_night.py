@@ -19,13 +19,14 @@ import pytest
 from containers.compose import Compose
 from containers.engine import Engine
 from containers.images import TRAINER_IMAGE
-from demo.airflow_api import AirflowApi
 from demo.checkout import REPOSITORY_PATH
-from demo.dag_run import DAG_ID, run_dag, wait_for_dag
-from demo.progress import follow_run, read_failures
+from demo.dag_run import DAG_ID, run_dag
 from demo.system import LaptopSystem
 from localcloud.command.fault_client import FaultClient
 from localcloud.state import State
+from retraining_laptop.airflow_api import AirflowApi
+from retraining_laptop.dag_run import wait_for_dag
+from retraining_laptop.progress import follow_run, read_failures
 from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]

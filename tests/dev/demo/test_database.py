@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import requests
 
-from demo.airflow import Airflow
-from demo.airflow_api import AirflowApi, AirflowApiError
+from retraining_laptop.airflow import Airflow
+from retraining_laptop.airflow_api import AirflowApi, AirflowApiError
 from tests.support.ports import free_port
 
 # As `airflow backfill create` does it: a savepoint, a look, a write.
@@ -49,7 +49,14 @@ def write_until(path: Path, stop: threading.Event) -> None:
 
 def test_a_savepoint_beside_a_writer_waits(tmp_path: Path) -> None:
     """Thirty looks and writes beside a process that writes all the time: none meets "database is locked"."""
-    airflow = Airflow(home_path=tmp_path, port=free_port(), environment=os.environ)
+    airflow = Airflow(
+        home_path=tmp_path,
+        port=free_port(),
+        environment=os.environ,
+        dags_path=tmp_path,
+        plugins_path=None,
+        environment_path=Path(sys.prefix),
+    )
     database_path = tmp_path / "airflow.db"
     with sqlite3.connect(database_path) as database:
         database.execute("PRAGMA journal_mode=WAL")
@@ -60,7 +67,7 @@ def test_a_savepoint_beside_a_writer_waits(tmp_path: Path) -> None:
     writer = threading.Thread(target=write_until, args=(database_path, stop))
     writer.start()
     try:
-        subprocess.run([sys.executable, "-c", SAVEPOINTS], env=airflow.variables(), check=True, timeout=120)
+        subprocess.run([sys.executable, "-c", SAVEPOINTS], env=airflow.whole_environment(), check=True, timeout=120)
     finally:
         stop.set()
         writer.join()
@@ -69,10 +76,19 @@ def test_a_savepoint_beside_a_writer_waits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("process", "milliseconds"), [("api-server", 10_000), ("scheduler", 60_000)])
 def test_the_api_server_waits_for_less_long(tmp_path: Path, process: str, milliseconds: int) -> None:
     """Its audit log waits on the thread without which nobody's write is stored: for ever would be for nothing."""
-    airflow = Airflow(home_path=tmp_path, port=free_port(), environment=os.environ)
+    airflow = Airflow(
+        home_path=tmp_path,
+        port=free_port(),
+        environment=os.environ,
+        dags_path=tmp_path,
+        plugins_path=None,
+        environment_path=Path(sys.prefix),
+    )
     airflow.write_settings()
     asked = [sys.executable, "-c", BUSY_TIMEOUT, process]
-    done = subprocess.run(asked, env=airflow.variables(), check=True, timeout=120, capture_output=True, text=True)
+    done = subprocess.run(
+        asked, env=airflow.whole_environment(), check=True, timeout=120, capture_output=True, text=True
+    )
     assert int(done.stdout.splitlines()[-1]) == milliseconds
 
 
@@ -94,7 +110,7 @@ def test_a_run_is_asked_for_once_more_and_made_once(monkeypatch, made: bool) -> 
         return {"dag_run_id": tries[-1]}
 
     monkeypatch.setattr(api, "call", call)
-    monkeypatch.setattr("demo.airflow_api.time.sleep", lambda _: None)
+    monkeypatch.setattr("retraining_laptop.airflow_api.time.sleep", lambda _: None)
     assert [api.trigger("rollback")] == runs
     assert len(tries) == (1 if made else 2)
 
@@ -143,7 +159,7 @@ def test_a_call_is_asked_for_again_where_that_makes_nothing(
     monkeypatch, method: str, statuses: list[int], left: int
 ) -> None:
     """HTTP 500 because the audit log was not written: a second PATCH says the same, a second POST makes a second."""
-    monkeypatch.setattr("demo.airflow_api.time.sleep", lambda _: None)
+    monkeypatch.setattr("retraining_laptop.airflow_api.time.sleep", lambda _: None)
     last = statuses[-1 - left]
     api = AirflowApi(url="http://127.0.0.1:1", username="admin", password="admin", _session=_Recorded(statuses))
     if last == 200:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from demo.airflow_api import AirflowApiError
-from demo.progress import read_failures
-from demo.summary import failed_lines
+from retraining_laptop.airflow_api import AirflowApiError
+from retraining_laptop.progress import read_failures
+from retraining_laptop.summary import failed_lines
 
 MESSAGE = "run_x: no example between 2014-11-01 and 2014-12-31.\nLook at as_of."
 

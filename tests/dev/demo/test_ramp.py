@@ -11,8 +11,8 @@ from demo.bundle import change_spec, copy_bundle
 from demo.customers import beside
 from demo.dag_run import MODEL
 from demo.ramp import CANARY, with_canary
-from demo.summary import ramp_lines
 from retraining.core.spec.files import load_spec
+from retraining_laptop.summary import ramp_lines
 
 STEP = {
     "percent": 10,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from demo.progress import follow_run
-from demo.summary import next_lines
+from demo.story import next_lines
+from retraining_laptop.progress import follow_run
 
 MAKEFILE = Path(__file__).parents[3] / "Makefile"
 

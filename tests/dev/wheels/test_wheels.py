@@ -115,6 +115,8 @@ def test_the_others_have_theirs(wheels: dict[str, Path]) -> None:
     assert names(wheels["retraining-trainer"]) == expected
     expected = {name for name in tracked("packages/localcloud/src") if not name.endswith(".in")}
     assert names(wheels["localcloud"]) == expected
+    copied = {f"retraining_laptop/requirements/{name}.txt" for name in ("localcloud", "trainer")}
+    assert names(wheels["retraining-laptop"]) == set(tracked("packages/laptop/src")) | copied
 
 
 def test_airflow_is_told_where_things_are(wheels: dict[str, Path]) -> None:
@@ -205,4 +207,4 @@ def test_a_failed_build_says_why(wheels: dict[str, Path], tmp_path: Path) -> Non
     program.chmod(0o755)
     with pytest.raises(BuildError, match=r"pyproject\.toml: broken\. Expected a wheel"):
         build_all(str(program), tmp_path / "dist")
-    assert set(WHEELS) == {"retraining", "retraining-trainer", "localcloud"}
+    assert set(WHEELS) == {"retraining", "retraining-trainer", "localcloud", "retraining-laptop"}

@@ -1,4 +1,4 @@
-"""The commands of the local cloud: up, env, exec, token, status, faults, down.
+"""The commands of the local cloud: up, env, exec, token, seed, status, faults, down.
 
 In: command-line arguments. Out: lines on standard output, an exit code, and messages in four parts on standard error.
 """
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="localcloud", description="A Google Cloud on loopback, for development and tests."
     )
-    commands = parser.add_subparsers(required=True, metavar="{up,env,exec,token,status,faults,down}")
+    commands = parser.add_subparsers(required=True, metavar="{up,env,exec,token,seed,status,faults,down}")
 
     def add(name: str, command: object, about: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=about, description=about)
@@ -77,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     execute.add_argument("words", nargs="+", metavar="WORD", help="the command; put -- before it")
     token = add("token", _token, "Print an access token, for curl: it lasts an hour.")
     token.add_argument("--account", default=ACCOUNT_EMAIL, help="whose (default: %(default)s)")
+    seed = add("seed", _seed, "Load a folder into a running local cloud: bigquery/DATASET/TABLE.csv, storage/BUCKET/….")
+    seed.add_argument("folder", type=Path, help="what to load; a table that is there from the same file is left alone")
     add("status", _status, "Print the servers, their addresses and logs; exit code 0 only when all is ready.")
     _add_faults(add("faults", _list_faults, "List, add and remove the faults of a running local cloud."))
     add("down", _down, "Stop the local cloud of this state directory and wait until it is gone.")
@@ -138,6 +140,17 @@ def _exec(options: argparse.Namespace) -> int:
 def _token(options: argparse.Namespace) -> int:
     options.state.read_settings()  # refuses where no local cloud was started
     print(Bearers(options.state).issue(options.account))
+    return 0
+
+
+def _seed(options: argparse.Namespace) -> int:
+    from localcloud.command.seed import read_folder, seed  # other commands need none of what it imports
+
+    options.state.require_running()
+    found = read_folder(options.folder)
+    os.environ.update(client_environment(options.state.path))
+    for line in seed(found, options.state.read_settings()):
+        print(line, flush=True)
     return 0
 
 

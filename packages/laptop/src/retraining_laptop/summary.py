@@ -9,13 +9,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demo.progress import Failure
+from retraining_laptop.progress import Failure
 
 Document = Mapping[str, Any]
 
 
-SHOWN_METRICS = ("accuracy", "auc", "brier", "calibration_error", "log_loss", "pr_auc")
-"""Of those that the run's page has."""
+SHOWN_METRICS = ("accuracy", "auc", "brier", "calibration_error", "log_loss", "pr_auc", "mae", "rmse", "r2")
+"""Of those that the run's page has; each label has some of them, and the one that decides is always shown."""
 
 
 def data_lines(documents: Mapping[str, Document]) -> list[str]:
@@ -42,11 +42,14 @@ def model_lines(documents: Mapping[str, Document]) -> list[str]:
     champion = evaluation.get("champion")
     lines = ["test       metric              challenger   champion"]
     measured = evaluation["challenger"]["metrics"]
-    for name in SHOWN_METRICS:
-        value = measured[name]
+    decides = documents["plan"]["spec"]["evaluation"]["metric"]
+    names = [name for name in SHOWN_METRICS if measured.get(name) is not None]
+    for name in names if decides in names else [decides, *names]:
         other = f"{champion['metrics'][name]:.4f}" if champion else "-"
-        lines.append(f"           {name:<18}  {value:10.4f}   {other:>8}")
-    lines.append(f"           log_loss of always predicting the base rate: {evaluation['baseline']['log_loss']:.4f}")
+        lines.append(f"           {name:<18}  {measured[name]:10.4f}   {other:>8}")
+    baseline = evaluation.get("baseline")
+    if baseline:
+        lines.append(f"           log_loss of always predicting the base rate: {baseline['log_loss']:.4f}")
     lines.append(f"decision   {decision['words']}")
     registration, deployment = documents.get("registration"), documents.get("deployment")
     if registration:
@@ -68,22 +71,23 @@ def ramp_lines(steps: Sequence[Document]) -> list[str]:
     return lines
 
 
-def answer_lines(instance: Document, answer: Document) -> list[str]:
-    """Return one online request and what the endpoint answered."""
-    probability, version = answer["predictions"][0], answer["modelVersionId"]
+def answer_lines(instance: Document, answer: Document, words: str) -> list[str]:
+    """Return one online request and what the endpoint answered.
+
+    Args:
+        instance: The request.
+        answer: Of the endpoint, as it came over REST.
+        words: What the prediction means, with `{}` for it.
+    """
     return [
         f"online     {json.dumps(instance)}",
-        f"           -> late with probability {probability:.4f}, says version {version}",
+        f"           -> {words.format(shown(answer['predictions'][0]))}, says version {answer['modelVersionId']}",
     ]
 
 
-def next_lines(airflow_url: str) -> list[str]:
-    """Return where a person looks while everything stays up, and what there is to do."""
-    return [
-        f"pages      {airflow_url}/retraining/models: each model, its runs, and how they ended",
-        "next       in another terminal: eval \"$(make -s demo-env)\", then make retraining DO='why flight_delays';",
-        "           docs/tutorial.md goes on with a table of your own",
-    ]
+def shown(prediction: object) -> str:
+    """Return a prediction as a person reads it."""
+    return f"{prediction:.4f}" if isinstance(prediction, float) else json.dumps(prediction)
 
 
 def failed_lines(failures: Sequence[Failure]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A whole Airflow on this machine: API server, scheduler, DAG processor and triggerer with this checkout's DAGs.
+"""A whole Airflow on this machine: API server, scheduler, DAG processor and triggerer with one folder of DAGs.
 
 Comes in: a home folder, a port and the environment of the local cloud. Goes out: running processes, a login, and an
 `AirflowApi`. SQLite and the LocalExecutor: for one person on one machine, as Airflow's own `standalone`, but without
@@ -20,10 +20,9 @@ from signal import SIGTERM
 
 import requests
 
-from demo.airflow_api import AirflowApi
-from demo.checkout import REPOSITORY_PATH
 from localcloud.errors import LocalCloudError
 from localcloud.supervision.processes import spawn, stop_all, tail
+from retraining_laptop.airflow_api import AirflowApi
 
 COMPONENTS = {
     "api-server": ["api-server"],
@@ -33,10 +32,7 @@ COMPONENTS = {
 }
 USERNAME = "admin"
 SETTINGS_NAME = "settings.json"
-DATA_DAYS = ",".join(f"{model}=2013-01-01/2013-12-31" for model in ("flight_delays", "departures", "digits"))
-"""Of the models that are here: a run that the clock starts today would find no row. One's own models have their own."""
 LOCAL_SETTINGS_PATH = Path(__file__).with_name("airflow_local_settings.py")
-ENVIRONMENT_PATH = REPOSITORY_PATH / ".venv" / "airflow"
 
 
 @dataclass(kw_only=True)
@@ -48,16 +44,18 @@ class Airflow:
         port: Port of the API server and UI, on loopback.
         environment: Whole environment of its processes, the local cloud's variables included.
         dags_path: Folder of DAG files.
-        plugins_path: Folder of plugins.
+        plugins_path: Folder of plugins; None: those of installed packages alone.
         environment_path: Python's environment that it is installed in.
+        variables: Further settings of its processes, and of a person's shell beside them.
     """
 
     home_path: Path
     port: int
     environment: Mapping[str, str]
-    dags_path: Path = REPOSITORY_PATH / "dags"
-    plugins_path: Path = REPOSITORY_PATH / "plugins"
-    environment_path: Path = ENVIRONMENT_PATH
+    dags_path: Path
+    plugins_path: Path | None
+    environment_path: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, repr=False)
 
     @property
@@ -85,9 +83,9 @@ class Airflow:
     def start_migration(self) -> subprocess.Popen[bytes] | None:
         """Start making the metadata database; None when this home folder has one of this Airflow's version."""
         self.write_settings()
-        if self._migrated_path.exists() and self._migrated_path.read_text() == self._locked_version():
+        if self._migrated_path.exists() and self._migrated_path.read_text() == self._installed_version():
             return None
-        return spawn([self._program, "db", "migrate"], log_path=self._log_path("migrate"), env=self.variables())
+        return spawn([self._program, "db", "migrate"], log_path=self._log_path("migrate"), env=self.whole_environment())
 
     def finish_migration(self, migration: subprocess.Popen[bytes] | None) -> None:
         """Wait until the database is made.
@@ -99,7 +97,7 @@ class Airflow:
             return
         if migration.wait() != 0:
             raise self._error("migrate", "`airflow db migrate` failed")
-        self._migrated_path.write_text(self._locked_version())
+        self._migrated_path.write_text(self._installed_version())
 
     def start(self) -> None:
         """Start all components; returns at once. The settings are left in the home folder, for `demo.shell`."""
@@ -108,7 +106,7 @@ class Airflow:
             self._processes[name] = spawn(
                 [self._program, *arguments],
                 log_path=self._log_path(name),
-                env=self.variables(),
+                env=self.whole_environment(),
                 # SIGTERM lets a component end its own workers when the demonstration is killed.
                 death_signal=SIGTERM,
             )
@@ -156,7 +154,7 @@ class Airflow:
         stop_all(self._processes.values(), grace_s=10)
         self._processes.clear()
 
-    def variables(self) -> dict[str, str]:
+    def whole_environment(self) -> dict[str, str]:
         """Return the whole environment of this Airflow's processes."""
         return {
             **self.environment,
@@ -179,7 +177,7 @@ class Airflow:
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.plugins_path),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.plugins_path or self.home_path / "plugins"),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home_path / "passwords.json"),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USERNAME}:admin",
             "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
@@ -188,7 +186,7 @@ class Airflow:
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
             # A task whose process died with an earlier Airflow of this home is tried again after so long.
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
-            "RETRAINING_DATA_DAYS": DATA_DAYS,
+            **self.variables,
         }
 
     @property
@@ -204,9 +202,9 @@ class Airflow:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def _locked_version(self) -> str:
-        requirements = (REPOSITORY_PATH / "requirements.txt").read_text()
-        return next(line.split()[0] for line in requirements.splitlines() if line.startswith("apache-airflow=="))
+    def _installed_version(self) -> str:
+        folders = sorted(self.environment_path.glob("lib/python*/site-packages/apache_airflow_core-*.dist-info"))
+        return " ".join(folder.name for folder in folders)
 
     def _secret(self, name: str) -> str:
         path = self.home_path / name

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from demo.airflow_api import AirflowApi, AirflowApiError
+from retraining_laptop.airflow_api import AirflowApi, AirflowApiError
 
 CONCLUSION = "conclude"  # fails because others did
 FINISHED_RUN = frozenset({"success", "failed"})

@@ -1,0 +1,48 @@
+"""A program whose commands other packages may add to, by entry points of the group `retraining.commands`."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+
+import click
+
+from retraining.core.errors import SettingsError
+
+GROUP = "retraining.commands"
+
+
+class OpenGroup(click.Group):
+    """Its own commands, and those of installed packages; none of these takes the place of one of its own."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names; nothing of another package is imported for it."""
+        return sorted({*super().list_commands(ctx), *_installed()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; that of another package is imported now.
+
+        Raises:
+            SettingsError: It cannot be, or is no command.
+        """
+        own = super().get_command(ctx, cmd_name)
+        return own or (_load(_installed()[cmd_name]) if cmd_name in _installed() else None)
+
+
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _load(point: EntryPoint) -> click.Command:
+    try:
+        command = point.load()
+    except Exception as error:  # noqa: BLE001 - another package's import may raise anything
+        command = error
+    if isinstance(command, click.Command):
+        return command
+    package = point.dist.name if point.dist else point.value
+    raise SettingsError(
+        f"command {point.name}",
+        f"{point.value} of the package {package}: {type(command).__name__}: {command}",
+        "a command of click",
+        "Correct or remove that package",
+    )
