@@ -33,7 +33,7 @@ HERE = f"{__name__}:greet"
 
 def test_an_installed_command_is_one_of_the_programs(install, capsys, monkeypatch) -> None:
     """It runs, and stands in the help and in what is expected of a misspelt word."""
-    monkeypatch.setattr(program, "_load", lambda point: greet)
+    monkeypatch.setattr(program, "_load", lambda _: greet)
     install(greet=HERE)
     assert main(["greet"]) == 0
     assert capsys.readouterr().out == "hello\n"

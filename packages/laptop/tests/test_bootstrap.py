@@ -24,6 +24,7 @@ class Pip:
         self.fails_at: str | None = None
 
     def __call__(self, words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        """Note a command."""
         self.commands.append(words)
         if self.fails_at and any(self.fails_at in word for word in words):
             return subprocess.CompletedProcess(words, 1, "", "ERROR: no matching distribution\n")
@@ -84,6 +85,7 @@ class TestEnvironments:
     """Made once, whole, and anew for another lock or version."""
 
     def test_by_hash_first_then_this_version(self, pip: Pip, tmp_path: Path) -> None:
+        """What is locked by its hashes, and of this software nothing but itself."""
         make_environments(tmp_path / "made", "1.2.3", print)
         assert pip.installed() == [
             f"--require-hashes -r {tmp_path}/locks/localcloud.txt",
@@ -93,12 +95,14 @@ class TestEnvironments:
         ]
 
     def test_once(self, pip: Pip, tmp_path: Path) -> None:
+        """A second time nothing is run."""
         make_environments(tmp_path / "made", "1.2.3", print)
         before = len(pip.commands)
         make_environments(tmp_path / "made", "1.2.3", print)
         assert len(pip.commands) == before
 
     def test_anew_for_another_version_or_lock(self, pip: Pip, tmp_path: Path) -> None:
+        """Only that one whose lock is another; both for a new version."""
         make_environments(tmp_path / "made", "1.2.3", print)
         (tmp_path / "locks" / "trainer.txt").write_text("another\n")
         pip.commands.clear()
@@ -112,6 +116,7 @@ class TestEnvironments:
     def test_one_that_was_not_finished_is_made_anew(
         self, pip: Pip, tmp_path: Path, capsys, started, team, step
     ) -> None:
+        """Nothing is started on it, and the message has the way out."""
         pip.fails_at = step
         assert demo() == 1
         said = capsys.readouterr().err
@@ -124,6 +129,7 @@ class TestEnvironments:
         assert len(pip.installed()) == 4
 
     def test_a_disk_without_room_is_named_before_anything_is_made(self, pip: Pip, capsys, monkeypatch, team) -> None:
+        """With how much there is and how much is needed."""
         monkeypatch.setattr(environments, "NEEDED_DISK_BYTES", 2**62)
         assert demo() == 1
         assert "GB free on its disk" in capsys.readouterr().err
@@ -134,6 +140,7 @@ class TestCommand:
     """What is started: the repository's own model, day and data, or what was named."""
 
     def test_the_example_of_a_new_repository(self, pip: Pip, started, team: Path) -> None:
+        """Needs no word."""
         assert demo() == 0
         ((program, *words),) = started
         assert program == str(team / ".demo/environments/localcloud/bin/python")
@@ -147,6 +154,7 @@ class TestCommand:
         assert "--once" not in words
 
     def test_what_is_named_goes_before(self, pip: Pip, started, team: Path, tmp_path: Path) -> None:
+        """Before what the repository says."""
         (team / "include/models/other.yaml").write_text((team / "include/models/late.yaml").read_text())
         (tmp_path / "rows").mkdir()
         named = ("other", "--as-of", "2026-01-20T00:00:00+01:00", "--data", str(tmp_path / "rows"), "--port", "81")
@@ -181,6 +189,7 @@ class TestCommand:
         words: list[str],
         said: str,
     ) -> None:
+        """Before an environment is made."""
         if change:
             change(team / "demo/demo.yaml")
         assert demo(*words) == 1

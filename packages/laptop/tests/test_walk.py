@@ -26,7 +26,7 @@ def run(words: list[str], folder: Path, environ: dict[str, str]) -> str:
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_two_commands_from_nothing_to_a_prediction(tmp_path: Path) -> None:
-    """The example of a new repository becomes champion and answers; a second night of the same day runs nothing anew."""
+    """The example of a new repository becomes champion and answers; the same night again runs nothing."""
     wheels = tmp_path / "wheels"
     build_all(str(UV), wheels)
     python = tmp_path / "venv" / "bin" / "python"
