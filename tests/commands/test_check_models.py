@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retraining.__main__ import main
-from retraining.commands.check import REGION_HINT
+from retraining.commands.check import region_hint
 from retraining.core.catalog import model_check
 from retraining.core.spec import files
 from tests.support.small_model import SPEC_YAML, SQL
@@ -83,12 +83,12 @@ def test_a_region_that_does_not_exist_is_an_error(tmp_path, capsys):
 
 def test_without_a_region_it_says_that_it_did_not_look(tmp_path, capsys):
     assert main(include(tmp_path, late=SPEC_YAML)) == 0
-    assert REGION_HINT in capsys.readouterr().err
+    assert region_hint() in capsys.readouterr().err
 
 
 def test_what_it_says_of_the_region_is_a_command_that_gives_it():
     """Followed as it stands."""
-    command = REGION_HINT.split(" looks")[0].split()
+    command = region_hint().split(" looks")[0].split()
     done = subprocess.run([*command, "--dry-run"], cwd=ROOT, text=True, capture_output=True, check=True)
     assert "--region us-central1" in done.stdout
 

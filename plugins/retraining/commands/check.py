@@ -14,6 +14,7 @@ from retraining.core.catalog.amounts import accelerator_names
 from retraining.core.catalog.hardware import load_hardware
 from retraining.core.catalog.model_check import check_model
 from retraining.core.errors import SpecError
+from retraining.core.program import command_line
 from retraining.core.spec.budgets import FILE as BUDGETS
 from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.files import find_specs, load_spec
@@ -23,7 +24,10 @@ from retraining.core.spec.quotas import Quotas, load_quotas
 from retraining.hooks.check_queries import check
 from retraining.hooks.session import own_session
 
-REGION_HINT = "make check-models RETRAINING_REGION=us-central1 looks for its machines there too"
+
+def region_hint() -> str:
+    """Return what else a look at the machines needs."""
+    return f"{command_line('check-models', RETRAINING_REGION='us-central1')} looks for its machines there too"
 
 
 @click.command("check-models")
@@ -67,7 +71,7 @@ def check_models(
     is_good = check_each(files_named(include, BUDGETS), lambda path: check_budgets(path, paths)) and is_good
     is_good = check_each(files_named(include, QUOTAS), explain_quotas) and is_good
     if region is None:
-        print_warning(f"region not checked: {REGION_HINT}")
+        print_warning(f"region not checked: {region_hint()}")
     if not paths:
         print_warning(f"{include / 'models'}: no model. Copy one of the repository's and change it.")
     end(is_good=is_good and bool(paths))

@@ -24,6 +24,7 @@ from retraining.core.data.sql import Query
 from retraining.core.errors import RetrainingError, SettingsError, SpecError
 from retraining.core.naming import vertex
 from retraining.core.planning import locations
+from retraining.core.program import command_line
 from retraining.core.settings import Settings
 from retraining.core.spec.files import find_specs, load_spec
 from retraining.core.spec.model import ModelSpec
@@ -241,7 +242,10 @@ def look_at_models(project: Project) -> str:
     paths = find_specs(project.include)
     if not paths:
         raise SpecError(
-            str(project.include / "models"), "no model", "one YAML file for each", "Write one: make new-model"
+            str(project.include / "models"),
+            "no model",
+            "one YAML file for each",
+            f"Write one: {command_line('new-model')}",
         )
     return _of_each({path.stem: partial(check_model, path, project.include) for path in paths})
 

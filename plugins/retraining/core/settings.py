@@ -342,7 +342,7 @@ def include_path(root: Path | None = None, environ: Mapping[str, str] = os.envir
         str(root),
         "no include/models",
         "it in dags/include (bundle) or beside dags (checkout)",
-        f"Set {variable} to the folder that holds models and sql, or run make bundle",
+        f"Set {variable} to the folder that holds models and sql; `retraining init DIR` makes one",
     )
 
 

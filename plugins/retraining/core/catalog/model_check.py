@@ -19,6 +19,7 @@ from retraining.core.catalog.machine_pools import require_machine_pool
 from retraining.core.catalog.machines import all_machines
 from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError, SpecError
+from retraining.core.program import command_line
 from retraining.core.spec.files import (
     load_frozen_set_query,
     load_labels_query,
@@ -30,7 +31,6 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.quotas import Quotas
 from retraining.core.spec.sql_file import hashes_rows, used_parameters
 
-CLOUD_WORDS = "make check-models RETRAINING_PROJECT=… RETRAINING_REGION=… looks"
 TRAINER_WORDS = "what its command describe prints, docs/trainer-contract.md"
 
 
@@ -178,12 +178,13 @@ def ended_containers(spec: ModelSpec, containers: Containers, day: date) -> list
 def not_looked_at(spec: ModelSpec, include: Path, *, cloud: bool = False) -> list[str]:
     """Return what of a model is known to nobody but its cloud or its image."""
     parts = []
+    looks = f"{command_line('check-models', RETRAINING_PROJECT='…', RETRAINING_REGION='…')} looks"
     if spec.patterns and not cloud:
         named = ", ".join(pattern.names for pattern in spec.patterns)
-        parts.append(f"which columns the features {named} are ({CLOUD_WORDS})")
+        parts.append(f"which columns the features {named} are ({looks})")
     if spec.data.files is not None and not cloud:
         uris = ", ".join(spec.data.files.uris)
-        parts.append(f"whether there are files {uris}, and whether they have these columns ({CLOUD_WORDS})")
+        parts.append(f"whether there are files {uris}, and whether they have these columns ({looks})")
     trainer = trainer_path(spec, include)
     if trainer is not None and not trainer.is_file():
         parts.append(

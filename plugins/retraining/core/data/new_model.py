@@ -20,6 +20,7 @@ from retraining.core.data.table_profile import NewModel, TableProfile, reason_le
 from retraining.core.documents.evaluation import LEAST_ROWS
 from retraining.core.errors import DataError
 from retraining.core.metrics import METRICS, metrics_of
+from retraining.core.program import command_line
 from retraining.core.spec.section import column_name_for
 
 MAX_LINES = 32
@@ -78,9 +79,8 @@ def write_model(model: NewModel, profile: TableProfile, today: date) -> ModelFil
         else _Size(rows=profile.rows, tested=profile.rows * test_percent / 100)
     )
     key = names[model.keys[0]] if model.key_kind == "column" else names[_MADE_KEY]
-    preview = f"make preview MODEL={model.name}"
-    if window and window.ended:
-        preview += f" AS_OF={window.as_of:%Y-%m-%dT%H:%M:%SZ}"
+    as_of = {"AS_OF": f"{window.as_of:%Y-%m-%dT%H:%M:%SZ}"} if window and window.ended else {}
+    preview = command_line("preview", model.name, **as_of)
     yaml = render(
         "new_model.yaml.j2",
         model=model,
@@ -89,6 +89,7 @@ def write_model(model: NewModel, profile: TableProfile, today: date) -> ModelFil
         time=_scalar(names[model.time]) if model.time else "",
         key_note=_key_note(model, profile),
         window=window,
+        check=command_line("check-models"),
         preview=preview,
         min_rows=max(1, size.rows // 2),
         test_percent=test_percent,

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from retraining.core.errors import SpecError, suggest
+from retraining.core.program import command_line
 from retraining.core.spec.yaml_file import Location, SpecText
 
 Finding = tuple[str, str, str, str]
@@ -61,7 +62,9 @@ def _together(where: str, findings: Sequence[Finding]) -> SpecError:
     if len(findings) > len(shown):
         shown.append(f"  - and {len(findings) - len(shown)} more.")
     listed = "\n".join(shown)
-    return SpecError(where, f"{len(findings)} errors:\n{listed}\n ", "none", "Correct each and run make check-models")
+    return SpecError(
+        where, f"{len(findings)} errors:\n{listed}\n ", "none", f"Correct each and run {command_line('check-models')}"
+    )
 
 
 def _place(item: ErrorDetails, values: Mapping[str, Any]) -> Location:

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Context
 
+from retraining.core.program import command_line
 from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.operators.airflow.task_defaults import BOUNDED
 
@@ -36,7 +37,7 @@ def refusing_dag(dag_id: str, path: Path, error: Exception, runbook: str, *, wha
         dag_id: That of the DAG in whose place it stands.
         path: The file.
         error: What is wrong with it.
-        runbook: Has places for `{file}` and `{message}`.
+        runbook: Has places for `{file}`, `{message}` and `{check}`, the command that checks files.
         what: The file should be, as people call it.
         tag: Of the DAG in whose place it stands.
     """
@@ -44,7 +45,9 @@ def refusing_dag(dag_id: str, path: Path, error: Exception, runbook: str, *, wha
     with DAG(
         dag_id=dag_id,
         description=f"{path.name} is not a valid {what}",
-        doc_md=runbook.replace("{file}", path.name).replace("{message}", message),
+        doc_md=runbook.replace("{check}", command_line("check-models"))
+        .replace("{file}", path.name)
+        .replace("{message}", message),
         schedule=None,
         catchup=False,
         default_args={"owner": "retraining", "retries": 0, **BOUNDED},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retraining.core.documents.readiness import Needs
+from retraining.core.program import command_line
 from retraining.core.spec.model import ModelSpec
 
 WHOLE, HALF, NONE = 1.0, 0.5, 0.0
@@ -37,7 +38,7 @@ def unmet(way: str, needs: Needs) -> Answer:
 
 def a_run(spec: ModelSpec, what: str) -> Answer:
     """Return the answer of a test that a run satisfies, of a model of which none is stored."""
-    return unmet(f"A run (make retraining DO='run {spec.name}'): {what}", "run")
+    return unmet(f"A run ({command_line('run', spec.name)}): {what}", "run")
 
 
 def judged_by_a_person(what: str, test: str) -> Answer:

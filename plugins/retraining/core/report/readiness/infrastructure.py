@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from retraining.core.metrics import HIGHER_IS_BETTER
+from retraining.core.program import command_line
 from retraining.core.report.readiness.answer import Answer, a_run, by_hand, counted, judged_by_a_person, met, unmet
 from retraining.core.report.readiness.facts import Facts
 from retraining.core.spec.cluster import resolve_tier
@@ -35,7 +36,7 @@ def spec_tests(spec: ModelSpec, _: Facts) -> Answer:
         return judged_by_a_person("A person tests the code in the image of one's own", "spec_tests")
     return met(
         "the file is checked against all keys, machines and the architecture whenever a DAG is read, by plan and by "
-        f"make check-models; the tests of the trainer train {spec.training.model}"
+        f"{command_line('check-models')}; the tests of the trainer train {spec.training.model}"
     )
 
 
