@@ -43,7 +43,7 @@ class Pip:
 def pip(monkeypatch, tmp_path: Path) -> Pip:
     """No environment is made in a test of the quick suite; the locks are files of a few bytes."""
     pip = Pip()
-    monkeypatch.setattr(environments.subprocess, "run", pip)
+    monkeypatch.setattr("retraining_laptop.bootstrap.environments.subprocess.run", pip)
     monkeypatch.setattr(environments, "LOCKS_PATH", tmp_path / "locks")
     (tmp_path / "locks").mkdir()
     for name in ("localcloud", "trainer"):
@@ -55,7 +55,9 @@ def pip(monkeypatch, tmp_path: Path) -> Pip:
 def started(monkeypatch) -> list[list[str]]:
     """What would be started in this process's place."""
     calls: list[list[str]] = []
-    monkeypatch.setattr(command.os, "execv", lambda program, words: calls.append([program, *words[1:]]))
+    monkeypatch.setattr(
+        "retraining_laptop.bootstrap.command.os.execv", lambda program, words: calls.append([program, *words[1:]])
+    )
     return calls
 
 
@@ -88,9 +90,9 @@ class TestEnvironments:
         """What is locked by its hashes, and of this software nothing but itself."""
         make_environments(tmp_path / "made", "1.2.3", print)
         assert pip.installed() == [
-            f"--require-hashes -r {tmp_path}/locks/localcloud.txt",
+            f"--no-deps --require-hashes -r {tmp_path}/locks/localcloud.txt",
             "--no-deps localcloud==1.2.3 retraining-laptop==1.2.3",
-            f"--require-hashes -r {tmp_path}/locks/trainer.txt",
+            f"--no-deps --require-hashes -r {tmp_path}/locks/trainer.txt",
             "--no-deps retraining-trainer==1.2.3",
         ]
 
@@ -112,7 +114,7 @@ class TestEnvironments:
         make_environments(tmp_path / "made", "1.2.4", print)
         assert pip.installed()[-1:] == ["--no-deps retraining-trainer==1.2.4"]
 
-    @pytest.mark.parametrize("step", ["venv", "--require-hashes", "--no-deps"])
+    @pytest.mark.parametrize("step", ["venv", "--require-hashes", "localcloud=="])
     def test_one_that_was_not_finished_is_made_anew(
         self, pip: Pip, tmp_path: Path, capsys, started, team, step
     ) -> None:

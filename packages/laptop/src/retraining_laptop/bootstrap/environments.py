@@ -78,7 +78,7 @@ def _make(path: Path, environment: Environment, version: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     pip = [str(path / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _run([sys.executable, "-m", "venv", str(path)], environment)
-    _run([*pip, "--require-hashes", "-r", str(environment.lock_path)], environment)
+    _run([*pip, "--no-deps", "--require-hashes", "-r", str(environment.lock_path)], environment)  # the lock is whole
     _run([*pip, "--no-deps", *(f"{name}=={version}" for name in environment.packages)], environment)
 
 
