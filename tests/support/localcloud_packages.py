@@ -48,6 +48,10 @@ LOCALCLOUD = {
     "localcloud.command": Package(
         "the command line", ("localcloud", "localcloud.access", "localcloud.environment", "localcloud.supervision")
     ),
+    "localcloud.testing": Package(
+        "a local cloud for as long as a test or a program needs one, also as fixtures of pytest",
+        ("localcloud", "localcloud.command", "localcloud.environment", "localcloud.supervision"),
+    ),
     "localcloud.__main__": Package("`python -m localcloud`", ("localcloud.command",)),
 }
 VERTEX = {

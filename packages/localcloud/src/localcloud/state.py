@@ -22,6 +22,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +36,22 @@ REGION = "us-central1"
 BUCKET = "local-bucket"
 DEFAULT_STATE_PATH = Path("build/localcloud")
 OWNER_ONLY = 0o700
+KEPT = frozenset(
+    (
+        "state.json",
+        "config.json",
+        "lock",
+        "authority.pem",
+        "authority.key",
+        "credentials.json",
+        "accounts",
+        "token.key",
+        "sockets",
+        "gcloud",
+        "server-logs",
+    )
+)
+"""What `reset` leaves: how clients find and trust this cloud, and what its servers said."""
 _SOCKET_PATH_BYTES = 100  # the kernel takes 107; leaves room for the longest name
 
 
@@ -140,6 +157,12 @@ class State:
         if not directory.exists():
             directory.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
         return _owned(directory) / server
+
+    def clear(self) -> None:
+        """Remove all that clients made: tables, objects, models, jobs, logs, faults, roles; its servers are ended."""
+        for path in self.path.iterdir():
+            if path.name not in KEPT:
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def token_key(self) -> bytes:
         """Return the key that signs access tokens, made on first use (file mode 0600)."""

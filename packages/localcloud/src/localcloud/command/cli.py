@@ -1,4 +1,4 @@
-"""The commands of the local cloud: up, env, exec, token, seed, status, faults, down.
+"""The commands of the local cloud: up, env, exec, token, seed, reset, status, faults, down.
 
 In: command-line arguments. Out: lines on standard output, an exit code, and messages in four parts on standard error.
 """
@@ -6,12 +6,16 @@ In: command-line arguments. Out: lines on standard output, an exit code, and mes
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,6 +30,8 @@ from localcloud.state import State, state_path_from
 from localcloud.supervision import processes
 
 STOP_TIMEOUT_S = 30
+RESET_TIMEOUT_S = 150
+MEMORY_PATH = Path("/dev/shm")  # noqa: S108 - a folder of random name is made in it, its owner's alone
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="localcloud", description="A Google Cloud on loopback, for development and tests."
     )
-    commands = parser.add_subparsers(required=True, metavar="{up,env,exec,token,seed,status,faults,down}")
+    commands = parser.add_subparsers(required=True, metavar="{up,env,exec,token,seed,reset,status,faults,down}")
 
     def add(name: str, command: object, about: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=about, description=about)
@@ -70,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--port", type=int, help="port of the gateway (default: the one used before, else a free one)")
     up.add_argument("--project", action="append", default=[], help="a further project that exists; may be given again")
     up.add_argument("--config", type=Path, help="file with bucket, variables and images (default: that of the last up)")
+    up.add_argument("--temporary", action="store_true", help="a fresh state directory in memory, gone at the end")
     env = add("env", _env, "Print the environment that points Google's clients here, for the shell's eval.")
     env.add_argument("--json", action="store_true", help="as a JSON object; an empty value means: unset")
     env.add_argument("--gateway-host", help="name under which the client reaches the gateway (in containers)")
@@ -79,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     token.add_argument("--account", default=ACCOUNT_EMAIL, help="whose (default: %(default)s)")
     seed = add("seed", _seed, "Load a folder into a running local cloud: bigquery/DATASET/TABLE.csv, storage/BUCKET/….")
     seed.add_argument("folder", type=Path, help="what to load; a table that is there from the same file is left alone")
+    add("reset", _reset, "Remove all that clients made from a running local cloud; its address and keys stay.")
     add("status", _status, "Print the servers, their addresses and logs; exit code 0 only when all is ready.")
     _add_faults(add("faults", _list_faults, "List, add and remove the faults of a running local cloud."))
     add("down", _down, "Stop the local cloud of this state directory and wait until it is gone.")
@@ -107,14 +115,26 @@ def _add_faults(faults: argparse.ArgumentParser) -> None:
 def _up(options: argparse.Namespace) -> int:
     from localcloud.supervision import supervisor  # other commands need none of what it imports
 
-    return supervisor.run_cloud(
-        options.state,
-        gateway_host=options.host,
-        gateway_port=options.port,
-        other_projects=options.project,
-        config_path=options.config,
-        say=lambda line: print(line, flush=True),
-    )
+    with _state_of(options) as state:
+        return supervisor.run_cloud(
+            state,
+            gateway_host=options.host,
+            gateway_port=options.port,
+            other_projects=options.project,
+            config_path=options.config,
+            say=lambda line: print(line, flush=True),
+        )
+
+
+@contextlib.contextmanager
+def _state_of(options: argparse.Namespace) -> Iterator[State]:
+    """Give the state directory: the one that is named, or one that lasts as long as this."""
+    if not options.temporary:
+        yield options.state
+        return
+    with tempfile.TemporaryDirectory(prefix="localcloud-", dir=MEMORY_PATH if MEMORY_PATH.is_dir() else None) as path:
+        print(f"export LOCALCLOUD_STATE={shlex.quote(path)}", flush=True)
+        yield State(Path(path))
 
 
 def _env(options: argparse.Namespace) -> int:
@@ -152,6 +172,36 @@ def _seed(options: argparse.Namespace) -> int:
     for line in seed(found, options.state.read_settings()):
         print(line, flush=True)
     return 0
+
+
+def _reset(options: argparse.Namespace) -> int:
+    state: State = options.state
+    pid = state.running_pid()
+    if pid is None:
+        state.require_running()
+        return 1
+    before = _ready_since(state)
+    os.kill(pid, signal.SIGUSR1)
+    deadline = time.monotonic() + RESET_TIMEOUT_S
+    while _ready_since(state) in (None, before):
+        if state.running_pid() != pid or time.monotonic() > deadline:
+            raise LocalCloudError(
+                str(state.path),
+                found=f"pid {pid} is not ready again",
+                expected=f"it within {RESET_TIMEOUT_S} s",
+                way_out=f"Look at {state.directory('server-logs')}, and start it again with `localcloud up`",
+            )
+        time.sleep(0.05)
+    print(f"{state.path}: empty")
+    return 0
+
+
+def _ready_since(state: State) -> int | None:
+    """Return when the running `up` became ready, in nanoseconds; None while it is not."""
+    try:
+        return state.ready_path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 def _status(options: argparse.Namespace) -> int:

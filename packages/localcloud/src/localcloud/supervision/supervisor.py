@@ -1,8 +1,8 @@
 """Starts the servers of a local cloud side by side, watches them, and leaves nothing behind.
 
 In: a state directory and the wanted gateway address. Out: a running cloud until SIGTERM, SIGINT or the death of a
-server; then every process that descends from this one is ended. SIGKILL of this process ends them too (the kernel
-sends them the signal that `processes.spawn` armed).
+server (SIGUSR1: an empty one, at the same address); then every process that descends from this one is ended. SIGKILL of
+this process ends them too (the kernel sends them the signal that `processes.spawn` armed).
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ class _Stopped(Exception):
     """Somebody asked us to stop."""
 
 
+class _Reset(Exception):
+    """Somebody asked us to forget everything and go on."""
+
+
 def prepare(
     state: State,
     *,
@@ -79,17 +83,21 @@ def prepare(
         gateway_host=gateway_host,
         other_projects=list(others),
     )
-    for server in plan_servers(state):
-        for name in server.sockets:
-            state.socket_path(name).unlink(missing_ok=True)  # what a killed one left would seem to be there
     state.token_key()
     Authority(state)
     credentials.load_or_create(state)
+    _make_folders(state, settings)
+    state.write_settings(settings)
+    return settings
+
+
+def _make_folders(state: State, settings: Settings) -> None:
+    for server in plan_servers(state):
+        for name in server.sockets:
+            state.socket_path(name).unlink(missing_ok=True)  # what a killed one left would seem to be there
     (state.directory("storage") / settings.bucket).mkdir(exist_ok=True)  # a bucket is a directory there
     for directory in ("gcloud", "vertex", "bigquery"):
         state.directory(directory)
-    state.write_settings(settings)
-    return settings
 
 
 def plan_servers(state: State) -> list[Server]:
@@ -127,29 +135,46 @@ def run_cloud(
     with state.hold_lock(), _signals() as wakeup:
         processes.adopt_orphans()
         state.ready_path.unlink(missing_ok=True)
-        running: list[_Running] = []
-        try:
-            settings = prepare(
-                state,
-                gateway_host=gateway_host,
-                gateway_port=gateway_port,
-                other_projects=other_projects,
-                config_path=config_path,
-            )
-            running = _start(state)
-            _wait_until_ready(running, state, settings, wakeup, say)
-            state.ready_path.touch()
-            say(f"ready     {state.path} (pid {os.getpid()})")
-            while True:
-                _check_alive(running)
-                processes.reap_orphans({each.process.pid for each in running})
-                wakeup.wait(1.0)
-        except _Stopped:
-            return 0
-        finally:
-            state.ready_path.unlink(missing_ok=True)
-            processes.stop_all([each.process for each in running], grace_s=STOP_GRACE_S)
-            processes.kill_descendants(os.getpid())
+        settings = prepare(
+            state,
+            gateway_host=gateway_host,
+            gateway_port=gateway_port,
+            other_projects=other_projects,
+            config_path=config_path,
+        )
+        while True:
+            try:
+                _run_servers(state, settings, wakeup, say)
+            except _Stopped:
+                return 0
+            except _Reset:
+                say("reset     everything that clients made is removed")
+                state.clear()
+                _make_folders(state, settings)
+
+
+def _run_servers(state: State, settings: Settings, wakeup: _Wakeup, say: Callable[[str], None]) -> None:
+    """Start all servers and watch them; all have ended when this raises.
+
+    Raises:
+        _Stopped: by SIGTERM, SIGINT or SIGHUP.
+        _Reset: by SIGUSR1.
+        LocalCloudError: one is not ready in time, or ended by itself.
+    """
+    running: list[_Running] = []
+    try:
+        running = _start(state)
+        _wait_until_ready(running, state, settings, wakeup, say)
+        state.ready_path.touch()
+        say(f"ready     {state.path} (pid {os.getpid()})")
+        while True:
+            _check_alive(running)
+            processes.reap_orphans({each.process.pid for each in running})
+            wakeup.wait(1.0)
+    finally:
+        state.ready_path.unlink(missing_ok=True)
+        processes.stop_all([each.process for each in running], grace_s=STOP_GRACE_S)
+        processes.kill_descendants(os.getpid())
 
 
 def _start(state: State) -> list[_Running]:
@@ -221,20 +246,23 @@ class _Wakeup:
 
         Raises:
             _Stopped: SIGTERM, SIGINT or SIGHUP came.
+            _Reset: SIGUSR1 came.
         """
         if self._selector.select(timeout_s):
-            received = os.read(self._descriptor, 64)
-            if {signal.SIGTERM, signal.SIGINT, signal.SIGHUP} & set(received):
+            received = set(os.read(self._descriptor, 64))
+            if {signal.SIGTERM, signal.SIGINT, signal.SIGHUP} & received:
                 raise _Stopped
+            if signal.SIGUSR1 in received:
+                raise _Reset
 
 
 @contextmanager
 def _signals() -> Iterator[_Wakeup]:
-    """Turn SIGTERM, SIGINT and SIGHUP into `_Stopped` at the next wait, never in the middle of a start."""
+    """Turn SIGTERM, SIGINT and SIGHUP into `_Stopped`, SIGUSR1 into `_Reset`, at the next wait, never in between."""
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     previous_fd = signal.set_wakeup_fd(write_end)
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
     previous = {number: signal.signal(number, lambda *_: None) for number in numbers}
     try:
         yield _Wakeup(read_end)
