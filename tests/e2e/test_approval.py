@@ -33,9 +33,10 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Airflow's, where a first version needs a person, who has a minute."""
     base = tmp_path_factory.mktemp("approval")
     dags_path = make_bundle(base / "bundle", approval="first")
-    source = (dags_path / "retrain.py").read_text()
+    file = dags_path.parent / "plugins" / "retraining" / "dags" / "retrain.py"
+    source = file.read_text()
     assert HOURS in source
-    (dags_path / "retrain.py").write_text(source.replace(HOURS, SECONDS))
+    file.write_text(source.replace(HOURS, SECONDS))
     with running_laptop(base, dags_path) as laptop:
         yield _ready(laptop)
 

@@ -148,7 +148,7 @@ class TestCommand:
         assert program == str(team / ".demo/environments/localcloud/bin/python")
         assert words[:2] == ["-m", "retraining_laptop"]
         assert option(words, "model") == "late"
-        assert option(words, "as-of") == "2026-01-22T03:00:00Z"
+        assert option(words, "as-of") == "2026-01-16T03:00:00Z"
         assert option(words, "data") == str(team / "demo/data")
         assert option(words, "include") == str(team / "include")
         assert option(words, "trainer") == str(team / ".demo/environments/trainer/bin/python")

@@ -50,5 +50,5 @@ def test_two_commands_from_nothing_to_a_prediction(tmp_path: Path) -> None:
 
     again = run(demo, team, environ)
     assert "making the environment" not in again
-    assert "has succeeded for 2026-01-22T03:00:00Z before" in again
+    assert "has succeeded for 2026-01-16T03:00:00Z before" in again
     assert "-> it answers 0." in again

@@ -38,7 +38,7 @@ FILES = {
 FLIGHTS_PATH = "demo/data/bigquery/flights/flights.csv"
 """Data of the example: rows by chance, the same in every repository."""
 _FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
-_DAYS, _FLIGHTS_A_DAY = 21, 100
+_DAYS, _FLIGHTS_A_DAY = 15, 540  # enough test rows for the gates to judge by
 _CARRIERS = {"AA": -0.4, "B6": 0.5, "DL": -0.8, "EV": 0.9, "UA": 0.0}
 """And how much likelier than others their flights are late, in log odds."""
 

@@ -149,6 +149,23 @@ def test_the_ml_test_score_follows_the_newest_run_and_the_looks(cloud) -> None:
     assert points(cloud)["pipeline_test"] == 1.0
 
 
+def test_an_address_that_a_document_says_is_not_read(cloud: FakeCloud) -> None:
+    """Where a run lies follows from its key: a row that points elsewhere neither is believed nor ends the task."""
+    store_live(cloud, 20, "evaluation")
+    refresh_model(cloud, "flight_delays")
+    overview = json.loads(cloud.artifacts.objects[MINE])
+    (known,) = overview["runs"]
+    forged = {**known, "run_key": "20131122t030000z-0a1b2c3d4e5f", "run_uri": "gs://b/elsewhere", "ended": True}
+    forged["as_of"] = "2013-11-22T03:00:00Z"
+    cloud.artifacts.objects[MINE] = json.dumps({**overview, "runs": [forged, known], "tested": None}).encode()
+    asked: list[str] = []
+    read_some = cloud.artifacts.read_some
+    cloud.artifacts.read_some = lambda uris: asked.extend(uris) or read_some(uris)  # type: ignore[method-assign]
+    refresh_model(cloud, "flight_delays")
+    assert mine(cloud).runs[0].run_key == forged["run_key"]
+    assert not [uri for uri in asked if not uri.startswith("gs://bucket/")]
+
+
 def test_a_run_that_is_at_work_is_read_until_its_end(cloud) -> None:
     """It is at work, then decided; of one that another run followed nothing more is expected."""
     key = store_run(cloud, 18)

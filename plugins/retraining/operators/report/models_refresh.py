@@ -166,7 +166,7 @@ def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, rep
         runs=runs,
         watches=watches,
         unreadable=unreadable,
-        tested=_read_tested(cloud.artifacts, runs, earlier),
+        tested=_read_tested(cloud, model, runs, earlier),
     )
     return (
         overview.model_copy(update={"readiness": score_of(cloud, spec, overview.tested, overview)})
@@ -175,7 +175,9 @@ def _read_model(cloud: CloudPort, model: str, earlier: ModelOverview | None, rep
     )
 
 
-def _read_tested(artifacts: ArtifactsPort, runs: Sequence[ShownRun], earlier: ModelOverview | None) -> RunFacts | None:
+def _read_tested(
+    cloud: CloudPort, model: str, runs: Sequence[ShownRun], earlier: ModelOverview | None
+) -> RunFacts | None:
     """Return what the newest live run with an evaluation left; of one that was known to its end nothing is read."""
     newest = next((run for run in runs if run.mode == "live" and run.rows is not None), None)
     if newest is None:
@@ -183,7 +185,8 @@ def _read_tested(artifacts: ArtifactsPort, runs: Sequence[ShownRun], earlier: Mo
     known = earlier.tested if earlier else None
     if known and known.run_key == newest.run_key and newest in (earlier.runs if earlier else ()) and newest.ended:
         return known
-    return read_run(artifacts, newest.run_uri)
+    # Where a run of this model lies follows from its key; an address that a document says may be anywhere.
+    return read_run(cloud.artifacts, storage.run_uri(cloud.settings.bucket, model, newest.run_key))
 
 
 def _path(model: str) -> Path:
