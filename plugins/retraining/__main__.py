@@ -18,6 +18,7 @@ from retraining.commands import (
     runs,
     score,
     spending,
+    stages,
     upgrade,
 )
 from retraining.commands.shell import Shell, run_program
@@ -47,6 +48,7 @@ PROGRAM = click.Group(
         spending.show_spending,
         upgrade.check_upgrade,
         quotas.show_quotas,
+        stages.show_differences,
     ],
 )
 

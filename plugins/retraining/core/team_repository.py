@@ -22,6 +22,7 @@ FILES = {
     "ci/deploy.sh": "deploy.sh.j2",
     "dags/.airflowignore": "airflowignore.j2",
     "dags/retraining_models.py": "retraining_models.py.j2",
+    "include/environments.yaml": "environments.yaml.j2",
     "include/models/late.yaml": "model.yaml.j2",
     "include/sql/late/examples.sql": "examples.sql.j2",
     "tests/test_models.py": "test_models.py.j2",
