@@ -26,8 +26,8 @@ ANOTHER, SAME = "another run key", "the same run key"
 def show_differences(shell: Shell, old: str, new: str, model: str | None, include: Path | None) -> None:
     """Show what differs between two stages, OLD and NEW.
 
-    Where each is, and of every model, or of MODEL, the keys whose values differ, as each stage resolves its file. Beside
-    each key stands whether a run's key is another one by it. It reads the include folder alone.
+    Where each is, and of every model, or of MODEL, the keys whose values differ, as each stage resolves its file.
+    Beside each key stands whether a run's key is another one by it. It reads the include folder alone.
     """
     folder = include or shell.find_include()
     paths = [path for path in find_specs(folder) if model in (None, path.stem)]

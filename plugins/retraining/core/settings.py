@@ -335,7 +335,7 @@ def stage_name(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def include_path(root: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder with a team's files: models, sql, pools, quotas.yaml, budgets.yaml.
+    """Return the folder with a team's files: models, sql, pools, quotas.yaml, budgets.yaml, environments.yaml.
 
     `RETRAINING_INCLUDE` names it, from the working folder if it is relative. Without it: inside `dags` in Composer's
     bundle, beside it in the checkout.

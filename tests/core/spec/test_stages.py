@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from retraining.core import settings
@@ -14,6 +16,7 @@ from retraining.hooks.cloud import Cloud
 from tests.support.refusals import refuses
 from tests.support.small_model import ENVIRON, SPEC_YAML, make_plan
 
+DOCS = (Path(__file__).resolve().parents[3] / "docs" / "stages.md").read_text(encoding="utf-8")
 FILE = """
 stages:
   dev:
@@ -199,6 +202,14 @@ def test_each_key_is_one_of_a_models_file(key):
     for name in names:
         (fields,) = (each.model_fields for each in stages_of(kind) if name in each.model_fields)
         kind = fields[name].annotation
+
+
+@pytest.mark.parametrize("key", stages.OVERLAID)
+def test_each_key_is_in_the_docs(key):
+    section, _, below = key.partition(".")
+    name = below.removeprefix("checks.") or section
+    (row,) = [line for line in DOCS.splitlines() if line.startswith(f"| {f'`{section}`' if below else 'the model'} |")]
+    assert f"`{name}`" in row
 
 
 def stages_of(kind):
