@@ -273,7 +273,7 @@ def lay_over(text: SpecText, path: Path, stage: str) -> SpecText:
     found = require_stages(path.parent.parent, where)
     found.stage(stage, where)
     found.require_models(stage, path.parent)
-    values, places = copy.deepcopy(text.values), {}
+    values, places = copy.deepcopy(text.values), dict[Location, str]()
     for place, overlay in found.overlays(stage, path.stem):
         for key, value in _values(overlay):
             at = found.text.place((*place, *key))

@@ -19,6 +19,7 @@ from localcloud.vertex.models.checks import check_model_id
 from localcloud.vertex.resources.validation import Finding
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument, Unimplemented
+from localcloud.vertex.wire.methods import raw
 
 _OWN_IMAGE = re.compile(r"([a-z]+-docker\.pkg\.dev/vertex-ai(-restricted)?|[a-z.]*gcr\.io/cloud-aiplatform)/")
 """Of containers that Google built."""
@@ -65,7 +66,9 @@ def copy_of(source: Model, request: types.CopyModelRequest, location: names.Loca
     model = Model()
     Model.copy_from(model, source)
     model.version_aliases, model.deployed_models = [], []
-    model.encryption_spec = request.encryption_spec if "encryption_spec" in request else None
+    raw(model).ClearField("encryption_spec")
+    if "encryption_spec" in request:
+        model.encryption_spec = request.encryption_spec
     model.original_model_info = Model.OriginalModelInfo(model=f"{source.name}@{source.version_id}")
     model.model_source_info = types.ModelSourceInfo(source_type=source.model_source_info.source_type, copy=True)
     model.etag = ""
