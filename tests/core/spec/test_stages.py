@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,16 @@ def test_each_key_is_in_the_docs(key):
     name = below.removeprefix("checks.") or section
     (row,) = [line for line in DOCS.splitlines() if line.startswith(f"| {f'`{section}`' if below else 'the model'} |")]
     assert f"`{name}`" in row
+
+
+def test_the_file_of_the_docs_is_valid_for_the_repositorys_models(tmp_path):
+    shutil.copytree(settings.include_path() / "models", tmp_path / "models")
+    write(tmp_path, DOCS.partition("```yaml\n")[2].partition("```")[0])
+    for path in (tmp_path / "models").iterdir():
+        for stage in ("dev", "staging", "production"):
+            load_spec(path, stage)
+    flights = load_spec(tmp_path / "models" / "flight_delays.yaml", "dev")
+    assert (flights.schedule, flights.data.sample_percent, flights.training.cluster.tier) == (None, 20, "BASIC")
 
 
 def stages_of(kind):
