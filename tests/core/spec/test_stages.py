@@ -169,6 +169,12 @@ def test_a_stage_needs_the_file(include, monkeypatch):
             {"where": "environments.yaml", "found": "'dev' and 'production' have the same bucket 'my-retraining'"},
             id="one bucket of two stages",
         ),
+        pytest.param(
+            "bucket: my-dev",
+            "bucket: my-results",
+            {"found": "'dev' and 'production' have the same bucket 'my-results'"},
+            id="where jobs of another stage write",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_by_name(include, old, new, parts):
@@ -249,8 +255,19 @@ def test_another_stages_bucket_is_refused_by_name(include):
         way_out="RETRAINING_STAGE",
     ):
         Cloud(environ)
-    with refuses(SettingsError, found="'mine', the bucket of none of the stages"):
-        Cloud({**environ, "RETRAINING_PROJECT": "my-project-dev", "RETRAINING_BUCKET": "mine"})
+    own = {**environ, "RETRAINING_PROJECT": "my-project-dev", "RETRAINING_BUCKET": "my-dev"}
+    with refuses(SettingsError, found="'mine', of none of the stages"):
+        Cloud({**own, "RETRAINING_BUCKET": "mine"})
+    # Of development the file names no bucket for results, and of production it does.
+    assert Cloud(own).settings.results_bucket == "my-dev"
+    assert Cloud({**own, "RETRAINING_RESULTS_BUCKET": "of-nobody"}).settings.results_bucket == "of-nobody"
+    with refuses(
+        SettingsError,
+        where="RETRAINING_RESULTS_BUCKET",
+        found="'my-results', the results bucket of another stage, 'production'",
+        expected="RETRAINING_RESULTS_BUCKET with a bucket of its own",
+    ):
+        Cloud({**own, "RETRAINING_RESULTS_BUCKET": "my-results"})
 
 
 def test_without_a_stage_nothing_is_read(include):

@@ -27,6 +27,7 @@ from retraining.core.untyped import YamlValues
 FILE = "environments.yaml"
 PLACES = ("project", "region", "bucket", "results_bucket", "dataset")
 """Settings that a stage may say."""
+BUCKETS = ("bucket", "results_bucket")
 ALL_MODELS = "all_models"
 
 OVERLAID = (
@@ -90,6 +91,11 @@ class Stage(Section):
         named = {name: getattr(self, name) for name in PLACES}
         return {name: value for name, value in named.items() if value is not None}
 
+    @property
+    def buckets(self) -> list[str]:
+        """Those that it says."""
+        return [value for name, value in self.places.items() if name in BUCKETS]
+
 
 class Stages(Section):
     """All stages, in the order in which a change goes through them."""
@@ -100,11 +106,12 @@ class Stages(Section):
     def _each_has_its_own_bucket(self) -> Self:
         owners: dict[str, str] = {}
         for name, stage in self.stages.items():
-            if stage.bucket is not None and (owner := owners.setdefault(stage.bucket, name)) != name:
-                raise ValueError(
-                    f"stages {owner!r} and {name!r} have the same bucket {stage.bucket!r}; expected one each: it holds "
-                    "what a stage remembers. Give one of them another"
-                )
+            for bucket in stage.buckets:
+                if (owner := owners.setdefault(bucket, name)) != name:
+                    raise ValueError(
+                        f"stages {owner!r} and {name!r} have the same bucket {bucket!r}; expected one each: it holds "
+                        "what a stage remembers. Give one of them another"
+                    )
         return self
 
 
@@ -279,7 +286,7 @@ def lay_over(text: SpecText, path: Path, stage: str) -> SpecText:
             at = found.text.place((*place, *key))
             if _put(values, key, value):
                 places[key] = at
-            elif place[-1] != ALL_MODELS:
+            elif place[2] != ALL_MODELS:
                 raise SpecError(
                     at,
                     f"{'.'.join(map(str, key))}, and {path.name} has no section {key[0]!r}",
@@ -316,22 +323,35 @@ def staged(environ: Mapping[str, str]) -> Mapping[str, str]:
     if not name:
         return environ
     found = require_stages(include_path(environ=environ), variable)
-    places = {SETTINGS[key].variable: (key, value) for key, value in found.stage(name, variable).places.items()}
-    given = {each: environ.get(each, "").strip() for each in places}
-    differ = [each for each, (_, expected) in places.items() if given[each] not in ("", expected)]
-    if differ:
+    places = found.stage(name, variable).places
+    if differ := list(_differences(found, name, environ)):
         raise SettingsError(
-            ", ".join(differ),
-            "; ".join(f"{given[each]!r}, {_whose(found, name, places[each][0], given[each])}" for each in differ),
-            "; ".join(f"{each} {places[each][1]!r}" for each in differ) + f", as {FILE} says of stage {name!r}",
+            ", ".join(each for each, _, _ in differ),
+            "; ".join(value for _, value, _ in differ),
+            "; ".join(expected for _, _, expected in differ) + f", as {FILE} says of stage {name!r}",
             f"Remove the variable, which is taken from there, or correct it or {variable}",
         )
-    return {**environ, **{each: expected for each, (_, expected) in places.items()}}
+    return {**environ, **{SETTINGS[key].variable: value for key, value in places.items()}}
 
 
-def _whose(found: StageFile, name: str, setting: str, value: str) -> str:
-    """Return in words which stage has a value of a setting."""
-    what = setting.replace("_", " ")
-    others = ((other, stage.places) for other, stage in found.said.stages.items() if other != name)
-    owners = [other for other, places in others if places.get(setting) == value]
-    return f"the {what} of another stage, {owners[0]!r}" if owners else f"the {what} of none of the stages"
+def _differences(found: StageFile, name: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield each variable that is not the stage's, what it is, and what was expected."""
+    places = found.said.stages[name].places
+    for key in PLACES:
+        variable = SETTINGS[key].variable
+        given, expected = environ.get(variable, "").strip(), places.get(key)
+        owner = _owner(found, name, key, given)
+        whose = f"the {key.replace('_', ' ')} of another stage, {owner!r}" if owner else "of none of the stages"
+        if given and expected is not None and given != expected:
+            yield variable, f"{given!r}, {whose}", f"{variable} {expected!r}"
+        elif given and expected is None and owner and key in BUCKETS:
+            yield variable, f"{given!r}, {whose}", f"{variable} with a bucket of its own"
+
+
+def _owner(found: StageFile, name: str, key: str, value: str) -> str | None:
+    """Return another stage that has a value of a setting, or a bucket for whatever; None: none has it."""
+    others = ((other, stage) for other, stage in found.said.stages.items() if other != name)
+    for other, stage in others:
+        if value in (stage.buckets if key in BUCKETS else [stage.places.get(key)]):
+            return other
+    return None
