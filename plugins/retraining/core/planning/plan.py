@@ -130,7 +130,6 @@ def build_plan(
         trigger=asked.trigger,
         dag_id=asked.dag_id,
         dag_run_id=asked.dag_run_id,
-        stage=settings.stage,
         **_folders(settings, changed.name, str(key)),
         window=windows.window(changed.data, asked.as_of.value),
         query=query,
@@ -151,8 +150,9 @@ def with_validation(spec: ModelSpec) -> ModelSpec:
 
 
 def _folders(settings: Settings, model: str, key: str) -> YamlValues:
-    """Return the plan's fields of where the run's documents are, and where its jobs write."""
+    """Return the plan's fields of where the run is: its stage, where its documents are, and where its jobs write."""
     return {
+        "stage": settings.stage,
         "run_uri": storage.run_uri(settings.bucket, model, key),
         "results_uri": storage.run_results_uri(settings.results_bucket, model, key),
     }
