@@ -16,6 +16,7 @@ from retraining.commands import (
     runs,
     score,
     spending,
+    stages,
     upgrade,
 )
 from retraining.commands.program import OpenGroup
@@ -46,6 +47,7 @@ PROGRAM = OpenGroup(
         spending.show_spending,
         upgrade.check_upgrade,
         quotas.show_quotas,
+        stages.show_differences,
     ],
 )
 

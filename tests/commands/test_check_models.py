@@ -57,10 +57,10 @@ def test_what_no_check_foresaw_does_not_hide_the_other_models(tmp_path, capsys, 
     arguments = include(tmp_path, late=SPEC_YAML, one=SPEC_YAML)
     read = files.load_spec
 
-    def load_spec(path):
+    def load_spec(path, stage=None):
         if path.stem == "one":
             raise RecursionError("too deep")
-        return read(path)
+        return read(path, stage)
 
     monkeypatch.setattr(model_check, "load_spec", load_spec)
     assert main(arguments) == 1

@@ -56,7 +56,12 @@ def test_it_has_models_and_three_lines_and_no_software(team):
 
 def test_its_model_is_valid_and_its_test_passes(team, capsys):
     assert main(["check-models", "--include", str(team / "include")]) == 0
-    assert capsys.readouterr().out == "late: ok (2 features, wide_deep, no schedule)\n"
+    ok = "ok (2 features, wide_deep, no schedule)"
+    assert capsys.readouterr().out.splitlines() == [
+        f"late: {ok}",
+        "environments.yaml: dev (all models), staging (all models), production (the models as they are)",
+        *(f"late in {stage}: {ok}" for stage in ("dev", "staging", "production")),
+    ]
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(team), "tests"]
     done = subprocess.run(command, cwd=team, env=environ, capture_output=True, text=True, check=False, timeout=300)

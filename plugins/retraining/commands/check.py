@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,8 +22,12 @@ from retraining.core.spec.files import find_specs, load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.quotas import FILE as QUOTAS
 from retraining.core.spec.quotas import Quotas, load_quotas
+from retraining.core.spec.stages import FILE as STAGES
+from retraining.core.spec.stages import find_stages, require_stages
 from retraining.hooks.check_queries import check
 from retraining.hooks.session import own_session
+
+MODELS = "models"
 
 
 def region_hint() -> str:
@@ -46,28 +51,33 @@ def check_models(
     *,
     cloud: bool,
 ) -> None:
-    """Validate every model's files.
+    """Validate every model's files, in every stage.
 
-    Prints a line per model, or its errors; one is enough for the status 1.
+    Prints a line per model, and one for each stage of environments.yaml, or its errors; one is enough for the status 1.
     """
     include = include or shell.find_include()
     paths = find_specs(include)
     if json_schema:
         _write_schema(json_schema)
 
-    quotas = _good_quotas(include)
+    quotas, today, shown = _good_quotas(include), day.date() if day else None, set[str]()
 
-    def check_file(path: Path) -> str:
-        today = day.date() if day else None
-        line, warnings = check_model(path, include, region, today, quotas=quotas, cloud=cloud)
+    def check_file(path: Path, stage: str = "", stage_region: str | None = None) -> str:
+        there = stage_region or region
+        line, warnings = check_model(path, include, there, today, quotas=quotas, cloud=cloud, stage=stage)
         for warning in warnings:
-            print_warning(warning)
+            if warning not in shown:
+                print_warning(warning)
+        shown.update(warnings)
         return line
 
     def explain_quotas(path: Path) -> str:
         return (known_quotas(path.parent) or Quotas(regions={})).explain(region)
 
     is_good = check_each(paths, check_file)
+    is_good = check_each(files_named(include, STAGES), check_stages) and is_good
+    for stage, stage_region in _good_stages(include).items():
+        is_good = check_each(paths, partial(check_file, stage=stage, stage_region=stage_region)) and is_good
     is_good = check_each(files_named(include, BUDGETS), lambda path: check_budgets(path, paths)) and is_good
     is_good = check_each(files_named(include, QUOTAS), explain_quotas) and is_good
     if region is None:
@@ -92,7 +102,7 @@ def check_queries(shell: Shell, project: str, region: str, include: Path | None)
 
 
 def files_named(include: Path, name: str) -> list[Path]:
-    """Return the file of the month's budgets, or of the quotas, where there is one."""
+    """Return the file of the month's budgets, of the quotas or of the stages, where there is one."""
     return [path for path in (include / name,) if path.is_file()]
 
 
@@ -114,6 +124,29 @@ def check_budgets(path: Path, models: Sequence[Path]) -> str:
     if all(owners.values()):
         budgets.require_known(owners)
     return budgets.explain(owners)
+
+
+def check_stages(path: Path) -> str:
+    """Return a line about the stages.
+
+    Raises:
+        SpecError: The file is wrong, or changes a model that there is not.
+    """
+    found = require_stages(path.parent, path.name)
+    for stage in found.names:
+        found.require_models(stage, path.parent / MODELS)
+    return found.explain()
+
+
+def _good_stages(include: Path) -> dict[str, str | None]:
+    """Return the stages with their regions; of a file that is wrong, which its own line says, none."""
+    try:
+        found = find_stages(include)
+        for stage in found.names if found else ():
+            found.require_models(stage, include / MODELS)
+    except SpecError:
+        return {}
+    return {name: stage.region for name, stage in found.said.stages.items()} if found else {}
 
 
 def known_quotas(include: Path) -> Quotas | None:

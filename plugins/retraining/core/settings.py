@@ -23,6 +23,8 @@ IMAGE_PATTERN = r"[^\s/@]+/[^\s@]+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0
 EMAIL_PATTERN = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+"
 CONNECTION_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}"
 """Id of an Airflow connection."""
+STAGE_PATTERN = r"[a-z][a-z0-9_-]{0,39}"
+"""Name of a stage: development, staging, production."""
 
 PACKAGE_DATA = Path(__file__).resolve().parents[1] / "package_data"
 """What comes with the software: templates, contracts, prices, machines, containers."""
@@ -107,6 +109,13 @@ class Settings:
         r"([a-z0-9][a-z0-9._-]{0,221})?",
         "production",
         default="",
+    )
+    stage: str | None = _setting(
+        "Stage of include/environments.yaml that this Airflow environment is; empty: none, the models are as written",
+        rf"({STAGE_PATTERN})?",
+        "production",
+        default="",
+        read=_or_none,
     )
     gcp_conn_id: str = _setting(
         "Airflow connection that says who calls Google Cloud",
@@ -316,8 +325,17 @@ def _read(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     return values, findings
 
 
+def stage_name(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the stage that this Airflow environment is, as it is written; empty: none.
+
+    Args:
+        environ: The process's environment: models' files are read where nothing has read the settings.
+    """
+    return environ.get(SETTINGS["stage"].variable, "").strip()
+
+
 def include_path(root: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder with a team's files: models, sql, pools, quotas.yaml, budgets.yaml.
+    """Return the folder with a team's files: models, sql, pools, quotas.yaml, budgets.yaml, environments.yaml.
 
     `RETRAINING_INCLUDE` names it, from the working folder if it is relative. Without it: inside `dags` in Composer's
     bundle, beside it in the checkout.

@@ -30,6 +30,7 @@ FILES = {
     "dags/retraining_models.py": "retraining_models.py.j2",
     "demo/demo.yaml": "demo.yaml.j2",
     "demo/data/bigquery/flights/flights.schema.json": "flights.schema.json.j2",
+    "include/environments.yaml": "environments.yaml.j2",
     "include/models/late.yaml": "model.yaml.j2",
     "include/sql/late/examples.sql": "examples.sql.j2",
     "tests/test_models.py": "test_models.py.j2",

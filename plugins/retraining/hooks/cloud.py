@@ -10,6 +10,7 @@ from retraining.core import settings as settings_module
 from retraining.core.naming.environments import Environment
 from retraining.core.placement import NOBODY
 from retraining.core.settings import Settings
+from retraining.core.spec.stages import staged
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.clock import Clock
 from retraining.hooks.endpoints import Endpoints
@@ -36,7 +37,7 @@ class Cloud:
     """
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
-        self.settings: Settings = settings_module.load(os.environ if environ is None else environ)
+        self.settings: Settings = settings_module.load(staged(os.environ if environ is None else environ))
         self.clock = Clock()
         self.caller = NOBODY
 

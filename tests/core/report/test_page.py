@@ -53,6 +53,13 @@ def test_same_documents_give_the_same_bytes(documents):
     assert render(documents) == render(dict(reversed(documents.items())))
 
 
+def test_the_page_names_the_stage(documents):
+    """Of a run that was planned in one."""
+    assert "· stage" not in render(documents)
+    documents["plan"]["stage"] = "staging"
+    assert "UTC · stage staging · <a" in render(documents)
+
+
 def test_the_page_says_what_the_documents_say(documents):
     """Verdict, reason, metrics, gates and digests stand on it."""
     page = render(documents)

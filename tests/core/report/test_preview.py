@@ -19,6 +19,15 @@ def test_it_says_splits_export_and_verdict():
     assert lines[-1].startswith("data      fit")
 
 
+def test_it_names_the_stage():
+    plan = make_plan()
+    taken, counted = make_snapshot(plan), make_statistics(plan)
+    judged = dataset.check_data(plan, taken, counted, build_history([]))
+    staged = plan.model_copy(update={"stage": "dev"})
+    assert list(describe_preview(staged, taken, counted, judged))[1] == "stage     dev"
+    assert not any(line.startswith("stage") for line in describe_preview(plan, taken, counted, judged))
+
+
 def test_examples_without_a_time_have_no_days():
     plan = make_plan()
     data = plan.spec.data.model_copy(update={"split": "hash", "event_time": None, "test_percent": 20})

@@ -42,6 +42,7 @@ def check_model(
     *,
     quotas: Quotas | None = None,
     cloud: bool = False,
+    stage: str | None = None,
 ) -> tuple[str, list[str]]:
     """Return one line about a model, and its warnings. With a region its accelerators must be there.
 
@@ -52,12 +53,13 @@ def check_model(
         day: Containers that ended by then are warned of; None: by the day of their table.
         quotas: What its jobs must fit into.
         cloud: Whether BigQuery and the bucket are asked next (`check-queries`): then nothing is said of what they know.
+        stage: Of `environments.yaml`; empty: the file as it is; None: that of this environment.
 
     Raises:
         SpecError: Its YAML or SQL file is wrong.
         QuotaError: One of its jobs needs more than a region's quota.
     """
-    spec = load_spec(path)
+    spec = load_spec(path, stage)
     sql = load_query(spec, include)
     load_frozen_set_query(spec, include)
     load_labels_query(spec, include)
@@ -80,14 +82,15 @@ def check_model(
         *ended_containers(spec, containers, day or containers.effective),
     ]
     said = [*(f"warning: {warning}" for warning in warnings), *not_looked_at(spec, include, cloud=cloud)]
-    return _ok_line(spec), said
+    return _ok_line(spec, stage), said
 
 
-def _ok_line(spec: ModelSpec) -> str:
+def _ok_line(spec: ModelSpec, stage: str | None) -> str:
     features = " and ".join(
         [*([f"{len(spec.features)} features"] if spec.features else []), *(pattern.names for pattern in spec.patterns)]
     )
-    return f"{spec.name}: ok ({features}, {spec.training.model}, {spec.schedule or 'no schedule'})"
+    name = f"{spec.name} in {stage}" if stage else spec.name
+    return f"{name}: ok ({features}, {spec.training.model}, {spec.schedule or 'no schedule'})"
 
 
 def all_jobs(spec: ModelSpec) -> dict[str, tuple[MachineGroup, ...]]:

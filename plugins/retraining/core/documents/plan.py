@@ -147,6 +147,8 @@ class Plan(Document):
     dataset: Text
     environment: Text | None = None
     """null: of an earlier release."""
+    stage: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
+    """Of `environments.yaml`, by which the spec is; null: the models' files as they are."""
     run_uri: Uri
     results_uri: Annotated[Uri | None, Field(exclude_if=lambda value: value is None)] = None
     """Folder that the run's jobs write in, which may write nothing beside it; null: of an earlier release."""

@@ -23,6 +23,7 @@ from retraining.core.spec.deployment import Deployment
 from retraining.core.spec.messages import explain as explain_error
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import used_parameters
+from retraining.core.spec.stages import FILE as STAGES
 from retraining.core.spec.yaml_file import SpecText
 from retraining.core.untyped import YamlValues
 
@@ -117,7 +118,7 @@ def build_plan(
             budget.
     """
     resolved, patterns = resolve_patterns(spec, columns)
-    changed = _with_validation(resolved.with_overrides(asked.overrides))
+    changed = with_validation(resolved.with_overrides(asked.overrides))
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
     key, given = _run_key(asked, deciding_values(changed, query, frozen, settings))
@@ -143,14 +144,15 @@ def build_plan(
     )
 
 
-def _with_validation(spec: ModelSpec) -> ModelSpec:
+def with_validation(spec: ModelSpec) -> ModelSpec:
     """Return the spec with the validation split that its data decide."""
     return spec.model_copy(update={"data": spec.data.with_validation()})
 
 
 def _folders(settings: Settings, model: str, key: str) -> YamlValues:
-    """Return the plan's fields of where the run's documents are, and where its jobs write."""
+    """Return the plan's fields of where the run is: its stage, where its documents are, and where its jobs write."""
     return {
+        "stage": settings.stage,
         "run_uri": storage.run_uri(settings.bucket, model, key),
         "results_uri": storage.run_results_uri(settings.results_bucket, model, key),
     }
@@ -215,8 +217,7 @@ def deciding_values(spec: ModelSpec, query: Query, frozen: Query | None, where: 
         where: The images and the environment: of the settings, or of a plan that was made by them.
     """
     return {
-        # No run of this DAG scores; what may start one, as whom and on which machines, decides nothing of it.
-        "spec": spec.model_dump(mode="json", exclude=set(DECIDES_NOTHING)),
+        "spec": deciding_spec(spec),
         "sql": query.sha256,
         "trainer_image": where.trainer_image,
         "serving_image": where.serving_image,
@@ -224,6 +225,12 @@ def deciding_values(spec: ModelSpec, query: Query, frozen: Query | None, where: 
         **({"trainer_package": where.trainer_package} if spec.training.runtime.framework else {}),
         **({"frozen_set_sql": frozen.sha256} if frozen else {}),
     }
+
+
+def deciding_spec(spec: ModelSpec) -> YamlValues:
+    """Return what of a spec decides the result of a run."""
+    # No run of this DAG scores; what may start one, as whom and on which machines, decides nothing of it.
+    return spec.model_dump(mode="json", exclude=set(DECIDES_NOTHING))
 
 
 @overload
@@ -246,6 +253,8 @@ def explain(plan: Plan) -> list[str]:
         _examples(plan),
         f"documents at {plan.run_uri}",
     ]
+    if plan.stage:
+        lines.append(f"stage {plan.stage}: the model's file with what {STAGES} changes for it")
     if plan.spec.service_account:
         lines.append(f"jobs run as {plan.spec.service_account}")
     if plan.spec.data.sample_percent < 100:

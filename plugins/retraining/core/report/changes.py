@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
 from retraining.core import documents
+from retraining.core.leaves import leaves
 from retraining.core.report.run import Run
 
 State = Literal["new", "changed", "reused", "empty", "out"]
@@ -88,21 +88,6 @@ def differences(before: documents.Plan, now: documents.Plan) -> list[Change]:
         if old_spec.get(key) != new_spec.get(key):
             changes.append(Change(what=key, before=old_spec.get(key, "not set"), now=new_spec.get(key, "not set")))
     return changes
-
-
-def leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the paths like `training.epochs` with their values as JSON.
-
-    A list of named objects goes by name, others whole.
-    """
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            yield from leaves(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list) and value and all(isinstance(item, dict) and "name" in item for item in value):
-        for item in value:
-            yield from leaves({k: v for k, v in item.items() if k != "name"}, f"{path}.{item['name']}")
-    else:
-        yield path, json.dumps(value, ensure_ascii=False)
 
 
 def _left_out(run: Run) -> dict[date, str]:

@@ -173,6 +173,8 @@ def describe_preview(plan: Plan, taken: Snapshot, counted: Statistics, judged: C
     """Yield lines: the window, rows by split, what would be exported, findings, the verdict."""
     window = plan.window
     yield f"{plan.model} as of {plan.as_of:%Y-%m-%d %H:%M:%S} UTC: a preview, nothing is trained and nothing is kept"
+    if plan.stage:
+        yield f"stage     {plan.stage}"
     if plan.spec.data.split == "time":
         yield f"window    {window.start} to {window.end} (exclusive), test days from {window.test_start}"
     for name, split in counted.splits.items():

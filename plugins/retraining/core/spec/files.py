@@ -13,10 +13,12 @@ from pydantic import ValidationError
 
 from retraining.core.bucket_folders import RESERVED_MODELS
 from retraining.core.errors import SpecError, suggest
+from retraining.core.settings import stage_name
 from retraining.core.spec.messages import explain
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.source_files import EVERY_ROW
 from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select, require_time_travel
+from retraining.core.spec.stages import lay_over
 from retraining.core.spec.yaml_file import SpecText, read_spec_file
 
 REMOVED: dict[tuple[str, ...], tuple[str, str]] = {
@@ -32,13 +34,18 @@ REMOVED: dict[tuple[str, ...], tuple[str, str]] = {
 """Keys of earlier releases, by their path: what is expected in their place, and the way out."""
 
 
-def load_spec(path: Path) -> ModelSpec:
-    """Read, parse and validate one file.
+def load_spec(path: Path, stage: str | None = None) -> ModelSpec:
+    """Read and parse one file, lay over it what its stage changes, and validate what comes of it.
+
+    Args:
+        path: Of the file, in the folder `models`.
+        stage: Of `environments.yaml` beside that folder; None: the one that this Airflow environment is
+            (`RETRAINING_STAGE`); empty: none, the file as it is.
 
     Raises:
-        SpecError: Anything is wrong with it; the message has all findings, with lines.
+        SpecError: Anything is wrong with it, or with what the stage says; the message has all findings, with lines.
     """
-    text = read_spec_file(path)
+    text = lay_over(read_spec_file(path), path, stage_name() if stage is None else stage)
     _refuse_removed(text)
     duplicate = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
     if duplicate.is_file():
@@ -48,11 +55,10 @@ def load_spec(path: Path) -> ModelSpec:
     except ValidationError as error:
         raise explain(error, text, ModelSpec) from error
     if problem := name_problem(spec.name):
-        line = text.line(("name",))
-        raise SpecError(f"{path.name}, line {line}", *problem, "Rename the model and its file")
+        raise SpecError(text.place(("name",)), *problem, "Rename the model and its file")
     if spec.name != path.stem:
         raise SpecError(
-            f"{path.name}, line {text.line(('name',))}",
+            text.place(("name",)),
             f"name is {spec.name!r}",
             f"{path.stem!r}, as the file is called",
             "Rename one of them",
@@ -71,8 +77,7 @@ def _refuse_removed(text: SpecText) -> None:
         for section in path[:-1]:
             values = values.get(section) if isinstance(values, dict) else None
         if isinstance(values, dict) and path[-1] in values:
-            where = f"{text.where}, line {text.line(path)}"
-            raise SpecError(where, f"{'.'.join(path)} is {values[path[-1]]}", expected, way_out)
+            raise SpecError(text.place(path), f"{'.'.join(path)} is {values[path[-1]]}", expected, way_out)
 
 
 def name_problem(name: str) -> tuple[str, str] | None:

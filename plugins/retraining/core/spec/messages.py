@@ -88,8 +88,7 @@ def _place(item: ErrorDetails, values: Mapping[str, Any]) -> Location:
 
 def _finding(place: Location, items: Sequence[ErrorDetails], text: SpecText, model: type[BaseModel]) -> Finding:
     """Return one message about a place; what several members of a union expect there is one expectation."""
-    item, line, dotted = items[0], text.line(place), ".".join(map(str, place))
-    where = f"{text.where}, line {line}" if line else text.where
+    item, where, dotted = items[0], text.place(place), ".".join(map(str, place))
     match item["type"]:
         case "extra_forbidden":
             known, key = _known_keys(model, item["loc"][:-1]), str(place[-1])

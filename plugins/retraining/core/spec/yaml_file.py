@@ -42,12 +42,38 @@ class _PlainLoader(_SAFE_LOADER):  # type: ignore[misc]  # one of two classes, k
 
 
 class SpecText:
-    """A parsed YAML file that still knows on which line each key stands."""
+    """A parsed YAML file that still knows on which line each key stands.
 
-    def __init__(self, where: str, values: YamlValues, lines: Mapping[Location, int]) -> None:
+    Args:
+        where: What messages call it.
+        values: What it says.
+        lines: Of each key.
+        places: Of keys that another file says: what messages call that place.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        values: YamlValues,
+        lines: Mapping[Location, int],
+        places: Mapping[Location, str] | None = None,
+    ) -> None:
         self.where = where
         self.values = values
         self._lines = lines
+        self._places = places or {}
+
+    def with_values(self, where: str, values: YamlValues, places: Mapping[Location, str]) -> SpecText:
+        """Return the file with what another one says in place of some of its keys."""
+        return SpecText(where, values, self._lines, places)
+
+    def place(self, location: Location) -> str:
+        """Return the file and the line of a key, of whichever file says it."""
+        for length in range(len(location), 0, -1):
+            if location[:length] in self._places:
+                return self._places[location[:length]]
+        line = self.line(location)
+        return f"{self.where}, line {line}" if line else self.where
 
     def line(self, location: Location) -> int | None:
         """Return the line (from 1) of a key, or of the nearest one around it."""
@@ -62,12 +88,20 @@ def read_spec_file(path: Path) -> SpecText:
     Raises:
         SpecError: It cannot be read, or `read_spec_text` refuses it.
     """
+    return read_spec_text(read_text(path), path.name)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, and one byte more at most than `read_spec_text` takes.
+
+    Raises:
+        SpecError: It cannot be read.
+    """
     try:
         with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1).decode("utf-8")
+            return file.read(MAX_BYTES + 1).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(path.name, f"cannot be read ({error})", "a UTF-8 text file") from error
-    return read_spec_text(text, path.name)
 
 
 def read_spec_text(text: str, where: str) -> SpecText:

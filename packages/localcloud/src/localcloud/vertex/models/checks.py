@@ -31,9 +31,7 @@ _MODEL_ID = r"[a-z_][a-z0-9_-]{0,62}"
 def check_upload(request: types.UploadModelRequest, model: Model, buckets: Buckets) -> Iterator[Finding]:
     """Find what is wrong with a model that shall be kept."""
     if request.model_id:
-        yield from check_id(
-            request.model_id, _MODEL_ID, "at most 63 of [a-z0-9_-], not beginning with a digit or a dash", "model_id"
-        )
+        yield from check_model_id(request.model_id)
     yield from check_display_name(model.display_name, "model.display_name")
     yield from check_labels(model.labels, "model.labels")
     for alias in model.version_aliases:
@@ -49,6 +47,12 @@ def check_upload(request: types.UploadModelRequest, model: Model, buckets: Bucke
     for what in ("instance", "parameters", "prediction"):
         if uri := getattr(model.predict_schemata, f"{what}_schema_uri"):
             yield from check_bucket(uri, f"model.predict_schemata.{what}_schema_uri", buckets)
+
+
+def check_model_id(model_id: str) -> Iterator[Finding]:
+    """Find what is wrong with the id that somebody gives to a new model."""
+    expected = "at most 63 of [a-z0-9_-], not beginning with a digit or a dash"
+    yield from check_id(model_id, _MODEL_ID, expected, "model_id")
 
 
 def _check_container(spec: ModelContainerSpec) -> Iterator[Finding]:

@@ -9,7 +9,9 @@ from google.protobuf import empty_pb2
 
 from localcloud.vertex.models import aliases
 from localcloud.vertex.models.checks import check_artifact, check_upload
+from localcloud.vertex.models.copies import check_copy, copy_of
 from localcloud.vertex.models.versions import (
+    NewVersion,
     add_version,
     aliases_of,
     delete_version,
@@ -75,6 +77,25 @@ class Models:
             return types.UploadModelResponse(model=family_name, model_version_id=version.version_id)
 
         return self._operations.start("ModelService.UploadModel", family_name, metadata, work)
+
+    def copy_model(self, request: types.CopyModelRequest) -> operations_pb2.Operation:
+        """Keep a model's version as a new model of a location, or, with `parent_model`, as a new version of one."""
+        location, store = names.parse_location(request.parent), self._store
+        refuse(check_copy(request, location))
+        source_name = names.parse_model(request.source_model, "source_model")
+        source = view(store, source_name, find_version(store, source_name))
+        model = copy_of(source, request, location)
+        family_name = _family_name(request, location, store)
+        if not request.parent_model and store.find_resource(MODELS, family_name) is not None:
+            raise model_taken(family_name)
+
+        def work(progress: Progress) -> types.CopyModelResponse:
+            progress.check()
+            check_artifact(model, self._buckets)
+            version = add_version(store, request, family_name, model)
+            return types.CopyModelResponse(model=family_name, model_version_id=version.version_id)
+
+        return self._operations.start("ModelService.CopyModel", family_name, types.CopyModelOperationMetadata(), work)
 
     def get_model(self, request: types.GetModelRequest) -> Model:
         """Return a model's default version, or the version that `@id` or `@alias` names."""
@@ -195,7 +216,7 @@ class Models:
         )
 
 
-def _family_name(request: types.UploadModelRequest, location: names.Location, store: Store) -> str:
+def _family_name(request: NewVersion, location: names.Location, store: Store) -> str:
     if request.parent_model:
         parent = names.parse_model(request.parent_model, "parent_model")
         if request.model_id and request.model_id != parent.model_id:

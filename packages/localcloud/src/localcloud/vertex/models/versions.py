@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import Model
@@ -25,6 +26,9 @@ from localcloud.vertex.resources.store import (
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import AlreadyExists, FailedPrecondition, NotFound
 from localcloud.vertex.wire.methods import message_bytes
+
+NewVersion: TypeAlias = types.UploadModelRequest | types.CopyModelRequest
+"""What asks for a version: by its `parent`, and by `model_id` or `parent_model`."""
 
 
 def find_version(store: Store, name: names.ModelName) -> Model:
@@ -80,7 +84,7 @@ def model_taken(family_name: str) -> AlreadyExists:
     return AlreadyExists(f"The Model {family_name} already exists. To add a version to it, set parent_model.")
 
 
-def add_version(store: Store, request: types.UploadModelRequest, family_name: str, model: Model) -> Model:
+def add_version(store: Store, request: NewVersion, family_name: str, model: Model) -> Model:
     """Keep a new version (and the model, unless the request names it as parent); its aliases move to it."""
     moment = now()
     name = names.parse_model(family_name)
