@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.cloud import logging_v2
 from google.cloud.aiplatform_v1 import types
 
 from localcloud.fields import Fate, Fields, Rule, Table, read_fields
+from localcloud.logs import service as logs
 from localcloud.message_fields import MessageFields
 from localcloud.vertex.wire import fields as vertex_fields
 from localcloud.vertex.wire.methods import load_methods, raw
@@ -79,7 +81,17 @@ def _vertex() -> Requests:
     return Requests(fields=table, types=types)
 
 
-MESSAGES = [Messages(title="Vertex AI", folder="vertex", requests=_vertex())]
+def _requests(table: MessageFields, package: Any) -> Requests:
+    """Return the requests of a service's methods, by the names of their types in a package of Google's."""
+    names = {method: f"{method.partition('.')[2]}Request" for method in table.fields.parameters if method != "*"}
+    kinds = {method: getattr(package, name) for method, name in names.items()}
+    return Requests(fields=table, types={method: kind.pb(kind()).DESCRIPTOR for method, kind in kinds.items()})
+
+
+MESSAGES = [
+    Messages(title="Vertex AI", folder="vertex", requests=_vertex()),
+    Messages(title="Cloud Logging", folder="logs", requests=_requests(logs.FIELDS, logging_v2.types)),
+]
 each_of_messages = pytest.mark.parametrize("service", MESSAGES, ids=lambda service: service.folder)
 each_service = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.folder)
 
@@ -173,7 +185,7 @@ def output_only(full_name: str) -> set[str]:
 def test_the_page_shows_them(service) -> None:
     """As the code has them."""
     source = f"packages/localcloud/src/localcloud/{service.folder}/fields.json"
-    rendered = render_page(service.title, source, service.fields)
+    rendered = render_page(service.title, source, service.fields, of_messages=isinstance(service, Messages))
     if os.environ.get("LOCALCLOUD_RENDER"):
         service.page.write_text(rendered, encoding="utf-8")
     assert service.page.read_text(encoding="utf-8") == rendered, "run this test with LOCALCLOUD_RENDER=1"

@@ -8,12 +8,14 @@ What is below `**` there is taken as it comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import unknown_fields
 
+from localcloud.errors import CallError
 from localcloud.fields import Fate, Fields, Problem, Rule, Table
 from localcloud.untyped import Untyped
 
@@ -66,6 +68,36 @@ class MessageFields:
         contexts = [_Context(table=self.fields.parameters.get(method, _EMPTY))]
         return self._problems(request, "", contexts)
 
+    def check(self, method: str, request: Untyped) -> None:
+        """Let a request pass of which every field has a fate; what is ignored is taken out of it.
+
+        Args:
+            method: `LoggingServiceV2.ListLogEntries`.
+            request: Its message, plain protobuf.
+
+        Raises:
+            CallError: A field is unknown (INVALID_ARGUMENT) or not offered (UNIMPLEMENTED).
+        """
+        for problem in self.request_problems(method, request):
+            raise CallError(*_refusal(problem))
+
+    def check_parameters(self, method: str, query: Mapping[str, str]) -> dict[str, str]:
+        """Return the parameters of an address that are fields of a request; all methods have the others.
+
+        Raises:
+            CallError: One is unknown, or not offered.
+        """
+        own: dict[str, str] = {}
+        for name, value in query.items():
+            rule = self.fields.parameter("*", name)
+            if rule is not None and not rule.takes(value):
+                raise CallError(*_refusal(Problem(path=f"the parameter {name}", rule=rule)))
+            if rule is None and self.fields.parameter(method, _snake(name)) is None:
+                raise CallError(f"Unknown parameter {name[:100]!r} of {method}. Leave it out.")
+            if rule is None:
+                own[name] = value
+        return own
+
     def problems(self, message: Untyped, at: str) -> list[Problem]:
         """Return what is unknown or refused in a message of a type that has a table; what is ignored is taken out.
 
@@ -103,6 +135,17 @@ class MessageFields:
             inside = [*_below(contexts, f"{name}{mark}."), _Context(table=self.table_of(kind.full_name))]
             for label, child in _children(field, value):
                 yield from self._walk(child, f"{at}{label}.", inside)
+
+
+def _refusal(problem: Problem) -> tuple[str, str]:
+    """Return message and code of a field that is not taken."""
+    if problem.rule is None:
+        return f"Unknown field {problem.path}. Expected only fields of this version of the API.", "INVALID_ARGUMENT"
+    return f"The local cloud does not offer {problem.path}: {problem.rule.reason}. Leave it out.", "UNIMPLEMENTED"
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1].lower()}", name)
 
 
 def inner_type(field: Untyped) -> tuple[Any, str]:
