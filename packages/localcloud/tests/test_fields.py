@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.cloud import logging_v2, monitoring_v3
+from google.cloud import logging_v2, monitoring_v3, resourcemanager_v3
 from google.cloud.aiplatform_v1 import types
 
 from localcloud.fields import Fate, Fields, Rule, Table, read_fields
+from localcloud.gateway import resource_manager
 from localcloud.logs import service as logs
 from localcloud.logs.metrics import service as metrics
 from localcloud.message_fields import MessageFields
@@ -93,6 +94,11 @@ MESSAGES = [
     Messages(title="Vertex AI", folder="vertex", requests=_vertex()),
     Messages(title="Cloud Logging", folder="logs", requests=_requests(logs.FIELDS, logging_v2.types)),
     Messages(title="Cloud Monitoring", folder="logs/metrics", requests=_requests(metrics.FIELDS, monitoring_v3.types)),
+    Messages(
+        title="Resource Manager",
+        folder="gateway",
+        requests=_requests(resource_manager.FIELDS, resourcemanager_v3.types),
+    ),
 ]
 each_of_messages = pytest.mark.parametrize("service", MESSAGES, ids=lambda service: service.folder)
 each_service = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.folder)
