@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.cloud import logging_v2, monitoring_v3, resourcemanager_v3
+from google.cloud import bigquery_storage_v1, logging_v2, monitoring_v3, resourcemanager_v3
 from google.cloud.aiplatform_v1 import types
 
 from localcloud.fields import Fate, Fields, Rule, Table, read_fields
@@ -98,6 +98,14 @@ MESSAGES = [
         title="Resource Manager",
         folder="gateway",
         requests=_requests(resource_manager.FIELDS, resourcemanager_v3.types),
+    ),
+    Messages(
+        title="BigQuery Storage Read",
+        folder="bigquery/read",
+        requests=_requests(
+            MessageFields(read_fields(SOURCE / "bigquery/read/fields.json"), "google.cloud.bigquery.storage.v1."),
+            bigquery_storage_v1.types,
+        ),
     ),
 ]
 each_of_messages = pytest.mark.parametrize("service", MESSAGES, ids=lambda service: service.folder)
