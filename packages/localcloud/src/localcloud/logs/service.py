@@ -74,7 +74,8 @@ class LogService(Front[LogCall]):
         Raises:
             CallError: One is wrong; with `partial_success` the others are stored.
         """
-        entries, refused = [], []
+        entries: list[Entry] = []
+        refused: list[CallError] = []
         for entry in request.entries:
             try:
                 entries.append(_to_entry(entry, request))
