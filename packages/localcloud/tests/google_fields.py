@@ -26,6 +26,9 @@ comes back when the resource is read. *held*: it has its effect. *ignored*: it m
 the reason beside it. *refused*: by its name, unless it says what is so anyway (false, nothing). What is not listed is
 refused as unknown.
 """
+PAGE_OF_MESSAGES = """A message inside of another has a section of its own, by the name of its type; a path with a point
+is what holds of it in that place alone.
+"""
 
 
 class Discovery:
@@ -98,9 +101,11 @@ def value_at(document: Any, path: str) -> Any:
     return document
 
 
-def render_page(title: str, source: str, fields: Fields) -> str:
-    """Return the page of a service."""
+def render_page(title: str, source: str, fields: Fields, *, of_messages: bool = False) -> str:
+    """Return the page of a service; one of messages says where those in other messages stand."""
     lines = [PAGE_HEAD.format(title=title, source=source)]
+    if of_messages:
+        lines.append(PAGE_OF_MESSAGES)
     for name, table in fields.resources.items():
         lines += [f"## {name}\n", *_rows("field", table), ""]
     for method, table in fields.parameters.items():

@@ -163,12 +163,11 @@ def test_malformed_ones_are_refused_before_they_cost(api, changes, name, words):
         create(api, name, **changes)
 
 
-@pytest.mark.parametrize("field", ["network", "encryption_spec", "reserved_ip_ranges"])
-def test_what_has_no_effect_here_is_refused_by_name(api, field):
-    value = {"network": "projects/1/global/networks/a", "encryption_spec": {"kms_key_name": "k"}}.get(field, ["a"])
+def test_clusters_of_ray_are_refused_by_name(api):
     request = {"parent": api.parent, "persistent_resource_id": "x"}
-    request["persistent_resource"] = {"resource_pools": [MACHINES], field: value}
-    with pytest.raises(exceptions.MethodNotImplemented, match=field):
+    spec = {"ray_spec": {"image_uri": "ray:1"}}
+    request["persistent_resource"] = {"resource_pools": [MACHINES], "resource_runtime_spec": spec}
+    with pytest.raises(exceptions.MethodNotImplemented, match="ray_spec"):
         api.persistent.create_persistent_resource(request)
 
 

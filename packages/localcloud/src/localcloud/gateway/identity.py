@@ -19,6 +19,7 @@ from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.credentials import TOKEN_URI, Accounts, ServiceAccount
 from localcloud.access.iam_calls import project_of
 from localcloud.errors import CallError
+from localcloud.gateway.resource_manager import FIELDS
 from localcloud.http.fronts import Call, Front
 from localcloud.http.http1 import Request, Response
 from localcloud.projects import Projects
@@ -60,6 +61,7 @@ class Identity(Front[IdentityCall]):
                 request=request,
             )
         if project := _PROJECT.fullmatch(request.path):
+            FIELDS.check_parameters("Projects.GetProject", request.query)
             name = f"projects/{project['project']}"
             return IdentityCall(
                 method="Projects.GetProject", resources={"project": [name]}, about=name, request=request

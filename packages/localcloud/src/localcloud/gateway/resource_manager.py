@@ -7,13 +7,20 @@ that there is none. Its REST form is in `identity`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
 
+from localcloud.fields import read_fields
+from localcloud.message_fields import MessageFields
 from localcloud.projects import Projects
 
-_SERVICE = "/google.cloud.resourcemanager.v3.Projects/"
+_PACKAGE = "google.cloud.resourcemanager.v3."
+_SERVICE = f"/{_PACKAGE}Projects/"
+_Method = Callable[[Any, grpc.ServicerContext], Any]
+FIELDS = MessageFields(read_fields(Path(__file__).with_name("fields.json")), _PACKAGE)
+"""What becomes of each field."""
 
 
 class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
@@ -24,7 +31,7 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
 
         self._projects = projects
         self._types: Any = types
-        self._methods: dict[str, tuple[Any, Callable[[Any, grpc.ServicerContext], Any]]] = {
+        self._methods: dict[str, tuple[Any, _Method]] = {
             "GetProject": (types.GetProjectRequest, self.get),
             "SearchProjects": (types.SearchProjectsRequest, self.search),
         }
@@ -35,8 +42,9 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
         if not handler_call_details.method.startswith(_SERVICE) or handler is None:
             return None
         kind, method = handler
+        name = f"Projects.{handler_call_details.method.removeprefix(_SERVICE)}"
         return grpc.unary_unary_rpc_method_handler(
-            method,
+            _checked(name, kind, method),
             request_deserializer=kind.deserialize,
             response_serializer=lambda answer: type(answer).serialize(answer),
         )
@@ -51,9 +59,8 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
         return self._project(project)
 
     def search(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - as above
-        """Return all projects; a query is refused by name."""
-        if request.query:
-            context.abort(grpc.StatusCode.UNIMPLEMENTED, "The local cloud offers SearchProjects without a query.")
+        """Return all projects."""
+        del request, context
         return self._types.SearchProjectsResponse(projects=[self._project(each) for each in self._projects.ids])
 
     def _project(self, project: str) -> Any:  # noqa: ANN401 - as above
@@ -63,3 +70,13 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
             display_name="Local cloud",
             state=self._types.Project.State.ACTIVE,
         )
+
+
+def _checked(name: str, kind: Any, method: _Method) -> _Method:  # noqa: ANN401 - as above
+    """Return a method that drops no field without a word."""
+
+    def answer(request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - as above
+        FIELDS.check(name, kind.pb(request))
+        return method(request, context)
+
+    return answer

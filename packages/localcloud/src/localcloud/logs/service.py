@@ -15,6 +15,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -23,19 +24,26 @@ from google.protobuf import empty_pb2, json_format, timestamp_pb2
 
 from localcloud.access.iam_calls import about, asked
 from localcloud.errors import CallError
+from localcloud.fields import read_fields
 from localcloud.http.fronts import Call, Front
 from localcloud.http.http1 import Request, Response
 from localcloud.logs.filters import FilterError, compile_filter
 from localcloud.logs.store import Entry, LogStore
+from localcloud.message_fields import MessageFields
 from localcloud.projects import Projects
 from localcloud.untyped import Untyped
 
 _log = logging.getLogger("logging")
 
-_SERVICE = "/google.logging.v2.LoggingServiceV2/"
+_KIND = "LoggingServiceV2"
+_SERVICE = f"/google.logging.v2.{_KIND}/"
 _MAX_PAGE = 1000
 _DEFAULT_PAGE = 50
 _MAX_NAMES = 100  # as the service
+# What is kept of an entry beside what filters look at.
+_MORE = ("http_request", "operation", "trace", "span_id", "trace_sampled", "source_location", "split")
+FIELDS = MessageFields(read_fields(Path(__file__).with_name("fields.json")), "google.logging.v2.")
+"""What becomes of each field."""
 _LOG_NAME = re.compile(r"projects/[^/]+/logs/[^/]+")
 
 
@@ -54,16 +62,29 @@ class LogService(Front[LogCall]):
         self._store = store
         self._projects = projects
         self._methods: dict[str, tuple[type, Callable[[Any], Any]]] = {
-            "WriteLogEntries": (types.WriteLogEntriesRequest, self.write),
-            "ListLogEntries": (types.ListLogEntriesRequest, self.list),
-            "ListLogs": (types.ListLogsRequest, self.list_logs),
-            "DeleteLog": (types.DeleteLogRequest, self.delete_log),
+            "WriteLogEntries": (types.WriteLogEntriesRequest, _checked("WriteLogEntries", self.write)),
+            "ListLogEntries": (types.ListLogEntriesRequest, _checked("ListLogEntries", self.list)),
+            "ListLogs": (types.ListLogsRequest, _checked("ListLogs", self.list_logs)),
+            "DeleteLog": (types.DeleteLogRequest, _checked("DeleteLog", self.delete_log)),
         }
 
     def write(self, request: types.WriteLogEntriesRequest) -> types.WriteLogEntriesResponse:
-        """Store entries; the request's log name, resource and labels are defaults for each."""
-        entries = [_to_entry(entry, request) for entry in request.entries]
-        self._store.append(replace(each, log_name=self._projects.with_ids(each.log_name)) for each in entries)
+        """Store entries; the request's log name, resource and labels are defaults for each.
+
+        Raises:
+            CallError: One is wrong; with `partial_success` the others are stored.
+        """
+        entries: list[Entry] = []
+        refused: list[CallError] = []
+        for entry in request.entries:
+            try:
+                entries.append(_to_entry(entry, request))
+            except CallError as error:
+                refused.append(error)
+        if not request.dry_run and (request.partial_success or not refused):
+            self._store.append(replace(each, log_name=self._projects.with_ids(each.log_name)) for each in entries)
+        if refused:
+            raise refused[0]
         return types.WriteLogEntriesResponse()
 
     def list(self, request: types.ListLogEntriesRequest) -> types.ListLogEntriesResponse:
@@ -96,9 +117,12 @@ class LogService(Front[LogCall]):
         )
 
     def list_logs(self, request: types.ListLogsRequest) -> types.ListLogsResponse:
-        """Return the names of a project's logs that hold entries."""
+        """Return the names of a project's logs that hold entries, a page of them in order."""
         parent = self._projects.with_ids(request.parent)
-        return types.ListLogsResponse(log_names=self._store.log_names(f"{parent}/logs/"))
+        found = [name for name in self._store.log_names(f"{parent}/logs/") if name > request.page_token]
+        size = min(max(request.page_size, 0) or _MAX_PAGE, _MAX_PAGE)
+        token = found[size - 1] if len(found) > size else ""
+        return types.ListLogsResponse(log_names=found[:size], next_page_token=token)
 
     def delete_log(self, request: types.DeleteLogRequest) -> empty_pb2.Empty:
         """Delete a log's entries; those that are written later make it again."""
@@ -120,11 +144,15 @@ class LogService(Front[LogCall]):
             document = await request.read_body()
         elif request.path.startswith("/v2/projects/") and request.path.endswith("/logs"):
             name = "ListLogs"
-            document = json.dumps({"parent": request.path.removeprefix("/v2/").removesuffix("/logs")}).encode()
+            own = FIELDS.check_parameters(f"{_KIND}.{name}", request.query)
+            parent = request.path.removeprefix("/v2/").removesuffix("/logs")
+            document = json.dumps({"parent": parent, **own}).encode()
         elif request.method == "DELETE" and (log_name := request.path.removeprefix("/v2/")) != request.path:
             name, document = "DeleteLog", json.dumps({"logName": log_name}).encode()
         else:
             raise CallError(f"{request.path} is not part of the local cloud", "NOT_FOUND")
+        if name != "ListLogs" and (own := FIELDS.check_parameters(f"{_KIND}.{name}", request.query)):
+            raise CallError(f"{name} takes its fields in its body, not in its address: {', '.join(own)}.")
         kind, _ = self._methods[name]
         with _refusing_malformed():
             message = kind.pb(kind())  # type: ignore[attr-defined]  # proto-plus
@@ -169,6 +197,16 @@ def _plain(message: Untyped) -> Untyped:
     return type(message).pb(message) if hasattr(type(message), "pb") else message
 
 
+def _checked(name: str, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a method that drops no field without a word."""
+
+    def answer(request: Untyped) -> Untyped:
+        FIELDS.check(f"{_KIND}.{name}", _plain(request))
+        return method(request)
+
+    return answer
+
+
 def _with_request(method: Callable[[Any], Any]) -> Callable[[Any, grpc.ServicerContext], Any]:
     return lambda request, _context: method(request)
 
@@ -195,12 +233,28 @@ def _to_entry(entry: types.LogEntry, request: types.WriteLogEntriesRequest) -> E
         json_payload=json_format.MessageToDict(getattr(raw, payload))
         if payload in ("json_payload", "proto_payload")
         else None,
+        more=_read_more(raw),
     )
+
+
+def _read_more(raw: Untyped) -> dict[str, Any] | None:
+    more = type(raw)()
+    for field, value in raw.ListFields():
+        if field.name in _MORE and field.message_type is not None:
+            getattr(more, field.name).CopyFrom(value)
+        elif field.name in _MORE:
+            setattr(more, field.name, value)
+    try:
+        return json_format.MessageToDict(more) or None
+    except ValueError as error:  # a latency that is no duration
+        raise CallError(f"The entry cannot be kept: {error}.") from None
 
 
 def _from_entry(entry: Entry) -> types.LogEntry:
     message = types.LogEntry(log_name=entry.log_name, insert_id=entry.insert_id, labels=entry.labels)
     raw = types.LogEntry.pb(message)
+    if entry.more is not None:
+        json_format.ParseDict(entry.more, raw)
     raw.severity = entry.severity
     raw.timestamp.FromNanoseconds(entry.timestamp_ns)
     raw.receive_timestamp.FromNanoseconds(entry.receive_timestamp_ns)

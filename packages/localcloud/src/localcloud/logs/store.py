@@ -12,6 +12,7 @@ name `projects/<project>/logs/<task_name>`; the text in `textPayload`, or a `jso
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import threading
@@ -55,6 +56,7 @@ CREATE TABLE IF NOT EXISTS entries (
   labels TEXT NOT NULL,
   text_payload TEXT,
   json_payload TEXT,
+  more TEXT,
   job_id TEXT GENERATED ALWAYS AS (json_extract(resource_labels, '$.job_id')) VIRTUAL
 );
 CREATE INDEX IF NOT EXISTS entries_of_job ON entries (job_id, timestamp_ns, id);
@@ -65,7 +67,11 @@ CREATE UNIQUE INDEX IF NOT EXISTS entries_once ON entries (log_name, timestamp_n
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One log entry. Times are nanoseconds since 1970 UTC; exactly one of the payloads is set."""
+    """One log entry. Times are nanoseconds since 1970 UTC; exactly one of the payloads is set.
+
+    Attributes:
+        more: What else a caller said of it (`trace`, `httpRequest`, …), in the JSON of a LogEntry.
+    """
 
     log_name: str
     timestamp_ns: int
@@ -76,6 +82,7 @@ class Entry:
     text_payload: str | None = None
     json_payload: dict[str, Any] | None = None
     insert_id: str = ""
+    more: dict[str, Any] | None = None
     receive_timestamp_ns: int = 0
 
     @classmethod
@@ -119,6 +126,14 @@ class LogStore:
         self._local = threading.local()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._connection().executescript(_SCHEMA)
+        self._add_column()
+
+    def _add_column(self) -> None:
+        """Give the file of an older local cloud the column that it does not have; another process may be as far."""
+        connection = self._connection()
+        if not any(row[1] == "more" for row in connection.execute("PRAGMA table_info(entries)")):
+            with contextlib.suppress(sqlite3.OperationalError):
+                connection.execute("ALTER TABLE entries ADD COLUMN more TEXT")
 
     def append(self, entries: Iterable[Entry]) -> None:
         """Write entries in one transaction; one with the name, time and insert id of a stored one is dropped."""
@@ -205,6 +220,7 @@ _COLUMNS = (
     "labels",
     "text_payload",
     "json_payload",
+    "more",
 )
 _MARKS = ", ".join("?" * len(_COLUMNS))
 
@@ -228,11 +244,12 @@ def _to_row(entry: Entry, now_ns: int) -> tuple[object, ...]:
         json.dumps(entry.labels),
         entry.text_payload,
         None if entry.json_payload is None else json.dumps(entry.json_payload),
+        None if entry.more is None else json.dumps(entry.more),
     )
 
 
 def _from_row(row: tuple[Any, ...]) -> Entry:
     values = dict(zip(_COLUMNS, row, strict=True))
-    for column in ("resource_labels", "labels", "json_payload"):
+    for column in ("resource_labels", "labels", "json_payload", "more"):
         values[column] = None if values[column] is None else json.loads(values[column])
     return Entry(**values)

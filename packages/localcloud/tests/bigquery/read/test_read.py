@@ -9,6 +9,7 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import bigquery, bigquery_storage_v1
 from google.cloud.bigquery_storage_v1 import types
+from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryReadClient
 
 ROWS = 150_000
 
@@ -136,6 +137,28 @@ def test_unknown_fields_tables_and_streams_are_refused(reader, table):
         list(reader.read_rows("projects/p/locations/us/sessions/none/streams/0"))
     with pytest.raises(exceptions.InvalidArgument, match="form projects/"):
         open_session(reader, "projects/local-project/nonsense")
+
+
+def test_what_is_not_offered_is_refused_by_name(reader, table):
+    """What the service itself sets is not looked at."""
+    parent = "/".join(table.split("/")[:2])
+    options = {"arrow_serialization_options": {"picos_timestamp_precision": 3}}
+    for name, asked in (
+        ("read_options.sample_percentage", {"read_options": {"sample_percentage": 5}}),
+        ("read_options.response_compression_codec", {"read_options": {"response_compression_codec": 2}}),
+        ("read_options.arrow_serialization_options.picos_timestamp_precision", {"read_options": options}),
+        ("table_modifiers.snapshot_time", {"table_modifiers": {"snapshot_time": {"seconds": 1}}}),
+    ):
+        with pytest.raises(exceptions.MethodNotImplemented, match=f"does not offer read_session.{name}:"):
+            reader.create_read_session(parent=parent, read_session={"table": table, **asked})
+    given = {"table": table, "data_format": "ARROW", "name": "mine", "trace_id": "x", "estimated_row_count": 1}
+    session = reader.create_read_session(parent=parent, read_session=given)
+    assert (session.name != "mine", session.estimated_row_count) == (True, ROWS)
+    request = {"read_stream": session.streams[0].name, "arrow_serialization_options": {"buffer_compression": 1}}
+    with pytest.raises(
+        exceptions.MethodNotImplemented, match="does not offer arrow_serialization_options: its session"
+    ):
+        list(BigQueryReadClient.read_rows(reader, request=request))  # Google's own wrapper asks for the stream alone
 
 
 def test_session_is_a_snapshot(reader, table, local_cloud):

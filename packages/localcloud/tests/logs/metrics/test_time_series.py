@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from google.cloud import monitoring_v3
 
+from localcloud.errors import CallError
 from localcloud.logs.metrics import filters
 from localcloud.logs.metrics.measurements import Measurement, Measurements
 from localcloud.logs.metrics.metrics import METRICS
@@ -127,6 +128,8 @@ def test_series_are_chosen_by_labels(service: MetricService) -> None:
         ("error_count", {"period_s": 30}, "at least 60 s"),
         ("error_count", {"order_by": "x"}, "does not offer order_by"),
         ("error_count", {"view": monitoring_v3.ListTimeSeriesRequest.TimeSeriesView.HEADERS}, "does not offer view"),
+        ("error_count", {"page_token": "x"}, "does not offer page_token: an answer is one page"),
+        ("error_count", {"secondary_aggregation": {"group_by_fields": ["x"]}}, "does not offer secondary_aggregation"),
         ("error_count", {"name": "projects/q"}, "is no project"),
         ("error_count", {"interval": {}}, "end_time is not set"),
         ("error_count", {"interval": {"start_time": datetime(2027, 1, 1, tzinfo=UTC), "end_time": START}}, "is after"),
@@ -134,7 +137,7 @@ def test_series_are_chosen_by_labels(service: MetricService) -> None:
 )
 def test_what_is_not_offered_is_refused_by_name(service, metric: str, changes: dict[str, Any], words: str) -> None:
     """No series of something else."""
-    with pytest.raises((RefusalError, filters.FilterError), match=words):
+    with pytest.raises((CallError, RefusalError, filters.FilterError), match=words):
         ask(service, metric, **changes)
 
 

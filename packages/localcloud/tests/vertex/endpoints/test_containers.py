@@ -14,12 +14,14 @@ from google.cloud import aiplatform_v1 as v1
 from google.cloud import storage
 from google.protobuf import json_format, struct_pb2
 
-from packages.localcloud.tests.vertex.conftest import ENDED, Api, SoloServer, deploy, poll
+from localcloud.vertex.wire.methods import raw
+from packages.localcloud.tests.vertex.conftest import ENDED, RESOURCES, Api, SoloServer, deploy, poll
+from packages.localcloud.tests.vertex.kept_fields import assert_returned, fill, kept
 
 IMAGE = "us-central1-docker.pkg.dev/local-project/mine/server:1"
 # Adds what its file of weights says; a variable tells it how to fail.
 SERVER = """
-import http.server, json, os, pathlib, sys
+import http.server, json, os, pathlib, sys, time
 
 mode, health, predict = (os.environ.get(name, "") for name in ("MODE", "AIP_HEALTH_ROUTE", "AIP_PREDICT_ROUTE"))
 if mode == "dies":
@@ -39,10 +41,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(int(mode), {"error": "of the container"})
         elif mode == "tells":
             told = {name: value for name, value in os.environ.items() if name.startswith("AIP_")}
-            self.answer(200, {"predictions": [{"argv": sys.argv[1:], "env": told}]})
+            told = {"argv": sys.argv[1:], "env": told, "type": self.headers["Content-Type"]}
+            self.answer(200, {"predictions": [told]})
         elif mode == "text":
             self.answer(200, "hello")
         else:
+            time.sleep(3 if mode == "slow" else 0)
             answers = [each + parameters["add"] for each in instances]
             self.answer(200 if self.path == predict else 404, {"predictions": answers[mode == "short":]})
 
@@ -133,6 +137,42 @@ def test_what_a_container_is_told(cloud, endpoint, bucket: storage.Bucket):
         "AIP_PREDICT_ROUTE": "/ask",
         "AIP_STORAGE_URI": uri,
     }
+
+
+def test_a_raw_request_says_what_it_is(cloud, endpoint):
+    """A container may take more than JSON."""
+    deploy(cloud, endpoint, register(cloud, "tells"), {"0": 100})
+    body = {"data": b'{"instances": [1]}', "content_type": "text/csv"}
+    answer = cloud.predictions.raw_predict({"endpoint": endpoint, "http_body": body})
+    assert json.loads(answer.data)["predictions"][0]["type"] == "text/csv"
+    assert ask(cloud, endpoint, 1)[0]["type"] == "application/json"
+
+
+def test_an_endpoint_waits_as_long_as_it_says(cloud, endpoint):
+    """`client_connection_config.inference_timeout`."""
+    deploy(cloud, endpoint, register(cloud, "slow"), {"0": 100})
+    config = {"inference_timeout": {"nanos": 500_000_000}}
+    changed = {"name": endpoint, "client_connection_config": config}
+    cloud.endpoints.update_endpoint(endpoint=changed, update_mask={"paths": ["client_connection_config"]})
+    with pytest.raises(exceptions.DeadlineExceeded, match=r"did not answer within 0\.5 s"):
+        ask(cloud, endpoint, 1)
+
+
+def test_a_deployment_waits_as_long_as_its_model_says(cloud, endpoint):
+    """`container_spec.deployment_timeout`, before the image's own time is up."""
+    model = register(cloud, "ill", container={"deployment_timeout": {"nanos": 300_000_000}})
+    with pytest.raises(exceptions.ServiceUnavailable, match=r"is not healthy \(yet\)"):
+        deploy(cloud, endpoint, model)
+
+
+def test_of_a_deployment(cloud, endpoint):
+    """What is kept of it comes back with its endpoint."""
+    deployed = {"model": register(cloud), "dedicated_resources": RESOURCES}
+    request = v1.DeployModelRequest(endpoint=endpoint, deployed_model=deployed)
+    given = fill(raw(request), kept("EndpointService.DeployModel", "deployed_model"))
+    cloud.endpoints.deploy_model(request).result(timeout=60)
+    (found,) = cloud.endpoints.get_endpoint(name=endpoint).deployed_models
+    assert_returned(raw(found), given)
 
 
 def test_routes_that_nobody_named(cloud, endpoint):

@@ -37,6 +37,12 @@ def test_the_resource_manager_over_grpc(local_cloud):
     assert [project.project_id for project in client.search_projects()] == [local_cloud.project]
     with pytest.raises(exceptions.PermissionDenied):
         client.get_project(name="projects/nobody")
+    with pytest.raises(exceptions.MethodNotImplemented, match="does not offer query: all projects are given"):
+        client.search_projects(query="id:a")
+    assert [project.project_id for project in client.search_projects({"page_size": 1})] == [local_cloud.project]
+    url = f"https://cloudresourcemanager.googleapis.com/v3/projects/{local_cloud.project}"
+    found = {query: local_cloud.http.get(f"{url}?{query}").status_code for query in ("alt=json", "callback=f", "a=b")}
+    assert found == {"alt=json": 200, "callback=f": 501, "a=b": 400}
 
 
 def test_a_projects_number_stands_for_its_id(api, upload, saved_model_uri):

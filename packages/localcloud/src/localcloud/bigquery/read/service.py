@@ -35,6 +35,8 @@ from localcloud.bigquery.read.v1beta1 import OlderReadService
 from localcloud.bigquery.types.columns import as_sent, column_types
 from localcloud.bigquery.types.results import BoundedResults, registered
 from localcloud.faults import FaultStore, InjectedError
+from localcloud.fields import read_fields
+from localcloud.message_fields import MessageFields
 from localcloud.projects import Projects
 from localcloud.untyped import Untyped
 
@@ -89,6 +91,10 @@ ROWS_PER_BATCH = 65_536
 _SERVICE = "/google.cloud.bigquery.storage.v1.BigQueryRead/"
 
 
+FIELDS = MessageFields(read_fields(Path(__file__).with_name("fields.json")), "google.cloud.bigquery.storage.v1.")
+"""What becomes of each field of v1's requests."""
+
+
 class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     """Dispatches the three methods."""
 
@@ -107,10 +113,12 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         method = handler_call_details.method.removeprefix(_SERVICE)
         if method == "CreateReadSession":
             kind = types.CreateReadSessionRequest
-            return grpc.unary_unary_rpc_method_handler(refusing(self.create_session), kind.deserialize, _serialize)
+            call = refusing(_checked(method, self.create_session))
+            return grpc.unary_unary_rpc_method_handler(call, kind.deserialize, _serialize)
         if method == "SplitReadStream":
             kind = types.SplitReadStreamRequest
-            return grpc.unary_unary_rpc_method_handler(refusing(self.split_stream), kind.deserialize, _serialize)
+            call = refusing(_checked(method, self.split_stream))
+            return grpc.unary_unary_rpc_method_handler(call, kind.deserialize, _serialize)
         if method == "ReadRows":
             kind = types.ReadRowsRequest
             return grpc.unary_stream_rpc_method_handler(self._read_rows, kind.deserialize, _serialize_rows)
@@ -177,6 +185,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         return types.SplitReadStreamResponse(**streams)
 
     def _read_rows(self, request: types.ReadRowsRequest, context: grpc.ServicerContext) -> Iterator[Rows]:
+        _check("ReadRows", request)
         try:
             yield from self.read_rows(request)
         except RefusalError as error:
@@ -212,6 +221,20 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         if broken:
             raise broken[1]
         session.ended.add(request.read_stream)
+
+
+def _check(method: str, request: Untyped) -> None:
+    FIELDS.check(f"BigQueryRead.{method}", type(request).pb(request))
+
+
+def _checked(name: str, method: Callable[[Untyped], Untyped]) -> Callable[[Untyped], Untyped]:
+    """Return a method that drops no field without a word."""
+
+    def answer(request: Untyped) -> Untyped:
+        _check(name, request)
+        return method(request)
+
+    return answer
 
 
 def build_server(

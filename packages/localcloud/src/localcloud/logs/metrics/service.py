@@ -8,15 +8,18 @@ https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
 from typing import Any
 
 import grpc
 from google.api import distribution_pb2, metric_pb2
 from google.cloud.monitoring_v3 import types
 
+from localcloud.fields import read_fields
 from localcloud.logs.metrics import alignment, filters
 from localcloud.logs.metrics.measurements import Measurements
 from localcloud.logs.metrics.metrics import METRICS, RESOURCE, Metric, Series, series_of
+from localcloud.message_fields import MessageFields
 from localcloud.projects import Projects
 
 _METHOD = "/google.monitoring.v3.MetricService/ListTimeSeries"
@@ -28,7 +31,8 @@ _PERCENTILES = {
     _Aligner.ALIGN_PERCENTILE_99: 99,
 }
 _PLAIN = (_Aligner.ALIGN_NONE, _Aligner.ALIGN_DELTA)
-_FULL = types.ListTimeSeriesRequest.TimeSeriesView.FULL
+FIELDS = MessageFields(read_fields(Path(__file__).with_name("fields.json")), "google.monitoring.v3.")
+"""What becomes of each field."""
 
 
 class RefusalError(ValueError):
@@ -68,10 +72,12 @@ class MetricService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has n
         """Return the series of one metric in an interval.
 
         Raises:
+            CallError: A field of it is not offered.
             RefusalError: The request is wrong, or more than is offered here.
             FilterError: Its filter is.
         """
-        _refuse_more(request)
+        FIELDS.check("MetricService.ListTimeSeries", types.ListTimeSeriesRequest.pb(request))
+        _check_aligner(request.aggregation)
         project = self._projects.find_id(request.name.removeprefix("projects/"))
         if project is None:
             raise RefusalError(f"{request.name!r} is no project of the local cloud. Expected projects/<project>.")
@@ -89,18 +95,7 @@ class MetricService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has n
         )
 
 
-def _refuse_more(request: types.ListTimeSeriesRequest) -> None:
-    aggregation = request.aggregation
-    refused = {
-        "view": request.view != _FULL,
-        "order_by": bool(request.order_by),
-        "page_token": bool(request.page_token),
-        "secondary_aggregation": "secondary_aggregation" in request,
-        "aggregation.cross_series_reducer": bool(aggregation.cross_series_reducer),
-        "aggregation.group_by_fields": bool(aggregation.group_by_fields),
-    }
-    if named := [name for name, is_there in refused.items() if is_there]:
-        raise RefusalError(f"The local cloud does not offer {', '.join(named)} of ListTimeSeries (view: FULL only).")
+def _check_aligner(aggregation: types.Aggregation) -> None:
     if aggregation.per_series_aligner not in (*_PLAIN, *_PERCENTILES):
         offered = ", ".join(each.name for each in (*_PLAIN, *_PERCENTILES))
         raise RefusalError(

@@ -16,7 +16,6 @@ from localcloud.vertex.resources.store import ENDPOINTS, Store, now
 from localcloud.vertex.resources.validation import refuse
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import AlreadyExists, InvalidArgument, NotFound
-from localcloud.vertex.wire.schema import clear_output_only
 
 _MUTABLE = {
     "dedicated_resources.min_replica_count",
@@ -48,7 +47,6 @@ class Deployments:
         endpoint = store.get(ENDPOINTS, names.check_name(request.endpoint, "endpoints", field="endpoint"))
         deployed = DeployedModel()
         DeployedModel.copy_from(deployed, request.deployed_model)
-        clear_output_only(deployed)
         version = self._find_version(names.parse_model(deployed.model, "deployed_model.model"))
         refuse(check_deployed_model(deployed, endpoint))
         _complete(deployed, version)

@@ -38,7 +38,7 @@ class _Deployed:
     """A deployed model that is asked."""
 
     serving: Serving
-    endpoint: str
+    endpoint: Endpoint
     id: str
     parameters: Json
 
@@ -83,7 +83,7 @@ class Explanations:
         baselines = {name: to_json(spec.metadata.inputs[name].input_baselines[0]) for name in spec.metadata.inputs}
         for number, instance in enumerate(instances):
             _check_instance(instance, baselines, number)
-        asked = _Deployed(serving=self._serving, endpoint=endpoint.name, id=deployed.id, parameters=parameters)
+        asked = _Deployed(serving=self._serving, endpoint=endpoint, id=deployed.id, parameters=parameters)
         with self._meter.measure(endpoint.name, deployed.id, len(instances)) as measured, measured.model_time():
             predictions = asked.ask(instances)
             explanations = list(_explain(asked, spec, baselines, instances, predictions))

@@ -13,6 +13,7 @@ from google.protobuf import struct_pb2
 from localcloud.vertex.endpoints import addresses, traffic
 from localcloud.vertex.endpoints.meter import Measured, Meter
 from localcloud.vertex.endpoints.request_log import Json, RequestLog
+from localcloud.vertex.endpoints.served_model import JSON
 from localcloud.vertex.endpoints.serving import Serving
 from localcloud.vertex.processes.serving_contract import read_predictions, request_body
 from localcloud.vertex.resources.store import ENDPOINTS, Store
@@ -74,7 +75,7 @@ class Predictions:
         data = bytes(request.http_body.data)
         instances = _rows(data, "instances")
         with self._meter.measure(endpoint.name, deployed.id, len(instances)) as measured:
-            answer = self._ask(endpoint, deployed, data, measured)
+            answer = self._ask(endpoint, deployed, data, measured, request.http_body.content_type or JSON)
         self._request_log.record(endpoint, deployed.id, instances, _rows(answer, "predictions"))
         headers = {
             "X-Vertex-AI-Endpoint-Id": names.last_part(endpoint.name),
@@ -84,10 +85,12 @@ class Predictions:
         }
         return Answer(httpbody_pb2.HttpBody(content_type="application/json", data=answer), headers)
 
-    def _ask(self, endpoint: Endpoint, deployed: DeployedModel, body: bytes, measured: Measured) -> bytes:
+    def _ask(
+        self, endpoint: Endpoint, deployed: DeployedModel, body: bytes, measured: Measured, content_type: str = JSON
+    ) -> bytes:
         check_size(body)
         with measured.model_time():
-            return self._serving.predict(endpoint.name, deployed.id, body)
+            return self._serving.predict(endpoint, deployed.id, body, content_type)
 
 
 def check_size(body: bytes) -> None:

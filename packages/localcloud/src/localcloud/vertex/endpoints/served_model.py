@@ -30,6 +30,7 @@ from localcloud.vertex.wire.errors import ApiError, FailedPrecondition, InvalidA
 LOGGER = logging.getLogger(__name__)
 _FETCH_S = 60.0  # the artifacts and the process, before it is asked whether it is healthy
 PREDICT_TIMEOUT_S = 60.0
+JSON = "application/json"
 _HEALTH_TIMEOUT_S = 10.0  # the service's own
 _POLL_S = 0.01
 _NOTICE_S = 3.0  # until the end of a process is noticed, at the latest
@@ -98,18 +99,22 @@ class ServedModel:
             stop_replicas([self._replica], 1.0)
         self._thread.join(timeout=5.0)
 
-    def predict(self, body: bytes) -> bytes:
+    def predict(self, body: bytes, content_type: str = JSON, timeout_s: float = PREDICT_TIMEOUT_S) -> bytes:
         """Return the model's answer; a process that just died is waited for.
 
         Raises:
-            ApiError: The container answers with another status than 200.
+            ApiError: The container answers with another status than 200, or not in time.
             Unavailable: It does not come back.
         """
         end = self._latest()
         while True:
             port = self.wait_ready(end=end)
             try:
-                return self._post(port, body)
+                return self._post(port, body, content_type, timeout_s)
+            except TimeoutError as error:
+                raise ApiError(
+                    f"The {self._where} did not answer within {timeout_s:g} s.", code="DEADLINE_EXCEEDED"
+                ) from error
             except (OSError, http.client.HTTPException) as error:
                 # A prediction changes nothing, so it may be asked again; but not of a process that lives on and fails.
                 if not self._has_moved_from(port):
@@ -125,10 +130,13 @@ class ServedModel:
             time.sleep(_POLL_S)
         return self._port != port
 
-    def _post(self, port: int, body: bytes) -> bytes:
+    def _post(self, port: int, body: bytes, content_type: str, timeout_s: float) -> bytes:
         connection = self._connect(port)
+        connection.timeout = timeout_s
         try:
-            fields = {"Content-Type": "application/json", **self._proof()}
+            if connection.sock is not None:
+                connection.sock.settimeout(timeout_s)
+            fields = {"Content-Type": content_type, **self._proof()}
             connection.request("POST", self._container.predict_route, body, fields)
             response = connection.getresponse()
             data = response.read()

@@ -24,7 +24,6 @@ from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import Aborted, AlreadyExists, FailedPrecondition, InvalidArgument
 from localcloud.vertex.wire.listing import ENDPOINT_FIELDS, list_page
 from localcloud.vertex.wire.methods import message_bytes
-from localcloud.vertex.wire.schema import clear_output_only
 
 _UPDATABLE = {
     "display_name",
@@ -54,7 +53,6 @@ class Endpoints:
         location, store = names.parse_location(request.parent), self._store
         endpoint = Endpoint()
         Endpoint.copy_from(endpoint, request.endpoint)
-        clear_output_only(endpoint)
         refuse(check_endpoint(endpoint, request.endpoint_id))
         traffic.check(endpoint.traffic_split, [])
         name = f"{location}/endpoints/{request.endpoint_id or names.new_id()}"

@@ -5,6 +5,7 @@ Comes in: a model version and the id it is deployed under. Goes out: answers to 
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import shutil
@@ -14,9 +15,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from google.cloud.aiplatform_v1.types import DeployedModel, Model
+from google.cloud.aiplatform_v1.types import DeployedModel, Endpoint, Model
 
-from localcloud.vertex.endpoints.served_model import ServedModel
+from localcloud.vertex.endpoints.served_model import JSON, PREDICT_TIMEOUT_S, ServedModel
 from localcloud.vertex.processes.logs import ProcessLog, prediction_log
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.processes.serving_contract import Container
@@ -54,7 +55,8 @@ class Serving:
         served = self._make(endpoint_name, deployed, version)
         try:
             served.start()
-            served.wait_ready(progress)
+            limit = version.container_spec.deployment_timeout
+            served.wait_ready(progress, time.monotonic() + limit.total_seconds() if limit else None)
         except BaseException:  # whatever stops it: what never became ready must not stay
             self.undeploy(endpoint_name, deployed.id)
             raise
@@ -67,22 +69,26 @@ class Serving:
             served.stop()
             shutil.rmtree(served.folder, ignore_errors=True)
 
-    def predict(self, endpoint_name: str, deployed_model_id: str, body: bytes) -> bytes:
-        """Answer of a deployed model to a request of its container, both as JSON.
+    def predict(self, endpoint: Endpoint, deployed_model_id: str, body: bytes, content_type: str = JSON) -> bytes:
+        """Answer of a deployed model to a request of its container.
 
         Raises:
             ApiError: Its container refuses the request.
             Unavailable: It is not up (again) yet.
         """
         with self._lock:
-            served = self._served.get((endpoint_name, deployed_model_id))
+            served = self._served.get((endpoint.name, deployed_model_id))
         if served is None:
             raise Unavailable(
-                f"The deployed model {deployed_model_id} of {endpoint_name} is not up. Try again in a moment."
+                f"The deployed model {deployed_model_id} of {endpoint.name} is not up. Try again in a moment."
             )
-        about = f"{names.last_part(endpoint_name)}/{deployed_model_id}"
+        limit = endpoint.client_connection_config.inference_timeout
+        ask = functools.partial(
+            served.predict, body, content_type, limit.total_seconds() if limit else PREDICT_TIMEOUT_S
+        )
+        about = f"{names.last_part(endpoint.name)}/{deployed_model_id}"
         fault = self._machinery.faults.take("DeployedModel.Predict", kinds=("error", "delay", "skew"), about=about)
-        return served.predict(body) if fault is None else _faulty(fault, lambda: served.predict(body))
+        return ask() if fault is None else _faulty(fault, ask)
 
     def resume(self) -> None:
         """After a restart: serve everything that is deployed, in the background."""

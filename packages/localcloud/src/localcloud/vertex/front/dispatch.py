@@ -15,6 +15,7 @@ from localcloud.projects import Projects
 from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.wire import names, schema
 from localcloud.vertex.wire.errors import ApiError, InvalidArgument, PermissionDenied, Unimplemented, found_errors
+from localcloud.vertex.wire.fields import check_request
 from localcloud.vertex.wire.methods import Answer, Message, Method, raw
 
 LOGGER = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Dispatcher:
         if check_host is not None:
             check_host(request, host)
         with self._faults.intercept(method.full_name):
+            check_request(method, request)
             missing = schema.missing_fields(
                 request, nested=method.service != "PredictionService" and not _PARTIAL.match(method.name)
             )

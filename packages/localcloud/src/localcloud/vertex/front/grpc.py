@@ -14,7 +14,6 @@ import grpc
 from localcloud.access.bearer import Bearers
 from localcloud.access.grpc_middleware import GrpcMiddleware, authorization_of
 from localcloud.vertex.front.dispatch import Dispatcher
-from localcloud.vertex.wire import schema
 from localcloud.vertex.wire.errors import ApiError, InvalidArgument, Unimplemented
 from localcloud.vertex.wire.methods import Method
 
@@ -60,11 +59,6 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc publishes 
                     request = method.read_request(data)
                 except Exception as error:  # protobuf raises DecodeError or a plain RuntimeError
                     raise InvalidArgument(f"The request is not a {method.name}Request: {error}.") from error
-                stranger = schema.unknown_field(request)
-                if stranger:
-                    raise InvalidArgument(
-                        f"{method.name}: unknown field {stranger}. Expected only fields of the v1 API.", field=stranger
-                    )
                 principal = self._bearers.principal(authorization_of(context.invocation_metadata()))
                 response, headers = self._dispatcher.call(method, request, _authority(context), principal)
                 if headers:

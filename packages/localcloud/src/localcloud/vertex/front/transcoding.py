@@ -14,32 +14,9 @@ from typing import Any, NamedTuple
 from google.protobuf import json_format
 
 from localcloud.vertex.wire.errors import InvalidArgument, NotFound
+from localcloud.vertex.wire.fields import check_parameters, is_parameter
 from localcloud.vertex.wire.methods import Message, Method, Route, raw
 
-# https://cloud.google.com/apis/docs/system-parameters
-_SYSTEM_PARAMETERS = frozenset(
-    {
-        "alt",
-        "$alt",
-        "fields",
-        "$fields",
-        "key",
-        "$key",
-        "access_token",
-        "callback",
-        "prettyPrint",
-        "$prettyPrint",
-        "quotaUser",
-        "$userProject",
-        "userProject",
-        "oauth_token",
-        "uploadType",
-        "upload_protocol",
-        "$.xgafv",
-        "$ct",
-        "$httpHeaders",
-    }
-)
 _HTTP_BODY = "google.api.HttpBody"
 
 
@@ -83,6 +60,7 @@ def read_request(match: Match, query: Mapping[str, list[str]], body: bytes, cont
 
     Raises:
         InvalidArgument: Bad JSON, an unknown field, a value of the wrong type.
+        Unimplemented: A parameter that is not offered.
     """
     request = match.method.request_type()
     inner = raw(request)
@@ -90,8 +68,9 @@ def read_request(match: Match, query: Mapping[str, list[str]], body: bytes, cont
         inner.http_body.data, inner.http_body.content_type = body, content_type
     elif body:
         _read_body(inner, match.route, body)
+    check_parameters(query)
     for name, values in query.items():
-        if name not in _SYSTEM_PARAMETERS:
+        if not is_parameter(name):
             _set_parameter(inner, name, values)
     for path, value in match.fields.items():
         target = inner

@@ -25,7 +25,6 @@ from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, FailedPrecondition
 from localcloud.vertex.wire.listing import JOB_FIELDS, list_page
 from localcloud.vertex.wire.methods import Message, snake_case
-from localcloud.vertex.wire.schema import clear_output_only
 
 
 class JobFamily(abc.ABC):
@@ -64,12 +63,11 @@ class JobFamily(abc.ABC):
     # --- what a family says -------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def _check(self, job: Message, given: Message) -> None:
+    def _check(self, job: Message) -> None:
         """Look for everything that can be known before a job runs, and fill in what the service fills in.
 
         Args:
             job: The new job, with its name; nothing is in it that only the service may set.
-            given: The job as it stands in the request.
 
         Raises:
             ApiError: The refusal.
@@ -88,12 +86,10 @@ class JobFamily(abc.ABC):
     def create(self, request: Message) -> Message:
         """Check the job, keep it, start it."""
         location = names.parse_location(request.parent)
-        given = getattr(request, self._field)
         job = self.kind.type()
-        self.kind.type.copy_from(job, given)
-        clear_output_only(job)
+        self.kind.type.copy_from(job, getattr(request, self._field))
         job.name = f"{location}/{self.kind.collection}/{names.new_id()}"
-        self._check(job, given)
+        self._check(job)
         job.state = self.first_state
         job.create_time = job.update_time = now()
         self._store.insert(self.kind, job.name, request.parent, job)

@@ -16,7 +16,6 @@ from localcloud.vertex.resources.validation import check_gcs_uri, refuse
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import InvalidArgument
 from localcloud.vertex.wire.listing import list_page
-from localcloud.vertex.wire.schema import clear_output_only
 
 _MOST_SLICES = 50
 
@@ -33,7 +32,6 @@ class Evaluations:
         version = find_version(self._store, name)
         evaluation = ModelEvaluation()
         ModelEvaluation.copy_from(evaluation, request.model_evaluation)
-        clear_output_only(evaluation)
         _check_schema(evaluation, "model_evaluation")
         evaluation.name = f"{name.model_name}/evaluations/{names.new_id()}"
         evaluation.create_time = now()

@@ -37,7 +37,6 @@ from localcloud.vertex.wire.errors import (
     InvalidArgument,
 )
 from localcloud.vertex.wire.listing import MODEL_FIELDS, VERSION_FIELDS, list_page
-from localcloud.vertex.wire.schema import clear_output_only
 
 _MODEL_FIELDS = {"display_name", "description", "labels"}
 _VERSION_FIELDS = {"version_description", "labels"}
@@ -61,9 +60,6 @@ class Models:
         location = names.parse_location(request.parent)
         model = Model()
         Model.copy_from(model, request.model)
-        requested_aliases = list(model.version_aliases)
-        clear_output_only(model)
-        model.version_aliases = requested_aliases
         family_name = _family_name(request, location, self._store)
         refuse(check_upload(request, model, self._buckets))
         if not request.parent_model and self._store.find_resource(MODELS, family_name) is not None:

@@ -22,12 +22,10 @@ from localcloud.vertex.resources.operations import Operations, Progress
 from localcloud.vertex.resources.store import PERSISTENT_RESOURCES, Store, now
 from localcloud.vertex.resources.validation import Finding, check_display_name, check_id, check_labels, refuse
 from localcloud.vertex.wire import names
-from localcloud.vertex.wire.errors import ApiError, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
+from localcloud.vertex.wire.errors import ApiError, FailedPrecondition, InvalidArgument, NotFound
 from localcloud.vertex.wire.listing import list_page
-from localcloud.vertex.wire.schema import clear_output_only
 
 _ID = r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
-_NOT_OFFERED = ("network", "reserved_ip_ranges", "psc_interface_config", "encryption_spec")
 _PAUSE_S = 0.05
 
 
@@ -56,7 +54,6 @@ class PersistentResources:
         location = names.parse_location(request.parent)
         resource = PersistentResource()
         PersistentResource.copy_from(resource, request.persistent_resource)
-        clear_output_only(resource)
         refuse([*_check(resource, request.persistent_resource_id)])
         resource.name = f"{location}/persistentResources/{request.persistent_resource_id}"
         for number, pool in enumerate(resource.resource_pools):
@@ -133,14 +130,9 @@ def _check(resource: PersistentResource, resource_id: str) -> Iterator[Finding]:
     """Find everything about a new one that can be known before it is paid for.
 
     Raises:
-        ApiError: A field whose effect the local cloud cannot give.
+        InvalidArgument: It has a name already.
     """
     field = "persistent_resource"
-    for name in _NOT_OFFERED:
-        if name in resource and getattr(resource, name):
-            raise Unimplemented(f"The local cloud does not offer {field}.{name}. Leave it out.")
-    if resource.resource_runtime_spec.ray_spec != types.RaySpec():
-        raise Unimplemented(f"The local cloud does not offer {field}.resource_runtime_spec.ray_spec. Leave it out.")
     if resource.name:
         raise InvalidArgument(f"{field}.name is set. Give persistent_resource_id.", field=f"{field}.name")
     yield from check_id(resource_id, _ID, "at most 63 lower-case letters, digits and dashes", "persistent_resource_id")

@@ -19,9 +19,6 @@ from localcloud.vertex.wire.methods import Message, raw
 METHOD = "sampled_shapley_attribution"
 MAX_PATHS = 50
 _PREBUILT = re.compile(r"/prediction/[a-z0-9]+-")
-_INPUT_FIELDS = frozenset({"input_baselines"})
-_OUTPUT_FIELDS = frozenset({"display_name_mapping_key", "index_display_name_mapping"})
-_METADATA_FIELDS = frozenset({"inputs", "outputs"})
 
 
 def check_spec(spec: ExplanationSpec, field: str, image_uri: str) -> Iterator[Finding]:
@@ -43,8 +40,6 @@ def check_spec(spec: ExplanationSpec, field: str, image_uri: str) -> Iterator[Fi
     method = inner.parameters.WhichOneof("method")
     if method is None:
         yield f"{field}.parameters", f"It names no attribution method. Set {METHOD}."
-    else:
-        _require_offered(method, frozenset({METHOD}), f"{field}.parameters")
     yield from _check_paths(inner.parameters, f"{field}.parameters")
     yield from _check_metadata(inner.metadata, f"{field}.metadata")
 
@@ -66,11 +61,9 @@ def overridden(spec: ExplanationSpec, override: ExplanationSpecOverride) -> Expl
 
     Raises:
         InvalidArgument: It would change the method, or an input that is not there.
-        Unimplemented: It is about examples.
+        Unimplemented: It has not one baseline for an input.
     """
     field, changes = "explanation_spec_override", raw(override)
-    if changes.HasField("examples_override"):
-        raise Unimplemented(f"The local cloud does not offer {field}.examples_override.")
     changed = ExplanationSpec()
     ExplanationSpec.copy_from(changed, spec)
     method = changes.parameters.WhichOneof("method")
@@ -114,17 +107,14 @@ def _is_index(number: float) -> bool:
 
 
 def _check_metadata(metadata: Message, field: str) -> Iterator[Finding]:
-    _require_fields(metadata, _METADATA_FIELDS, field)
     if not metadata.inputs:
         yield f"{field}.inputs", "A custom container needs the names of its inputs. Name each with its baseline."
     for name in metadata.inputs:
-        _require_fields(metadata.inputs[name], _INPUT_FIELDS, f"{field}.inputs[{name!r}]")
         _require_one_baseline(metadata.inputs[name], f"{field}.inputs[{name!r}]")
     if len(metadata.outputs) != 1:
         yield f"{field}.outputs", f"It has {len(metadata.outputs)} keys. Expected one, the output to be explained."
     for name in metadata.outputs:
         output = metadata.outputs[name]
-        _require_fields(output, _OUTPUT_FIELDS, f"{field}.outputs[{name!r}]")
         names = output.index_display_name_mapping
         texts = all(each.HasField("string_value") for each in names.list_value.values)
         if output.HasField("index_display_name_mapping") and not (names.HasField("list_value") and texts):
@@ -140,13 +130,3 @@ def _require_one_baseline(described: Message, field: str) -> None:
             f"The local cloud explains with one baseline for each input: {field}.input_baselines has"
             f" {len(described.input_baselines)}. Give one."
         )
-
-
-def _require_fields(message: Message, offered: frozenset[str], field: str) -> None:
-    for each, _ in message.ListFields():
-        _require_offered(each.name, offered, field)
-
-
-def _require_offered(name: str, offered: frozenset[str], field: str) -> None:
-    if name not in offered:
-        raise Unimplemented(f"The local cloud does not offer {field}.{name}. Expected {', '.join(sorted(offered))}.")

@@ -1,18 +1,16 @@
-"""What Google's types say about their own fields: which are required, which only the service may set.
+"""What Google's types say about their own fields: which are required.
 
-The Python classes carry these only in their docstrings ("Required. …", "Output only. …"), so they are read from there.
+The Python classes carry this only in their docstrings ("Required. …"), so it is read from there.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from google.cloud.aiplatform_v1 import types
-from google.protobuf import unknown_fields
 
 from localcloud.vertex.wire.methods import Message, raw
 
@@ -27,17 +25,9 @@ _MAY_BE_EMPTY = {
 _FIELD_DOC = re.compile(r"^        (?P<name>\w+) \([^\n]*?\):\n\s+(?P<words>[^\n]*)", re.MULTILINE)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Behavior:
-    """Field names of one message type by what may be done with them."""
-
-    required: frozenset[str]
-    output_only: frozenset[str]
-
-
 @functools.cache
-def behavior_of(full_name: str) -> Behavior:
-    """Read the behaviour of a message type's fields from its documentation.
+def required_of(full_name: str) -> frozenset[str]:
+    """Return the names of a message type's fields that must be set, as its documentation says.
 
     Args:
         full_name: Protobuf name, such as `google.cloud.aiplatform.v1.CustomJob`; of others nothing is known.
@@ -46,15 +36,9 @@ def behavior_of(full_name: str) -> Behavior:
     kind: Any = types
     for part in short.split("."):
         kind = getattr(kind, part, None)
-    texts = {m["name"]: m["words"] for m in _FIELD_DOC.finditer(getattr(kind, "__doc__", None) or "")}
-    return Behavior(
-        required=frozenset(
-            name
-            for name, text in texts.items()
-            if text.startswith("Required.") and (full_name, name) not in _MAY_BE_EMPTY
-        ),
-        output_only=frozenset(name for name, text in texts.items() if text.startswith("Output only.")),
-    )
+    texts = _FIELD_DOC.finditer(getattr(kind, "__doc__", None) or "")
+    required = (each["name"] for each in texts if each["words"].startswith("Required."))
+    return frozenset(name for name in required if (full_name, name) not in _MAY_BE_EMPTY)
 
 
 def missing_fields(message: Message, *, nested: bool) -> list[str]:
@@ -69,7 +53,7 @@ def missing_fields(message: Message, *, nested: bool) -> list[str]:
 def _missing(message: Message, path: str, nested: bool) -> Iterator[str]:
     descriptor = message.DESCRIPTOR
     present = {field.name for field, _ in message.ListFields()}
-    for name in sorted(behavior_of(descriptor.full_name).required - present):
+    for name in sorted(required_of(descriptor.full_name) - present):
         if name in descriptor.fields_by_name:
             yield path + name
     if not nested:
@@ -77,32 +61,6 @@ def _missing(message: Message, path: str, nested: bool) -> Iterator[str]:
     for field, value in message.ListFields():
         for label, child in _children(field, value):
             yield from _missing(child, f"{path}{label}.", nested=True)
-
-
-def clear_output_only(message: Message) -> None:
-    """Drop what the caller may not set, as the service does without a word."""
-    inner = raw(message)
-    output_only = behavior_of(inner.DESCRIPTOR.full_name).output_only
-    for field, value in list(inner.ListFields()):
-        if field.name in output_only:
-            inner.ClearField(field.name)
-            continue
-        for _, child in _children(field, value):
-            clear_output_only(child)
-
-
-def unknown_field(message: Message, path: str = "") -> str | None:
-    """Name the first field that this version of the API does not know, as `path#number`, or None."""
-    inner = raw(message)
-    strangers = unknown_fields.UnknownFieldSet(inner)
-    if len(strangers):
-        return f"{path or inner.DESCRIPTOR.name}#{strangers[0].field_number}"
-    for field, value in inner.ListFields():
-        for label, child in _children(field, value):
-            unknown = unknown_field(child, f"{path}.{label}" if path else label)
-            if unknown:
-                return unknown
-    return None
 
 
 def _children(field: Message, value: Message) -> Iterator[tuple[str, Any]]:

@@ -31,7 +31,7 @@ def check_offered(job: BatchPredictionJob, version: Model) -> None:
 
     Raises:
         InvalidArgument: A format that the model does not support.
-        Unimplemented: A field whose effect the local cloud cannot give.
+        Unimplemented: Formats that the local cloud does not read or write.
     """
     formats = (job.input_config.instances_format, job.output_config.predictions_format)
     supported = (version.supported_input_storage_formats, version.supported_output_storage_formats)
@@ -46,9 +46,6 @@ def check_offered(job: BatchPredictionJob, version: Model) -> None:
             f"The local cloud does not offer batch predictions from {formats[0]} to {formats[1]}. Expected from"
             " bigquery to bigquery, or from jsonl to jsonl."
         )
-    for field in ("generate_explanation", "explanation_spec"):
-        if field in job:
-            raise Unimplemented(f"The local cloud does not offer {_FIELD}.{field}. Leave it out.")
 
 
 def check_job(job: BatchPredictionJob, buckets: Buckets, tables: Tables) -> Iterator[Finding]:

@@ -14,8 +14,7 @@ from localcloud.vertex.resources.operations import Operations
 from localcloud.vertex.resources.store import BATCH_JOBS
 from localcloud.vertex.resources.validation import refuse
 from localcloud.vertex.wire import names
-from localcloud.vertex.wire.errors import InvalidArgument, Unimplemented
-from localcloud.vertex.wire.methods import Message
+from localcloud.vertex.wire.errors import InvalidArgument
 
 
 class BatchPredictionJobs(JobFamily):
@@ -27,8 +26,7 @@ class BatchPredictionJobs(JobFamily):
         super().__init__(shared.machinery.store, operations)
         self._shared = shared
 
-    def _check(self, job: BatchPredictionJob, given: Message) -> None:
-        del given
+    def _check(self, job: BatchPredictionJob) -> None:
         version = self._find_model(job)
         check_offered(job, version)
         refuse(check_job(job, self._shared.machinery.buckets, self._shared.machinery.tables))
@@ -39,11 +37,6 @@ class BatchPredictionJobs(JobFamily):
 
     def _find_model(self, job: BatchPredictionJob) -> Model:
         field = "batch_prediction_job.model"
-        if "unmanaged_container_model" in job:
-            raise Unimplemented(
-                "The local cloud does not offer batch_prediction_job.unmanaged_container_model. Upload the model and"
-                " name it in batch_prediction_job.model."
-            )
         name, location = names.parse_model(job.model, field), names.location_of(job.name)
         if name.location != location:
             raise InvalidArgument(

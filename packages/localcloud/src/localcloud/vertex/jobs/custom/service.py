@@ -39,8 +39,7 @@ class CustomJobs(JobFamily):
         self._machinery = machinery
         self.patience_s = machinery.grace_s + 2.0
 
-    def _check(self, job: CustomJob, given: CustomJob) -> None:
-        del given
+    def _check(self, job: CustomJob) -> None:
         refuse([*check_job(job, self._machinery.buckets), *check_place(job, self._store, "custom_job.job_spec")])
 
     def _make_run(self, name: str) -> JobRun:

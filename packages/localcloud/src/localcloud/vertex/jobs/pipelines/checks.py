@@ -12,6 +12,7 @@ from google.protobuf import json_format
 
 from localcloud.vertex.resources.validation import Finding, check_display_name, check_labels, refuse
 from localcloud.vertex.wire.errors import InvalidArgument, Unimplemented
+from localcloud.vertex.wire.fields import check_message
 from localcloud.vertex.wire.methods import raw
 from localcloud.vertex.wire.schema import missing_fields
 
@@ -37,12 +38,9 @@ def check_pipeline(pipeline: TrainingPipeline, check_job_spec: CheckJobSpec) -> 
         )
     if pipeline.training_task_definition != CUSTOM_TASK:
         raise Unimplemented(f"The local cloud offers only {CUSTOM_TASK}, found {pipeline.training_task_definition}.")
-    if "input_data_config" in pipeline:
-        raise Unimplemented(
-            f"The local cloud has no managed datasets: {_FIELD}.input_data_config. Leave it out, and give the address"
-            " of the data as an argument."
-        )
-    refuse(_findings(pipeline, read_job_spec(pipeline), check_job_spec))
+    spec = read_job_spec(pipeline)
+    check_message(spec, _INPUTS)
+    refuse(_findings(pipeline, spec, check_job_spec))
 
 
 def read_job_spec(pipeline: TrainingPipeline) -> CustomJobSpec:

@@ -5,7 +5,7 @@ Like custom jobs they do not outlive this server.
 
 from __future__ import annotations
 
-from google.cloud.aiplatform_v1.types import Model, TrainingPipeline
+from google.cloud.aiplatform_v1.types import TrainingPipeline
 
 from localcloud.vertex.jobs.family import JobFamily
 from localcloud.vertex.jobs.pipelines.checks import CheckJobSpec, check_pipeline
@@ -31,9 +31,7 @@ class TrainingPipelines(JobFamily):
         self._services = services
         self._check_job_spec = check_job_spec
 
-    def _check(self, job: TrainingPipeline, given: TrainingPipeline) -> None:
-        if "model_to_upload" in job:  # with the aliases that it asks for: the registry checks it
-            Model.copy_from(job.model_to_upload, given.model_to_upload)
+    def _check(self, job: TrainingPipeline) -> None:
         check_pipeline(job, self._check_job_spec)
 
     def _make_run(self, name: str) -> PipelineRun:

@@ -17,7 +17,6 @@ from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.resources.operations import Operations
 from localcloud.vertex.resources.store import CUSTOM_JOBS, TUNING_JOBS
 from localcloud.vertex.resources.validation import refuse
-from localcloud.vertex.wire.methods import Message
 
 
 class TuningJobs(JobFamily):
@@ -47,8 +46,7 @@ class TuningJobs(JobFamily):
         self._check_job_spec = check_job_spec
         self._designer = designer
 
-    def _check(self, job: HyperparameterTuningJob, given: Message) -> None:
-        del given
+    def _check(self, job: HyperparameterTuningJob) -> None:
         refuse(check_tuning_job(job, self._check_job_spec))
         if needs_designer(job.study_spec):
             self._designer.check_ready()

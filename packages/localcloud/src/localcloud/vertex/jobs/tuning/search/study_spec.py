@@ -14,7 +14,6 @@ from google.cloud.aiplatform_v1.types import StudySpec
 
 from localcloud.vertex.jobs.tuning.search.space import EPSILON, condition_values, is_same
 from localcloud.vertex.resources.validation import Finding
-from localcloud.vertex.wire.errors import Unimplemented
 from localcloud.vertex.wire.methods import Message, raw
 
 MAX_DISCRETE_VALUES = 1000
@@ -26,14 +25,8 @@ _KIND_OF_CONDITION = {
 
 
 def check_study_spec(spec: StudySpec, field: str) -> Iterator[Finding]:
-    """Find everything about a study's spec that can be known before it begins.
-
-    Raises:
-        Unimplemented: A field whose effect the local cloud cannot give.
-    """
+    """Find everything about a study's spec that can be known before it begins."""
     inner = raw(spec)
-    if any(metric.HasField("safety_config") for metric in inner.metrics):
-        raise Unimplemented(f"The local cloud does not offer {field}.metrics.safety_config. Leave it out.")
     if not inner.metrics:
         yield f"{field}.metrics", "No metric was given. Expected one that trials report, with its goal."
     yield from _check_ids([metric.metric_id for metric in inner.metrics], f"{field}.metrics", "metric_id")

@@ -16,7 +16,6 @@ from localcloud.vertex.resources.validation import Finding, check_display_name, 
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import AlreadyExists, NotFound
 from localcloud.vertex.wire.listing import list_page
-from localcloud.vertex.wire.schema import clear_output_only
 
 
 class Studies:
@@ -35,7 +34,6 @@ class Studies:
         location, store = names.parse_location(request.parent), self._store
         study = Study()
         Study.copy_from(study, request.study)
-        clear_output_only(study)
         refuse(_check(study))
         if needs_designer(study.study_spec):
             self._designer.check_ready()

@@ -23,7 +23,7 @@ from localcloud.vertex.jobs.tuning.vizier.trials import add_trial, trials_of
 from localcloud.vertex.resources.operations import Operations, Progress
 from localcloud.vertex.resources.store import STUDIES, TRIALS, Store, now
 from localcloud.vertex.wire import names
-from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument, Unimplemented
+from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument
 
 # Suggestions of one study are made one after another: each depends on the trials before it.
 _LOCKS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -48,10 +48,6 @@ class Suggestions:
         if request.suggestion_count < 1:
             raise InvalidArgument(
                 f"suggestion_count is {request.suggestion_count}. Expected 1 or more.", field="suggestion_count"
-            )
-        if any(given.parameters for given in request.contexts):
-            raise Unimplemented(
-                "The local cloud does not offer contexts with parameters. Create a trial to request one."
             )
         if len(request.contexts) not in (0, request.suggestion_count):
             raise InvalidArgument(
