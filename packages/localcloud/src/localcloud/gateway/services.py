@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -16,6 +17,7 @@ from localcloud.access import credentials
 from localcloud.access.bearer import Bearers
 from localcloud.access.grpc_middleware import GrpcMiddleware
 from localcloud.access.iam import Iam, Resources, object_resource
+from localcloud.artifactregistry.service import ArtifactRegistry
 from localcloud.faults import FaultStore
 from localcloud.gateway.identity import Identity
 from localcloud.gateway.resource_manager import ResourceManager
@@ -28,6 +30,7 @@ from localcloud.logs.service import LogService
 from localcloud.logs.store import LogStore, is_found
 from localcloud.projects import Projects
 from localcloud.services import GATEWAY_SOCKET
+from localcloud.serviceusage.service import ServiceUsage
 from localcloud.state import State
 from localcloud.storage.calls import Call
 from localcloud.storage.front import StorageFront
@@ -53,11 +56,13 @@ def start_services(state: State, bearers: Bearers) -> GatewayServices:
     is_found("", "")  # the first search of a process takes a second or more
     own, accounts = credentials.load_or_create(state), credentials.Accounts(state)
     fronts: dict[str, Front[Any]] = {
-        "identity": Identity(own, accounts, bearers, projects=projects),
+        "identity": Identity(own, accounts, bearers, projects=projects, iam=iam),
         "logging": logs,
+        "serviceusage": ServiceUsage(projects, state.path / "disabled-services.json"),
+        "artifactregistry": ArtifactRegistry(projects, iam, _image_tables(state)),
     }
     handlers = {name: guarded(front, permit_calls(iam), faults) for name, front in fronts.items()}
-    handlers["storage"] = StorageFront(_storage(state, projects), faults, permit_storage(iam)).answer
+    handlers["storage"] = StorageFront(_storage(state, projects), faults, permit_storage(iam), iam).answer
     server = grpc.server(ThreadPoolExecutor(_GRPC_WORKERS), interceptors=[GrpcMiddleware(bearers, iam, faults)])
     server.add_generic_rpc_handlers(
         (
@@ -69,6 +74,12 @@ def start_services(state: State, bearers: Bearers) -> GatewayServices:
     server.add_insecure_port(f"unix:{state.socket_path(GATEWAY_SOCKET)}")
     server.start()
     return GatewayServices(handlers=handlers, grpc_server=server)
+
+
+def _image_tables(state: State) -> list[Path]:
+    """Return the files that say which images Vertex AI can run."""
+    own = Path(__file__).parents[1] / "vertex" / "processes" / "images.json"
+    return [state.path / "vertex" / "images.json", state.config_path, own]
 
 
 def _storage(state: State, projects: Projects) -> StorageService:
