@@ -162,6 +162,31 @@ def test_an_api_is_disabled_and_enabled(local_cloud, table):
     assert local_cloud.http.post(f"{SERVICES}/{name}:disable", json={}, timeout=60).status_code == 403
 
 
+def test_a_quota_is_lowered_by_an_override(local_cloud, table):
+    """In one region; a metric that there is not is none."""
+    name = "aiplatform.googleapis.com%2Fcustom_model_training_cpus"
+    metrics = f"{SERVICES.replace('/v1/', '/v1beta1/')}/aiplatform.googleapis.com/consumerQuotaMetrics"
+    overrides = f"{metrics}/{name}/limits/%2Fproject%2Fregion/consumerOverrides"
+
+    def limits():
+        found = local_cloud.http.get(f"{metrics}/{name}?view=FULL", timeout=60).json()
+        buckets = found["consumerQuotaLimits"][0]["quotaBuckets"]
+        return {each.get("dimensions", {}).get("region"): each["effectiveLimit"] for each in buckets}
+
+    assert limits() == {None: "1000"}
+    body = {"overrideValue": "4", "dimensions": {"region": "europe-west4"}}
+    assert local_cloud.http.post(overrides, json=body, timeout=60).json()["done"] is True
+    assert limits() == {None: "1000", "europe-west4": "4"}
+    assert local_cloud.http.post(overrides, json={"overrideValue": "4"}, timeout=60).status_code == 400
+    assert local_cloud.http.delete(f"{overrides}/europe-west4", timeout=60).status_code == 200
+    assert limits() == {None: "1000"}
+    assert local_cloud.http.get(f"{metrics}/aiplatform.googleapis.com%2Fnothing", timeout=60).status_code == 404
+    assert local_cloud.http.post(f"{metrics}/{name}", json={}, timeout=60).status_code == 404
+    table((OWN, "roles/serviceusage.serviceUsageViewer", PROJECT))
+    assert limits() == {None: "1000"}
+    assert local_cloud.http.post(overrides, json=body, timeout=60).status_code == 403
+
+
 def test_an_image_is_there_where_vertex_ai_could_run_it(local_cloud, table):
     tag = local_cloud.http.get(f"{IMAGES}/packages/trainer/tags/0.2.0", timeout=60).json()
     assert tag["name"] == f"{REPOSITORY}/packages/trainer/tags/0.2.0"

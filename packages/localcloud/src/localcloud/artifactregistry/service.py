@@ -67,7 +67,11 @@ class ArtifactRegistry(Front[RegistryCall]):
         if project is None:
             raise CallError(f"Project {found['project']} does not exist here.", "PERMISSION_DENIED")
         repository = f"projects/{project}/locations/{found['location']}/repositories/{found['id']}"
-        common = {"resources": {"repository": [repository]}, "about": repository, "repository": repository}
+        common: dict[str, Any] = {
+            "resources": {"repository": [repository]},
+            "about": repository,
+            "repository": repository,
+        }
         if found["policy"]:
             return RegistryCall(method="ArtifactRegistry.GetIamPolicy", **common)
         sign, verb = ("@", "GetVersion") if found["kind"] == "versions" else (":", "GetTag")

@@ -30,6 +30,7 @@ from localcloud.logs.service import LogService
 from localcloud.logs.store import LogStore, is_found
 from localcloud.projects import Projects
 from localcloud.services import GATEWAY_SOCKET
+from localcloud.serviceusage.quotas import Quotas
 from localcloud.serviceusage.service import ServiceUsage
 from localcloud.state import State
 from localcloud.storage.calls import Call
@@ -58,7 +59,9 @@ def start_services(state: State, bearers: Bearers) -> GatewayServices:
     fronts: dict[str, Front[Any]] = {
         "identity": Identity(own, accounts, bearers, projects=projects, iam=iam),
         "logging": logs,
-        "serviceusage": ServiceUsage(projects, state.path / "disabled-services.json"),
+        "serviceusage": ServiceUsage(
+            projects, state.path / "disabled-services.json", Quotas(state.path / "quota-overrides.json")
+        ),
         "artifactregistry": ArtifactRegistry(projects, iam, _image_tables(state)),
     }
     handlers = {name: guarded(front, permit_calls(iam), faults) for name, front in fronts.items()}
