@@ -219,7 +219,8 @@ def _look_at_sources(role: NeededRole, project: Project) -> str:
 def _accounts(role: NeededRole, project: Project) -> dict[str, str]:
     if role.who == "jobs":
         return project.job_accounts()
-    return {f"service-{project.number}@gcp-sa-aiplatform.iam.gserviceaccount.com": ""}
+    number = _allowed(lambda: project.number, "the project's number", "browser")
+    return {f"service-{number}@gcp-sa-aiplatform.iam.gserviceaccount.com": ""}
 
 
 def _require_bound(role: NeededRole, account: str, folder: str, project: Project) -> None:

@@ -129,7 +129,7 @@ def look_at_messages(project: Project) -> str:
         elif isinstance(answer, Exception):
             raise answer
         else:
-            reached.append(f"{connection_id} ({answer})")
+            reached.append(connection_id)
     if errors:
         raise MendableError(
             "Airflow's connections", "; ".join(errors), "servers that can be reached", "airflow connections get NAME"

@@ -53,8 +53,8 @@ class Access:
         return str(self._ask("GET", f"{PROJECTS}/{self._session.project}")["name"]).removeprefix("projects/")
 
     def service_time(self) -> datetime:
-        """Return the time that Google's servers have, by the second."""
-        answer = self._send("GET", f"{PROJECTS}/{self._session.project}")
+        """Return the time that Google's servers have, by the second; a refusal is dated too."""
+        answer = call(lambda: self._client.request("GET", f"{PROJECTS}/{self._session.project}"))
         return parsedate_to_datetime(answer.headers["Date"])
 
     def missing_on_project(self, project: str, permissions: Sequence[str]) -> list[str]:
