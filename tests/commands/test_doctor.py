@@ -98,6 +98,9 @@ def test_machines_read_the_same(places, include, capsys, monkeypatch):
     assert [each["check"] for each in json.loads(capsys.readouterr().out)] == [check.name for check in CHECKS]
 
 
+OF_DATASET = {"connection/bigquery.dataEditor@dataset": "unknown"}
+
+
 @pytest.mark.parametrize(
     ("settings", "wrong", "others", "words"),
     [
@@ -116,8 +119,8 @@ def test_machines_read_the_same(places, include, capsys, monkeypatch):
         ({"results_bucket": "doctor-far"}, "bucket-location", {}, "doctor-far is in EUROPE-WEST4"),
         ({"bucket": "doctor-theirs", "environment": "ours"}, "owner", {}, "somebody-else"),
         ({"dataset": "absent"}, "dataset", {"dataset-location": "unknown", **roles_on("dataset")}, "mk --dataset"),
-        ({"dataset": "doctor_us"}, "dataset-location", {}, "doctor_us is in US"),
-        ({"dataset": "doctor_far"}, "dataset-location", {}, "location europe-west4"),
+        ({"dataset": "doctor_us"}, "dataset-location", OF_DATASET, "doctor_us is in US"),
+        ({"dataset": "doctor_far"}, "dataset-location", OF_DATASET, "location europe-west4"),
     ],
     ids=["bucket", "results", "bucket elsewhere", "bucket of others", "dataset", "dataset near", "dataset far"],
 )
@@ -127,9 +130,10 @@ def test_what_is_not_there_is_named(doctor, settings, wrong, others, words):
     assert words in lines[wrong]
 
 
+BY_STATEMENTS = ("connection/bigquery.dataViewer@sources", "connection/bigquery.dataEditor@dataset", "queries")
 SERVICES = [
     ("storage.objects.list gs://*", "objects", (), "roles/storage.objectUser"),
-    ("bigquery.jobs.insert", "statements", ("queries",), "roles/bigquery.jobUser"),
+    ("bigquery.jobs.insert", "statements", BY_STATEMENTS, "roles/bigquery.jobUser"),
     ("JobService.*", "jobs", (), "roles/aiplatform.user"),
     ("ModelService.*", "registry", (), "roles/aiplatform.user"),
     ("EndpointService.*", "endpoints", (), "roles/aiplatform.user"),
@@ -158,12 +162,7 @@ def test_the_role_for_statements_is_on_the_project_that_pays(doctor):
     """A misspelt one is named too."""
     status, lines = doctor(query_project="the-payer")
     role = "connection/bigquery.jobUser@project"
-    blocked = (
-        "statements",
-        "queries",
-        "connection/bigquery.dataViewer@sources",
-        "connection/bigquery.dataEditor@dataset",
-    )
+    blocked = ("statements", *BY_STATEMENTS)
     assert (status, states(lines)) == (1, {role: "wrong", **dict.fromkeys(blocked, "unknown")})
     assert "the-payer" in lines[role]
 

@@ -21,7 +21,9 @@ import click
 from retraining.commands.check import known_quotas
 from retraining.commands.diagnosis import PASSING, Check, Finding, NotKnownError, Project, State, examine
 from retraining.commands.doctor_access import (
-    ROLE_CHECKS,
+    OTHER_ROLE_CHECKS,
+    PROJECT_ROLE_CHECKS,
+    STATEMENTS,
     look_at_apis,
     look_at_clock,
     look_at_google_quotas,
@@ -284,11 +286,12 @@ CHECKS = (
         grant="bq --location={region} mk --dataset {project}:{dataset}",
     ),
     Check(name="dataset-location", look=look_at_dataset_location, needs=("dataset",)),
-    *ROLE_CHECKS,
+    *PROJECT_ROLE_CHECKS,
+    Check(name=STATEMENTS, look=look_at_statements, needs=(STARTS_QUERIES,), create=_QUERIES + "bigquery.jobUser"),
+    *OTHER_ROLE_CHECKS,
     Check(name="objects", look=look_at_objects, needs=(USES_BUCKET, USES_RESULTS), grant=_BUCKET),
     Check(name="owner", look=look_at_owner, needs=(USES_BUCKET,), grant=_BUCKET),
     Check(name="encryption", look=look_at_encryption, needs=("credentials",)),
-    Check(name="statements", look=look_at_statements, needs=(STARTS_QUERIES,), create=_QUERIES + "bigquery.jobUser"),
     _of_vertex("jobs", look_at_jobs),
     _of_vertex("registry", look_at_registry),
     _of_vertex("endpoints", look_at_endpoints),
@@ -296,7 +299,7 @@ CHECKS = (
     Check(name="machines", look=look_at_machines, needs=("settings", "models")),
     Check(name="quotas", look=look_at_quotas, needs=("settings", "models")),
     Check(name="google-quotas", look=look_at_google_quotas, needs=("credentials", "machines")),
-    Check(name="queries", look=look_at_queries, needs=("statements", READS_SOURCES)),
+    Check(name="queries", look=look_at_queries, needs=(STATEMENTS, READS_SOURCES)),
     *AIRFLOW_CHECKS,
 )
 

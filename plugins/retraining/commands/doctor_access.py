@@ -310,7 +310,8 @@ _OWN_PLACES = {
     "results": ("results-bucket",),
     "results-jobs": ("results-bucket",),
 }
-_STATEMENTS = ("connection/bigquery.jobUser@project",)
+STATEMENTS = "statements"
+"""The check that BigQuery takes any."""
 
 
 def role_check(role: NeededRole) -> Check:
@@ -319,9 +320,13 @@ def role_check(role: NeededRole) -> Check:
     if role.who == "jobs" or role.on in ("account", "sources"):
         needs += ("models",)
     if role.who == "connection" and role.on in ("dataset", "sources"):
-        needs += _STATEMENTS
+        needs += (STATEMENTS,)
+    if role.who == "connection" and role.on == "dataset":
+        needs += ("dataset-location",)
     create = "gcloud iam service-accounts create NAME --project={project}" if role.on == "account" else ""
     return Check(name=role.name, look=partial(look_at_role, role), needs=needs, create=create)
 
 
-ROLE_CHECKS = tuple(role_check(role) for role in sorted(ROLES, key=lambda role: role.on != "project"))
+PROJECT_ROLE_CHECKS = tuple(role_check(role) for role in ROLES if role.on == "project")
+OTHER_ROLE_CHECKS = tuple(role_check(role) for role in ROLES if role.on != "project")
+"""They come after `statements`, by which some of them ask."""

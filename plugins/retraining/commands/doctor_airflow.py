@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 from retraining.commands.diagnosis import Check, MendableError, NotKnownError, Project
@@ -62,7 +63,8 @@ def parse_seconds(path: Path, include: Path) -> float:
     Raises:
         MendableError: It ends with an error, or not in time.
     """
-    environ = {**os.environ, "RETRAINING_INCLUDE": str(include)}
+    found = [_text("core", "plugins_folder"), str(path.parent), os.environ.get("PYTHONPATH", "")]
+    environ = {**os.environ, "RETRAINING_INCLUDE": str(include), "PYTHONPATH": os.pathsep.join(filter(None, found))}
     begun = time.monotonic()
     try:
         done = subprocess.run(
@@ -75,11 +77,11 @@ def parse_seconds(path: Path, include: Path) -> float:
             timeout=LONGEST_PARSE_S,
         )
     except subprocess.TimeoutExpired:
-        found = f"not parsed within {LONGEST_PARSE_S} s"
-        raise MendableError(path.name, found, "a file that Airflow can load", f"python {path}") from None
+        message = f"not parsed within {LONGEST_PARSE_S} s"
+        raise MendableError(path.name, message, "a file that Airflow can load", f"python {path}") from None
     if done.returncode:
-        found = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise MendableError(path.name, found, "a file that Airflow can load", f"python {path}")
+        message = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise MendableError(path.name, message, "a file that Airflow can load", f"python {path}")
     return time.monotonic() - begun
 
 
@@ -89,7 +91,7 @@ def look_at_approval(project: Project) -> str:
     if not waiting:
         return "no model waits for somebody"
     _require_airflow()
-    if attempt(partial(importlib.util.find_spec, _HITL)) is None:
+    if not isinstance(attempt(partial(importlib.util.find_spec, _HITL)), ModuleSpec):
         found = f"no {_HITL}, which {', '.join(waiting)} need"
         raise MendableError(
             "deployment.approval", found, "it", "pip install 'apache-airflow-providers-standard>=1.3.0'"
