@@ -317,7 +317,7 @@ def test_a_quota_of_google_that_is_too_small_is_named(doctor, local_cloud):
         local_cloud.http.delete(f"{url}/{local_cloud.region}", timeout=60)
     assert (status, states(lines)) == (1, {"google-quotas": "wrong"})
     assert "the job train of parcels needs " in lines["google-quotas"]
-    assert "of 1 custom_model_training_cpus" in lines["google-quotas"]
+    assert "of 1 cpus" in lines["google-quotas"]
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["slow", "fast"])

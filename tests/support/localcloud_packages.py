@@ -23,23 +23,9 @@ LOCALCLOUD = {
         "Cloud Logging, and Cloud Monitoring in `metrics`: what is kept, filters, and the services that list it",
         ("localcloud", "localcloud.access", "localcloud.http"),
     ),
-    "localcloud.serviceusage": Package(
-        "Service Usage: which APIs a project has enabled", ("localcloud", "localcloud.http")
-    ),
-    "localcloud.artifactregistry": Package(
-        "Artifact Registry: which images are there, and who may read them", ("localcloud", "localcloud.http")
-    ),
     "localcloud.gateway": Package(
-        "the one way in, and what is answered there",
-        (
-            "localcloud",
-            "localcloud.access",
-            "localcloud.http",
-            "localcloud.storage",
-            "localcloud.logs",
-            "localcloud.serviceusage",
-            "localcloud.artifactregistry",
-        ),
+        "the one way in, and what is answered there; Service Usage and Artifact Registry in folders of their own",
+        ("localcloud", "localcloud.access", "localcloud.http", "localcloud.storage", "localcloud.logs"),
     ),
     "localcloud.bigquery.types": Package("types of columns, tables and results", ("localcloud",)),
     "localcloud.bigquery.patches": Package(

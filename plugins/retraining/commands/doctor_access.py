@@ -96,7 +96,7 @@ def look_at_google_quotas(project: Project) -> str:
     if short := [f"{job} needs {found}" for job, needs in needed.items() if (found := shortage(needs, limits))]:
         command = f"open 'https://console.cloud.google.com/iam-admin/quotas?project={project.settings.project}'"
         raise MendableError(f"quotas of {project.settings.region}", "; ".join(short), "as much as a job needs", command)
-    unknown = [metric.partition("/")[2] for metric, limit in limits.items() if limit is None]
+    unknown = [metric.rpartition("_training_")[2] for metric, limit in limits.items() if limit is None]
     told = f"; not limited or known: {', '.join(unknown)}" if unknown else ""
     return f"{len(limits) - len(unknown)} suffice for {len(needed)} jobs{told}"
 

@@ -33,7 +33,8 @@ def test_what_a_job_takes(groups, is_spot, needs):
 
 def test_what_does_not_fit():
     """A limit that is not known lets everything pass; 0 lets nothing."""
-    needs = {"a/cpus": 8, "a/gpus": 1, "a/tpus": 1}
-    assert shortage(needs, {"a/cpus": 8, "a/gpus": 0, "a/tpus": None}) == "1 of 0 gpus"
-    assert shortage(needs, {"a/cpus": 7}) == "8 of 7 cpus"
+    cpus, gpus, tpus = (f"aiplatform.googleapis.com/custom_model_training_{name}" for name in ("cpus", "gpus", "tpus"))
+    needs = {cpus: 8, gpus: 1, tpus: 1}
+    assert shortage(needs, {cpus: 8, gpus: 0, tpus: None}) == "1 of 0 gpus"
+    assert shortage(needs, {cpus: 7}) == "8 of 7 cpus"
     assert shortage({}, {}) == ""

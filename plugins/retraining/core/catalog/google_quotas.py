@@ -55,7 +55,7 @@ def shortage(needs: Mapping[str, int], limits: Mapping[str, int | None]) -> str:
     """
     short = [(metric, need, limits.get(metric)) for metric, need in needs.items()]
     return ", ".join(
-        f"{need} of {limit} {metric.partition('/')[2]}"
+        f"{need} of {limit} {metric.removeprefix(_TRAINING)}"
         for metric, need, limit in short
         if limit is not None and need > limit
     )

@@ -17,10 +17,12 @@ from localcloud.access import credentials
 from localcloud.access.bearer import Bearers
 from localcloud.access.grpc_middleware import GrpcMiddleware
 from localcloud.access.iam import Iam, Resources, object_resource
-from localcloud.artifactregistry.service import ArtifactRegistry
 from localcloud.faults import FaultStore
+from localcloud.gateway.artifactregistry.service import ArtifactRegistry
 from localcloud.gateway.identity import Identity
 from localcloud.gateway.resource_manager import ResourceManager
+from localcloud.gateway.serviceusage.quotas import Quotas
+from localcloud.gateway.serviceusage.service import ServiceUsage
 from localcloud.http import fronts
 from localcloud.http.fronts import Front, Permit, guarded
 from localcloud.http.routes import Handler
@@ -30,8 +32,6 @@ from localcloud.logs.service import LogService
 from localcloud.logs.store import LogStore, is_found
 from localcloud.projects import Projects
 from localcloud.services import GATEWAY_SOCKET
-from localcloud.serviceusage.quotas import Quotas
-from localcloud.serviceusage.service import ServiceUsage
 from localcloud.state import State
 from localcloud.storage.calls import Call
 from localcloud.storage.front import StorageFront

@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from localcloud.errors import CallError
+from localcloud.gateway.serviceusage.quotas import Quotas
 from localcloud.http.fronts import Call, Front
 from localcloud.http.http1 import Request, Response
 from localcloud.projects import Projects
-from localcloud.serviceusage.quotas import Quotas
 
 MOST_NAMES = 30
 """Of one batchGet, as the service takes."""
