@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from google.auth.credentials import AnonymousCredentials
 from google.oauth2.credentials import Credentials
 
@@ -163,7 +164,7 @@ def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 def near(bad: BadServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lead Google's clients to a server."""
-    for name in ("STORAGE_EMULATOR_HOST", "BIGQUERY_EMULATOR_HOST", "grpc_proxy", "https_proxy", "HTTPS_PROXY"):
+    for name in ("STORAGE_EMULATOR_HOST", "BIGQUERY_EMULATOR_HOST", "grpc_proxy"):
         monkeypatch.setenv(name, f"http://{bad.address}")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, "127.0.0.1")
@@ -231,7 +232,10 @@ def prepared(service: str, name: str, server: BadServer, monkeypatch: pytest.Mon
     """A question to a server of its own; its client is made already."""
     near(server, monkeypatch)
     hook: Any = hooks()[service](session_at(server))
-    assert hook._client
+    client = hook._client
+    assert client
+    if isinstance(client, requests.Session):  # it would read its proxy from the environment at each request
+        client.trust_env, client.proxies = False, {"https": f"http://{server.address}"}
     return lambda: ask(hook, name)
 
 
