@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from google.auth.credentials import AnonymousCredentials
 from google.oauth2.credentials import Credentials
 
@@ -26,6 +27,7 @@ from retraining.core.naming.environments import Environment
 from retraining.core.promotion.versions import Version
 from retraining.core.spec.source_files import SourceFiles
 from retraining.hooks import airflow_api, cloud, limits, transports, vertex_jobs
+from retraining.hooks.access import Access
 from retraining.hooks.endpoints import Endpoint, Unanswered
 from retraining.hooks.logs import Cursor
 from retraining.hooks.objects import Objects
@@ -59,6 +61,7 @@ ARGUMENTS: dict[str, Any] = {
     "dataset": "data",
     "deployed_id": "1",
     "display_name": "run",
+    "email": "jobs@p.iam.gserviceaccount.com",
     "end": NOW,
     "endpoint": ENDPOINT,
     "endpoint_name": ENDPOINT.name,
@@ -74,15 +77,23 @@ ARGUMENTS: dict[str, Any] = {
     "labels": {"retraining-run": "r"},
     "load": Load(files=FILES, table="p.data.t"),
     "log_table": None,
+    "metric": "aiplatform.googleapis.com/custom_model_training_cpus",
     "machine": {"machine_type": "n1-standard-2", "min_replicas": 1, "max_replicas": 1},
     "model": "m",
     "name": "projects/p/locations/r/customJobs/1",
+    "names": ["storage.googleapis.com"],
+    "package": "trainer",
+    "permissions": ["storage.objects.get"],
+    "project": "p",
     "period": timedelta(minutes=1),
     "objects": [StoredObject(uri=f"{URI}{n}", bytes=1, generation=1, created=NOW, content_type="") for n in range(30)],
     "pool_id": "pool",
     "query": Query(sql="SELECT 1 AS n"),
     "ranges": {f"{URI}{number}": (0, 10) for number in range(30)},
+    "reference": "1",
+    "repository": "projects/p/locations/r/repositories/retraining",
     "resource": {"display_name": "pool"},
+    "service": "aiplatform.googleapis.com",
     "run_key": "r",
     "sampling": 0.5,
     "sizes": {f"{URI}{number}": 100 for number in range(30)},
@@ -161,8 +172,8 @@ def near(bad: BadServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hooks() -> dict[str, type]:
-    """The hooks' classes, by the name that the cloud has for them."""
-    found = {}
+    """The hooks' classes, by the name that the cloud has for them, and that of `doctor`."""
+    found: dict[str, type] = {"access": Access}
     for name, member in vars(cloud.Cloud).items():
         if isinstance(member, property | cached_property) and name not in NOT_OF_A_SESSION:
             getter = member.fget if isinstance(member, property) else member.func
@@ -221,7 +232,10 @@ def prepared(service: str, name: str, server: BadServer, monkeypatch: pytest.Mon
     """A question to a server of its own; its client is made already."""
     near(server, monkeypatch)
     hook: Any = hooks()[service](session_at(server))
-    assert hook._client
+    client = hook._client
+    assert client
+    if isinstance(client, requests.Session):  # it would read its proxy from the environment at each request
+        client.trust_env, client.proxies = False, {"https": f"http://{server.address}"}
     return lambda: ask(hook, name)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from retraining.hooks import notifiers
-from retraining.hooks.notifiers import Notifiers, NotSentError, webhook_address
+from retraining.hooks.notifiers import Notifiers, NotSentError, reach, webhook_address
 from tests.support.sinks import (
     HookSink,
     MailSink,
@@ -139,6 +139,48 @@ def test_types_of_webhooks(monkeypatch, hook: HookSink, kind: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_TEAM", json.dumps(values))
     Notifiers().post("team", BODY)
     assert [path for path, _ in hook.posts] == [f"/services/{HIDDEN}"]
+
+
+def test_a_server_is_reached_and_told_nothing(mail: MailSink, hook: HookSink) -> None:
+    """Of either kind."""
+    reach("smtp_default", is_mail=True)
+    reach("team_channel", is_mail=False)
+    assert (mail.mails, hook.posts) == ([], [])
+
+
+def test_a_webhook_is_reached_by_its_proxy(monkeypatch, hook: HookSink) -> None:
+    """As a post is."""
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_TEAM", json.dumps({"conn_type": "https", "host": "hooks.invalid", "password": "x"})
+    )
+    for name in ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(NotSentError, match=r"^connection team: cannot be reached, "):
+        reach("team", is_mail=False)
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{hook.port}")
+    reach("team", is_mail=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_mail", "message"),
+    [
+        ({"conn_type": "smtp", "host": "127.0.0.1", "port": 1}, True, "cannot be reached, ConnectionRefusedError$"),
+        ({"conn_type": "smtp"}, True, "no host$"),
+        ({"conn_type": "http", "host": "127.0.0.1"}, True, "of type http, expected smtp"),
+        (
+            {"conn_type": "http", "host": "http://127.0.0.1:1/s3cret", "password": "s3cret"},
+            False,
+            "ConnectionRefusedError$",
+        ),
+        ({"conn_type": "http", "host": "http://example.com"}, False, "not https$"),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_named(monkeypatch, values, is_mail, message) -> None:
+    """By its connection alone."""
+    monkeypatch.setenv("AIRFLOW_CONN_TEAM", json.dumps(values))
+    with pytest.raises(NotSentError, match=f"^connection team: .*{message}") as raised:
+        reach("team", is_mail=is_mail)
+    assert "s3cret" not in str(raised.value)
 
 
 def drip(text: bytes) -> Iterator[bytes]:

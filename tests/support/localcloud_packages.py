@@ -24,7 +24,7 @@ LOCALCLOUD = {
         ("localcloud", "localcloud.access", "localcloud.http"),
     ),
     "localcloud.gateway": Package(
-        "the one way in, and what is answered there",
+        "the one way in, and what is answered there; Service Usage and Artifact Registry in folders of their own",
         ("localcloud", "localcloud.access", "localcloud.http", "localcloud.storage", "localcloud.logs"),
     ),
     "localcloud.bigquery.types": Package("types of columns, tables and results", ("localcloud",)),

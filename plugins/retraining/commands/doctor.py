@@ -1,22 +1,36 @@
 """The command `doctor`: what is missing before the first run, found before anything is paid.
 
-`CHECKS` is the table of what is looked at. No check writes anything; one that fails stops none of the others, and one
-that depends on it says so.
+`CHECKS` is the table of what is looked at, in its order; what accounts may is in `doctor_access`, Airflow in
+`doctor_airflow`.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from retraining.commands.check import known_quotas
-from retraining.commands.shell import INCLUDE, Shell, attempt, known_error, print_answer
+from retraining.commands.diagnosis import PASSING, Check, Finding, NotKnownError, Project, State, examine
+from retraining.commands.doctor_access import (
+    OTHER_ROLE_CHECKS,
+    PROJECT_ROLE_CHECKS,
+    STATEMENTS,
+    look_at_apis,
+    look_at_clock,
+    look_at_google_quotas,
+    look_at_images,
+)
+from retraining.commands.doctor_airflow import AIRFLOW_CHECKS
+from retraining.commands.shell import INCLUDE, Shell, attempt, print_answer
 from retraining.core.catalog.amounts import require_quota
 from retraining.core.catalog.hardware import load_hardware, require_machines
 from retraining.core.catalog.model_check import all_jobs, check_model
@@ -25,101 +39,14 @@ from retraining.core.errors import RetrainingError, SettingsError, SpecError
 from retraining.core.naming import vertex
 from retraining.core.planning import locations
 from retraining.core.program import command_line
-from retraining.core.settings import Settings
-from retraining.core.spec.files import find_specs, load_spec
-from retraining.core.spec.model import ModelSpec
+from retraining.core.report.rendering import render_template
+from retraining.core.spec.files import find_specs
 from retraining.core.spec.quotas import FILE as QUOTAS
 from retraining.hooks.check_queries import check
-from retraining.hooks.ports import CloudPort
-from retraining.hooks.session import Session, is_refused, own_session
 from retraining.operators.record.ownership import require_nobodys_bucket
 
 ANY_MODEL = "retraining-doctor"
 """A model's name that nothing has: asking for it tells whether the service answers this account."""
-
-
-class State(StrEnum):
-    """What a check came to."""
-
-    OK = "ok"
-    WRONG = "wrong"
-    UNKNOWN = "unknown"
-    """No answer that tells, or not asked because of an earlier one."""
-    HIDDEN = "hidden"
-    """The account may not look, and need not for a run."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """What a check came to, and the command that mends it; empty: there is none, or nothing to mend."""
-
-    check: str
-    state: State
-    text: str
-    command: str = ""
-
-    def line(self) -> str:
-        """Return it as one line."""
-        command = f" Mend it with: {self.command}" if self.command else ""
-        return f"{self.state:<8} {self.check:<17} {self.text}{command}"
-
-
-class Project:
-    """What the checks look at: the cloud, and the models' files.
-
-    Args:
-        shell: Connects to the cloud when the first check asks.
-        include: Folder with models and sql.
-    """
-
-    def __init__(self, shell: Shell, include: Path) -> None:
-        self._shell = shell
-        self.include = include
-        self._cloud: CloudPort | None = None
-
-    @property
-    def cloud(self) -> CloudPort:
-        """All services.
-
-        Raises:
-            SettingsError: The environment does not say where things are.
-        """
-        if self._cloud is None:
-            self._cloud = self._shell.connect()
-        return self._cloud
-
-    @property
-    def settings(self) -> Settings:
-        """Where things are."""
-        return self.cloud.settings
-
-    @property
-    def session(self) -> Session:
-        """This machine's own credentials."""
-        return own_session(self.settings.project, self.settings.region, self.settings.max_bytes_billed)
-
-    def specs(self) -> list[ModelSpec]:
-        """Return what each model's file says."""
-        return [load_spec(path) for path in find_specs(self.include)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """One thing to look at.
-
-    Args:
-        name: First word of its line.
-        look: Return what is well, or None where nobody tells; raise what is wrong.
-        needs: Checks without whose `ok` this one cannot be made.
-        create: Command where the hook or the check itself names what is wrong, or there is no such thing.
-        grant: Command where the account may not look. In both stand settings in braces.
-    """
-
-    name: str
-    look: Callable[[Project], str | None]
-    needs: tuple[str, ...] = ()
-    create: str = ""
-    grant: str = ""
 
 
 def look_at_settings(project: Project) -> str:
@@ -129,25 +56,38 @@ def look_at_settings(project: Project) -> str:
 
 
 def look_at_credentials(project: Project) -> str:
-    """Find this machine's own credentials."""
+    """Find the credentials, and whose they are."""
     credentials = project.session.credentials
-    account = getattr(credentials, "service_account_email", None) or "of this machine"
-    return f"{account} ({type(credentials).__name__})"
+    account = getattr(credentials, "service_account_email", None)
+    if not account or account == "default":  # of a person, or of a machine
+        asked = attempt(project.access.own_email)
+        account = asked if isinstance(asked, str) and asked else "an account that its token does not name"
+    return f"{account}, by {project.caller} ({type(credentials).__name__})"
 
 
 def look_at_bucket(project: Project) -> str:
-    """List in the bucket of documents."""
-    return _list_in(project, project.settings.bucket)
+    """Look for the bucket of documents."""
+    return _find_bucket(project, project.settings.bucket)
 
 
 def look_at_results_bucket(project: Project) -> str:
-    """List in the bucket of what jobs write."""
-    return _list_in(project, project.settings.results_bucket)
+    """Look for the bucket of what jobs write."""
+    return _find_bucket(project, project.settings.results_bucket)
 
 
-def _list_in(project: Project, bucket: str) -> str:
-    project.cloud.artifacts.list_folders(f"gs://{bucket}/{ANY_MODEL}")
-    return f"gs://{bucket} can be listed"
+def _find_bucket(project: Project, bucket: str) -> str:
+    """Ask what the account may there, which anybody may ask; what it answers is another check's."""
+    project.access.missing_on_bucket(bucket, ("storage.objects.get",))
+    return f"gs://{bucket} is there"
+
+
+def look_at_objects(project: Project) -> str:
+    """List in both buckets."""
+    settings = project.settings
+    buckets = list(dict.fromkeys((settings.bucket, settings.results_bucket)))
+    for bucket in buckets:
+        project.cloud.artifacts.list_folders(f"gs://{bucket}/{ANY_MODEL}")
+    return f"{', '.join(buckets)} can be listed"
 
 
 def look_at_bucket_location(project: Project) -> str | None:
@@ -174,11 +114,26 @@ def look_at_dataset(project: Project) -> str:
     settings = project.settings
     found = project.cloud.warehouse.dataset_location(settings.dataset)
     if found is None:
-        where = f"dataset {settings.project}.{settings.dataset}"
-        raise SettingsError(
-            where, "none is there, or the account may not look at it", "one with roles/bigquery.dataEditor"
-        )
+        _require_hidden(project, settings.dataset)
     return f"{settings.dataset} is there, in {found}"
+
+
+def _require_hidden(project: Project, dataset: str) -> NoReturn:
+    """Tell a dataset that is not there from one that the account may not look at.
+
+    Raises:
+        SettingsError: It is not there.
+        NotKnownError: The account may not look.
+    """
+    from google.api_core.exceptions import Forbidden, NotFound
+
+    try:
+        project.access.dataset_access(dataset)
+    except Forbidden as error:
+        raise NotKnownError(f"the account may not look at {dataset}: see its role there") from error
+    except NotFound:
+        pass
+    raise SettingsError(f"dataset {project.settings.project}.{dataset}", "none is there", "one in the jobs' region")
 
 
 def look_at_dataset_location(project: Project) -> str | None:
@@ -295,13 +250,20 @@ _BUCKET = "gcloud storage buckets add-iam-policy-binding gs://{bucket} " + _TO +
 _MAKE_BUCKET = "gcloud storage buckets create gs://{bucket} --project={project} --location={region}"
 
 
+USES_VERTEX = "connection/aiplatform.user@project"
+STARTS_QUERIES = "connection/bigquery.jobUser@project"
+READS_SOURCES = "connection/bigquery.dataViewer@sources"
+USES_BUCKET, USES_RESULTS = "connection/storage.objectUser@bucket", "connection/storage.objectUser@results"
+
+
 def _of_vertex(name: str, look: Callable[[Project], str]) -> Check:
     enable = "gcloud services enable aiplatform.googleapis.com --project={project}"
-    return Check(name=name, look=look, needs=("credentials",), create=enable, grant=_PROJECT + "aiplatform.user")
+    return Check(name=name, look=look, needs=(USES_VERTEX,), create=enable, grant=_PROJECT + "aiplatform.user")
 
 
 CHECKS = (
     Check(name="settings", look=look_at_settings),
+    Check(name="models", look=look_at_models),
     Check(
         name="credentials",
         look=look_at_credentials,
@@ -309,6 +271,8 @@ CHECKS = (
         create="gcloud auth application-default login",
         grant="gcloud auth application-default login",
     ),
+    Check(name="clock", look=look_at_clock, needs=("credentials",)),
+    Check(name="apis", look=look_at_apis, needs=("credentials",)),
     Check(name="bucket", look=look_at_bucket, needs=("credentials",), create=_MAKE_BUCKET, grant=_BUCKET),
     Check(
         name="results-bucket",
@@ -318,7 +282,6 @@ CHECKS = (
         grant=_BUCKET.replace("{bucket}", "{results_bucket}"),
     ),
     Check(name="bucket-location", look=look_at_bucket_location, needs=("bucket", "results-bucket")),
-    Check(name="owner", look=look_at_owner, needs=("bucket",), grant=_BUCKET),
     Check(
         name="dataset",
         look=look_at_dataset,
@@ -327,64 +290,48 @@ CHECKS = (
         grant="bq --location={region} mk --dataset {project}:{dataset}",
     ),
     Check(name="dataset-location", look=look_at_dataset_location, needs=("dataset",)),
+    *PROJECT_ROLE_CHECKS,
+    Check(name=STATEMENTS, look=look_at_statements, needs=(STARTS_QUERIES,), create=_QUERIES + "bigquery.jobUser"),
+    *OTHER_ROLE_CHECKS,
+    Check(name="objects", look=look_at_objects, needs=(USES_BUCKET, USES_RESULTS), grant=_BUCKET),
+    Check(name="owner", look=look_at_owner, needs=(USES_BUCKET,), grant=_BUCKET),
     Check(name="encryption", look=look_at_encryption, needs=("credentials",)),
-    Check(name="statements", look=look_at_statements, needs=("credentials",), create=_QUERIES + "bigquery.jobUser"),
     _of_vertex("jobs", look_at_jobs),
     _of_vertex("registry", look_at_registry),
     _of_vertex("endpoints", look_at_endpoints),
-    Check(name="models", look=look_at_models),
+    Check(name="images", look=look_at_images, needs=("credentials", "models")),
     Check(name="machines", look=look_at_machines, needs=("settings", "models")),
     Check(name="quotas", look=look_at_quotas, needs=("settings", "models")),
-    Check(name="queries", look=look_at_queries, needs=("statements", "models")),
+    Check(name="google-quotas", look=look_at_google_quotas, needs=("credentials", "machines")),
+    Check(name="queries", look=look_at_queries, needs=(STATEMENTS, READS_SOURCES)),
+    *AIRFLOW_CHECKS,
 )
 
 
-def examine(project: Project, checks: Sequence[Check] = CHECKS) -> list[Finding]:
-    """Return what each check came to, in their order."""
-    found: dict[str, Finding] = {}
-    for each in checks:
-        found[each.name] = _make(each, project, found)
-    return list(found.values())
-
-
-def _make(each: Check, project: Project, earlier: Mapping[str, Finding]) -> Finding:
-    blocked = [name for name in each.needs if earlier[name].state is not State.OK]
-    if blocked:
-        return Finding(check=each.name, state=State.UNKNOWN, text=f"not asked: needs {', '.join(blocked)}")
-    text = attempt(partial(each.look, project))
-    if isinstance(text, Exception):
-        return _failed(each, project, text)
-    if text is None:
-        return Finding(check=each.name, state=State.HIDDEN, text="the account may not look, which no run needs")
-    return Finding(check=each.name, state=State.OK, text=text)
-
-
-def _failed(each: Check, project: Project, error: Exception) -> Finding:
-    """Return what an error means: wrong where there is a way out, unknown where the service only gave no answer."""
-    known = known_error(error)
-    if known is None:
-        text = f"no answer that tells: {type(error).__name__}: {error}"
-        return Finding(check=each.name, state=State.UNKNOWN, text=text)
-    is_own = isinstance(error, RetrainingError)  # of a check itself, which no role mends
-    command = each.create if is_own or is_refused(error) else each.grant
-    if command:
-        settings = project.settings
-        command = command.format_map({**asdict(settings), "query_project": settings.query_project or settings.project})
-    return Finding(check=each.name, state=State.WRONG, text=str(known), command=command)
+def render_page(findings: Sequence[Finding], asked_at: datetime) -> str:
+    """Return a page of HTML with a row for each check."""
+    counts = Counter(str(each.state) for each in sorted(findings, key=lambda each: list(State).index(each.state)))
+    project = os.environ.get("RETRAINING_PROJECT") or "no project"
+    values = {"findings": findings, "counts": counts, "project": project, "asked_at": asked_at}
+    return render_template("report/doctor.html.j2", **values)
 
 
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--as-connection", is_flag=True, help="Ask as Airflow's connection, not with this machine's credentials.")
+@click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Write a page of it here too.")
 @INCLUDE
 @click.pass_obj
-def diagnose(shell: Shell, include: Path | None, *, as_json: bool) -> None:
+def diagnose(shell: Shell, include: Path | None, page: Path | None, *, as_connection: bool, as_json: bool) -> None:
     """Look for what is missing before the first run.
 
-    Prints a line for each check: ok, wrong with what mends it, unknown with why, or hidden from this account. It writes
-    nothing and starts no job. The status is 1 where anything is wrong or unknown. MEMBER in a command is the account,
+    Prints a line for each check: ok, wrong with what mends it, unknown with why, or hidden with why. It writes nothing
+    and starts no job. The status is 1 where anything is wrong or unknown. MEMBER in a command is the account,
     `serviceAccount:…` or `user:…`.
     """
-    findings = examine(Project(shell, include or shell.find_include()))
-    is_good = all(finding.state in (State.OK, State.HIDDEN) for finding in findings)
+    findings = examine(Project(shell, include or shell.find_include(), as_connection=as_connection), CHECKS)
+    if page is not None:
+        page.write_text(render_page(findings, datetime.now(UTC)), encoding="utf-8")
+    is_good = all(finding.state in PASSING for finding in findings)
     lines = [json.dumps([asdict(each) for each in findings])] if as_json else [each.line() for each in findings]
     print_answer(lines, is_good=is_good)

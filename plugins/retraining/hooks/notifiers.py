@@ -30,6 +30,8 @@ MAX_BYTES = 256_000
 """That are read of a server for one message: of a webhook the heads of its answers, of a mail server its lines."""
 WEBHOOK_TYPES = ("http", "https", "slackwebhook")
 MAIL_TYPES = ("smtp",)
+MAIL_PORT = 25
+"""Where a connection names none."""
 MESSAGE_ID = "Message-ID"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
@@ -104,6 +106,44 @@ class Notifiers:
                     raise NotSentError(str(error)) from None
                 self._too_slow[connection_id] = limit.exceeded
                 raise NotSentError(f"{where}: {limit.exceeded}") from None
+
+
+def reach(connection_id: str, *, is_mail: bool) -> None:
+    """Connect to a mail server or webhook and hang up; nothing is sent, and nobody is told.
+
+    Behind a proxy it is the proxy that a webhook is reached by.
+
+    Args:
+        connection_id: Airflow's.
+        is_mail: Whether it is of a mail server.
+
+    Raises:
+        NotSentError: The connection is missing or of another type, or its server cannot be reached.
+    """
+    from retraining.hooks.transports import open_connection
+
+    where = f"connection {connection_id}"
+    connection = _connection(connection_id, MAIL_TYPES if is_mail else WEBHOOK_TYPES)
+    host, port = _mail_server(connection) if is_mail else _web_server(webhook_address(connection))
+    if not host:
+        raise NotSentError(f"{where}: no host")
+    with limits.limited(CONNECT_S, MAX_BYTES):
+        try:
+            limits.call_in_thread(lambda: open_connection(host, port))
+        except OSError as error:
+            raise NotSentError(f"{where}: cannot be reached, {type(error).__name__}") from None
+
+
+def _mail_server(connection: Connection) -> tuple[str, int]:
+    return (connection.host or "").strip(), connection.port or MAIL_PORT
+
+
+def _web_server(address: str) -> tuple[str, int]:
+    """Return host and port of an address, or of the proxy on the way to it."""
+    from requests.utils import get_environ_proxies, select_proxy
+
+    parts = urlsplit(select_proxy(address, get_environ_proxies(address)) or address)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _post_json(address: str, body: ApiJson) -> int:

@@ -170,6 +170,26 @@ def bigquery_client(session: Session) -> BigQueryClient:
     return _limited(bigquery.Client(project=project, credentials=session.credentials, location=session.region))
 
 
+def rest_session(session: Session) -> Foreign:
+    """Return a session of requests for services that have no client here."""
+    from google.auth.transport.requests import AuthorizedSession
+
+    made = AuthorizedSession(session.credentials)
+    limit_requests(made)
+    limit_requests(made._auth_request_session)
+    return made
+
+
+def open_connection(host: str, port: int) -> None:
+    """Connect to a server and hang up, within the limit that is under way; nothing is sent.
+
+    Raises:
+        OSError: It cannot be reached.
+    """
+    wait = limits.current(host).left(host)
+    socket.create_connection((host, port), wait).close()
+
+
 def _limited(client: Foreign) -> Foreign:
     """Watch over a client's requests, and over those that bring it a token."""
     limit_requests(client._http)

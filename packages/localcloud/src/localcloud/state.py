@@ -10,6 +10,7 @@ In: a state directory. Out: paths inside it, the remembered ports, and the lock 
     token.key        signs the access tokens that are given out
     sockets/         where the servers listen, for the gateway alone
     bucket-owners.json which buckets belong to further projects
+    disabled-services.json the APIs that a project has not enabled; quota-overrides.json what lowers its quotas
     bigquery/ storage/ storage.sqlite vertex/ logs.sqlite faults.sqlite iam.json gcloud/ server-logs/
 
 The directory is its owner's alone (mode 0700): who reads it may use this cloud.

@@ -29,7 +29,7 @@ class Cloud:
         self.iam, self.faults = Iam(state, projects), FaultStore(state.faults_path)
         objects = Objects(state.directory("storage"), state.storage_path)
         service = StorageService(objects, projects, state.directory("uploads"), location="us-central1")
-        self.front = StorageFront(service, self.faults, permit_storage(self.iam))
+        self.front = StorageFront(service, self.faults, permit_storage(self.iam), self.iam)
 
     def ask(self, method: str, target: str, body: bytes = b"", **fields: str) -> tuple[Response, bytes]:
         """Send a request; give the answer and its whole body."""

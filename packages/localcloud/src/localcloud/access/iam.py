@@ -125,6 +125,29 @@ class Iam:
                 if not self._is_granted(principal, permission, resource):
                     raise DeniedError(_refusal(principal, permission, resource))
 
+    def granted(self, principal: str, permissions: Sequence[str], resource: str) -> list[str]:
+        """Return those of some permissions that a principal has on a resource, as `testIamPermissions` answers."""
+        if not self.in_force():
+            return list(permissions)
+        return [each for each in permissions if self._is_granted(principal, each, resource)]
+
+    def policy(self, resource: str) -> dict[str, Any]:
+        """Return what the table binds on a resource itself, as `getIamPolicy` does; without one everybody has all."""
+        if (table := self.table()) is None:
+            every = [{"role": role, "members": ["allAuthenticatedUsers"]} for role in sorted(roles())]
+            return {"version": 3, "etag": "ACAB", "bindings": every}
+        named = self._projects.with_ids(resource)
+        found = [
+            {
+                "role": each["role"],
+                "members": [f"serviceAccount:{each['principal']}"],
+                **({"condition": each["condition"]} if "condition" in each else {}),
+            }
+            for each in table["bindings"]
+            if self._projects.with_ids(each["resource"]) == named
+        ]
+        return {"version": 3, "etag": "ACAB", "bindings": found}
+
     def _is_granted(self, principal: str, permission: str, resource: str) -> bool:
         return any(
             permission in permissions and resource.startswith(beginning)

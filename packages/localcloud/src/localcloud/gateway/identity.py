@@ -1,6 +1,7 @@
-"""Who you are, in a cloud with made-up accounts: tokens, impersonation, and the project's own record.
+"""Who you are, in a cloud with made-up accounts: tokens, impersonation, the project's own record, and what you may.
 
-In: requests to oauth2, iamcredentials and cloudresourcemanager. Out: what google-auth, gcloud and the SDK expect.
+In: requests to oauth2, iamcredentials, iam and cloudresourcemanager. Out: what google-auth, gcloud and the SDK expect.
+`testIamPermissions` and `getIamPolicy` answer from the IAM table.
 Tokens are given only for assertions that a key of this state directory signed; every service asks for one (`bearer`).
 """
 
@@ -17,6 +18,7 @@ from google.auth import crypt, jwt
 
 from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.credentials import TOKEN_URI, Accounts, ServiceAccount
+from localcloud.access.iam import Iam
 from localcloud.access.iam_calls import project_of
 from localcloud.errors import CallError
 from localcloud.gateway.resource_manager import FIELDS
@@ -26,8 +28,12 @@ from localcloud.projects import Projects
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 LIFETIME_S = 3600
+MOST_PERMISSIONS = 100
+"""Of one `testIamPermissions`, as the service takes."""
 _ACCOUNT = re.compile(r"/v1/projects/-/serviceAccounts/(?P<email>[^/:]+)[/:](?P<verb>\w+)")
 _PROJECT = re.compile(r"/v[13]/projects/(?P<project>[^/:]+)")
+_ASKED_OF_PROJECT = re.compile(r"/v[13](?P<resource>/projects/[^/:]+):(?P<verb>testIamPermissions|getIamPolicy)")
+_ASKED_OF_ACCOUNT = re.compile(r"/v1/projects/(?P<project>[^/]+)/serviceAccounts/(?P<email>[^/:]+):testIamPermissions")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +42,23 @@ class IdentityCall(Call):
 
     request: Request
 
+    @property
+    def asks_the_table(self) -> bool:
+        """Whether the IAM table is what it asks about."""
+        return self.method.endswith((".TestIamPermissions", ".GetIamPolicy"))
+
 
 class Identity(Front[IdentityCall]):
     """Answers for the identity hosts."""
 
-    def __init__(self, own: ServiceAccount, accounts: Accounts, bearers: Bearers, *, projects: Projects) -> None:
+    def __init__(
+        self, own: ServiceAccount, accounts: Accounts, bearers: Bearers, *, projects: Projects, iam: Iam
+    ) -> None:
         self._accounts = accounts
         self._own = own
         self._bearers = bearers
         self._projects = projects
+        self._iam = iam
 
     async def read_call(self, request: Request) -> IdentityCall:
         """Read a request: whose token, signature or project it asks for."""
@@ -52,6 +66,8 @@ class Identity(Front[IdentityCall]):
             if request.path not in ("/token", "/tokeninfo"):
                 raise CallError(f"{request.path} is not part of the local cloud", "NOT_FOUND")
             return IdentityCall(method=f"oauth2.{request.path.removeprefix('/')}", request=request)
+        if asked := self._read_question(request):
+            return asked
         if account := _ACCOUNT.fullmatch(unquote(request.path)):
             name = f"projects/{project_of(account['email'])}/serviceAccounts/{account['email']}"
             return IdentityCall(
@@ -68,15 +84,41 @@ class Identity(Front[IdentityCall]):
             )
         return IdentityCall(method=f"{request.host} {request.path}", request=request)
 
+    def _read_question(self, request: Request) -> IdentityCall | None:
+        """Read a question about the IAM table; None: it is none."""
+        path = unquote(request.path)
+        if request.host.startswith("iam.") and (account := _ASKED_OF_ACCOUNT.fullmatch(path)):
+            project = project_of(account["email"]) if account["project"] == "-" else account["project"]
+            kind, method = "service_account", "ServiceAccounts.TestIamPermissions"
+            name = f"projects/{project}/serviceAccounts/{account['email']}"
+        elif request.host.startswith("cloudresourcemanager.") and (asked := _ASKED_OF_PROJECT.fullmatch(path)):
+            kind, method = "project", f"Projects.{asked['verb'][0].upper()}{asked['verb'][1:]}"
+            name = asked["resource"].strip("/")
+        else:
+            return None
+        return IdentityCall(method=method, resources={kind: [name]}, about=name, request=request)
+
     async def answer_call(self, call: IdentityCall) -> Response:
         """Answer a call."""
         request = call.request
+        if call.asks_the_table:
+            return self._ask_table(call, await request.read_body())
         service = request.host.split(".")[0]
         if service == "oauth2":
             return self._oauth2(request, await request.read_body())
         if service == "iamcredentials":
             return self._iam_credentials(request.path, await request.read_body(), request.principal)
         return self._resource_manager(request.path)
+
+    def _ask_table(self, call: IdentityCall, body: bytes) -> Response:
+        """Answer `testIamPermissions` and `getIamPolicy` of a project or a service account."""
+        project = call.about.split("/")[1]
+        if self._projects.find_id(project) is None:
+            return Response.of_error(403, f"Project {project} does not exist here.", "PERMISSION_DENIED")
+        if call.method.endswith(".GetIamPolicy"):
+            return Response.of_json(self._iam.policy(call.about))
+        granted = self._iam.granted(call.request.principal, read_permissions(body), call.about)
+        return Response.of_json({"permissions": granted} if granted else {})
 
     def _oauth2(self, request: Request, body: bytes) -> Response:
         form = {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
@@ -150,6 +192,24 @@ class Identity(Front[IdentityCall]):
                 "lifecycleState": "ACTIVE",
             }
         )
+
+
+def read_permissions(body: bytes) -> list[str]:
+    """Read the body of a `testIamPermissions`.
+
+    Raises:
+        CallError: It is none.
+    """
+    try:
+        document = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        document = None
+    permissions = document.get("permissions") if isinstance(document, dict) else None
+    if not isinstance(permissions, list) or not 1 <= len(permissions) <= MOST_PERMISSIONS:
+        raise CallError(f"Expected permissions, 1 to {MOST_PERMISSIONS} of them.", "INVALID_ARGUMENT")
+    if wrong := [each for each in permissions if not re.fullmatch(r"[a-z]\w*(\.\w+){2}", str(each))]:
+        raise CallError(f"Permission {wrong[0]!r} is not valid for this resource.", "INVALID_ARGUMENT")
+    return permissions
 
 
 def _id_token(signer: ServiceAccount, email: str, audience: str) -> str:

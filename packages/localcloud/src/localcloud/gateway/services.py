@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -17,8 +18,11 @@ from localcloud.access.bearer import Bearers
 from localcloud.access.grpc_middleware import GrpcMiddleware
 from localcloud.access.iam import Iam, Resources, object_resource
 from localcloud.faults import FaultStore
+from localcloud.gateway.artifactregistry.service import ArtifactRegistry
 from localcloud.gateway.identity import Identity
 from localcloud.gateway.resource_manager import ResourceManager
+from localcloud.gateway.serviceusage.quotas import Quotas
+from localcloud.gateway.serviceusage.service import ServiceUsage
 from localcloud.http import fronts
 from localcloud.http.fronts import Front, Permit, guarded
 from localcloud.http.routes import Handler
@@ -53,11 +57,15 @@ def start_services(state: State, bearers: Bearers) -> GatewayServices:
     is_found("", "")  # the first search of a process takes a second or more
     own, accounts = credentials.load_or_create(state), credentials.Accounts(state)
     fronts: dict[str, Front[Any]] = {
-        "identity": Identity(own, accounts, bearers, projects=projects),
+        "identity": Identity(own, accounts, bearers, projects=projects, iam=iam),
         "logging": logs,
+        "serviceusage": ServiceUsage(
+            projects, state.path / "disabled-services.json", Quotas(state.path / "quota-overrides.json")
+        ),
+        "artifactregistry": ArtifactRegistry(projects, iam, _image_tables(state)),
     }
     handlers = {name: guarded(front, permit_calls(iam), faults) for name, front in fronts.items()}
-    handlers["storage"] = StorageFront(_storage(state, projects), faults, permit_storage(iam)).answer
+    handlers["storage"] = StorageFront(_storage(state, projects), faults, permit_storage(iam), iam).answer
     server = grpc.server(ThreadPoolExecutor(_GRPC_WORKERS), interceptors=[GrpcMiddleware(bearers, iam, faults)])
     server.add_generic_rpc_handlers(
         (
@@ -69,6 +77,12 @@ def start_services(state: State, bearers: Bearers) -> GatewayServices:
     server.add_insecure_port(f"unix:{state.socket_path(GATEWAY_SOCKET)}")
     server.start()
     return GatewayServices(handlers=handlers, grpc_server=server)
+
+
+def _image_tables(state: State) -> list[Path]:
+    """Return the files that say which images Vertex AI can run."""
+    own = Path(__file__).parents[1] / "vertex" / "processes" / "images.json"
+    return [state.path / "vertex" / "images.json", state.config_path, own]
 
 
 def _storage(state: State, projects: Projects) -> StorageService:

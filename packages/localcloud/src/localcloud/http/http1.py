@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -232,8 +233,8 @@ class Peer:
                 raise MalformedMessageError("The request's body is cut off.")
 
     async def respond(self, response: Response) -> None:
-        """Send a whole answer."""
-        await self.begin(response.status, response.all_fields)
+        """Send a whole answer, dated as every server of Google's does."""
+        await self.begin(response.status, [("Date", formatdate(usegmt=True)), *response.all_fields])
         if self._method != b"HEAD" and response.status not in _WITHOUT_BODY:
             async for piece in response.pieces():
                 await self.send(piece)

@@ -100,6 +100,7 @@ class Call:
         media: Whether the content is asked for.
         fields: Header fields, their names in lower case.
         xml: Whether it came by the XML API.
+        principal: Who asks which `permissions` it has, of a question about the IAM table.
     """
 
     method: str
@@ -120,6 +121,8 @@ class Call:
     verb: str = "GET"
     fields: Mapping[str, str] = field(default_factory=dict)
     xml: bool = False
+    principal: str = ""
+    permissions: tuple[str, ...] = ()
 
     @property
     def about(self) -> str:

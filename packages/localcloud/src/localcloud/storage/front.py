@@ -14,6 +14,7 @@ from localcloud.http.fronts import Front, Permit, guarded
 from localcloud.http.http1 import Request, Response
 from localcloud.storage.batch import answer_batch
 from localcloud.storage.calls import Call
+from localcloud.storage.permissions import Table, answer_question, read_question
 from localcloud.storage.refusals import RefusedError
 from localcloud.storage.requests import is_xml, read_call
 from localcloud.storage.service import StorageService
@@ -27,10 +28,12 @@ class StorageFront(Front[Call]):
 
     Args:
         permit: Asks the IAM table.
+        table: The IAM table, which callers may ask about themselves.
     """
 
-    def __init__(self, service: StorageService, faults: FaultStore, permit: Permit[Call]) -> None:
+    def __init__(self, service: StorageService, faults: FaultStore, permit: Permit[Call], table: Table) -> None:
         self._service = service
+        self._table = table
         self._answer_one = guarded(self, permit, faults)
 
     async def answer(self, request: Request) -> Response:
@@ -41,11 +44,13 @@ class StorageFront(Front[Call]):
 
     async def read_call(self, request: Request) -> Call:
         """Read a request."""
-        return await read_call(request, self._service.uploads.find_object)
+        return read_question(request) or await read_call(request, self._service.uploads.find_object)
 
     async def answer_call(self, call: Call) -> Response:
         """Answer a call."""
-        return await self._service.answer(call)
+        if call.method.endswith(("IamPermissions", "IamPolicy")):
+            self._service.require_bucket(call.bucket)
+        return answer_question(call, self._table) or await self._service.answer(call)
 
     def refuse(self, request: Request, error: CallError) -> Response:
         """Put a refusal into the form of the API that was asked; that of a fault into the JSON API's."""

@@ -94,6 +94,14 @@ class StorageService:
         answer = self._methods[call.method](call)
         return answer if isinstance(answer, Response) else await answer
 
+    def require_bucket(self, bucket: str) -> None:
+        """Refuse a call to a bucket that is not there.
+
+        Raises:
+            RefusedError: It is not.
+        """
+        self._buckets.require(bucket)
+
     def _list_buckets(self, call: Call) -> Response:
         buckets = {bucket.name: bucket for bucket in self._buckets.list_all(call.project, call.listing.prefix)}
         page, token = take_names(buckets, call.listing)

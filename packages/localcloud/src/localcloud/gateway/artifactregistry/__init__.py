@@ -1,0 +1,1 @@
+"""Artifact Registry: which images there are, and who may read them."""

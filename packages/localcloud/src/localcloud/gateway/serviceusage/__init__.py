@@ -1,0 +1,1 @@
+"""Service Usage: which APIs a project has enabled."""
