@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import click
 
+from retraining.commands.shell import attempt
 from retraining.core.errors import SettingsError
 
 GROUP = "retraining.commands"
@@ -33,10 +34,7 @@ def _installed() -> dict[str, EntryPoint]:
 
 
 def _load(point: EntryPoint) -> click.Command:
-    try:
-        command = point.load()
-    except Exception as error:  # noqa: BLE001 - another package's import may raise anything
-        command = error
+    command = attempt(point.load)  # another package's import may raise anything
     if isinstance(command, click.Command):
         return command
     package = point.dist.name if point.dist else point.value

@@ -43,8 +43,13 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
             return None
         kind, method = handler
         name = f"Projects.{handler_call_details.method.removeprefix(_SERVICE)}"
+
+        def answer(request: object, context: grpc.ServicerContext) -> object:
+            FIELDS.check(name, kind.pb(request))  # no field is dropped without a word
+            return method(request, context)
+
         return grpc.unary_unary_rpc_method_handler(
-            _checked(name, kind, method),
+            answer,
             request_deserializer=kind.deserialize,
             response_serializer=lambda answer: type(answer).serialize(answer),
         )
@@ -70,13 +75,3 @@ class ResourceManager(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has
             display_name="Local cloud",
             state=self._types.Project.State.ACTIVE,
         )
-
-
-def _checked(name: str, kind: Any, method: _Method) -> _Method:  # noqa: ANN401 - as above
-    """Return a method that drops no field without a word."""
-
-    def answer(request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - as above
-        FIELDS.check(name, kind.pb(request))
-        return method(request, context)
-
-    return answer
