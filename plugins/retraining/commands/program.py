@@ -16,8 +16,8 @@ class OpenGroup(click.Group):
     """Its own commands, and those of installed packages; none of these takes the place of one of its own."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names; nothing of another package is imported for it."""
-        return sorted({*super().list_commands(ctx), *_installed()})
+        """Return all names, its own first, as they were given; nothing of another package is imported for it."""
+        return [*self.commands, *sorted(set(_installed()) - set(self.commands))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; that of another package is imported now.
