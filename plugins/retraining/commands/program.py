@@ -17,6 +17,7 @@ class OpenGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, its own first, as they were given; nothing of another package is imported for it."""
+        del ctx
         return [*self.commands, *sorted(set(_installed()) - set(self.commands))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
