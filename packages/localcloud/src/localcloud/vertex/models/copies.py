@@ -18,7 +18,7 @@ from google.cloud.aiplatform_v1.types import Model
 from localcloud.vertex.models.checks import check_model_id
 from localcloud.vertex.resources.validation import Finding
 from localcloud.vertex.wire import names
-from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument, Unimplemented
+from localcloud.vertex.wire.errors import FailedPrecondition, InvalidArgument
 from localcloud.vertex.wire.methods import raw
 
 _OWN_IMAGE = re.compile(r"([a-z]+-docker\.pkg\.dev/vertex-ai(-restricted)?|[a-z.]*gcr\.io/cloud-aiplatform)/")
@@ -29,11 +29,8 @@ def check_copy(request: types.CopyModelRequest, location: names.Location) -> Ite
     """Find what is wrong with the request of a copy.
 
     Raises:
-        Unimplemented: It names an account of its own.
         InvalidArgument: Its parent model is elsewhere.
     """
-    if request.custom_service_account:
-        raise Unimplemented("The local cloud does not offer custom_service_account. Leave it out.")
     if request.model_id:
         yield from check_model_id(request.model_id)
     if request.parent_model:
