@@ -142,11 +142,13 @@ def _good_stages(include: Path) -> dict[str, str | None]:
     """Return the stages with their regions; of a file that is wrong, which its own line says, none."""
     try:
         found = find_stages(include)
-        for stage in found.names if found else ():
+        if found is None:
+            return {}
+        for stage in found.names:
             found.require_models(stage, include / MODELS)
     except SpecError:
         return {}
-    return {name: stage.region for name, stage in found.said.stages.items()} if found else {}
+    return {name: stage.region for name, stage in found.said.stages.items()}
 
 
 def known_quotas(include: Path) -> Quotas | None:

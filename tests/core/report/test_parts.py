@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retraining.core import documents
+from retraining.core.leaves import leaves
 from retraining.core.report import charts, rendering
-from retraining.core.report.changes import days, leaves, noteworthy
+from retraining.core.report.changes import days, noteworthy
 from retraining.core.report.features import feature_rows
 from retraining.core.report.page import render
 from retraining.core.report.quality import base_rate_value, interval, metric_rows, slice_rows, training_charts
