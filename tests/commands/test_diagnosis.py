@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from google.api_core import exceptions
 
-from retraining.commands.diagnosis import Check, MendableError, NotKnownError, Project, State, examine
+from retraining.commands.diagnosis import Check, MendableError, NotKnownError, Project, State, UnansweredError, examine
 from retraining.commands.shell import Shell
 from retraining.core.errors import SettingsError
 from tests.support.fakes.cloud import FakeCloud
@@ -47,6 +47,7 @@ def come_to(outcome: object, **mend: str):
         ("well", State.OK, "well", ""),
         (None, State.HIDDEN, "the account may not look", ""),
         (NotKnownError("ask another"), State.HIDDEN, "ask another", ""),
+        (UnansweredError("no such permission"), State.UNKNOWN, "no such permission", ""),
         (MendableError("a", "b", "c", "mend it"), State.WRONG, "a: b. Expected c.", "mend it"),
         (SettingsError("a", "b", "c"), State.WRONG, "a: b. Expected c.", "create P"),
         (exceptions.NotFound("gone"), State.WRONG, "gone", "create P"),

@@ -224,6 +224,17 @@ def test_a_role_that_is_taken_away_is_named(doctor, table, role):
     assert ("MEMBER" if role.who == "connection" else PRINCIPALS[WHO[role.who]]) in command
 
 
+def test_a_permission_that_the_service_does_not_know_is_no_missing_role(doctor, table, add_fault):
+    """No command is offered for it."""
+    table()
+    add_fault("ServiceAccounts.TestIamPermissions", "error", code="INVALID_ARGUMENT", message="not valid here")
+    status, lines, others = doctor()
+    name = "connection/iam.serviceAccountUser@account"
+    assert (status, others) == (1, {name: "unknown", "bucket-location": "hidden"})
+    assert "not valid here" in lines[name]
+    assert "Mend it with" not in lines[name]
+
+
 @pytest.mark.parametrize(
     ("bindings", "found"),
     [

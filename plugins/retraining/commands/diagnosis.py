@@ -41,6 +41,10 @@ class NotKnownError(Exception):
     """A check has no answer; the text says why, and what would give one."""
 
 
+class UnansweredError(Exception):
+    """A service was asked what it does not understand; the text says what. No role mends it."""
+
+
 class MendableError(SettingsError):
     """Something is wrong, and a command mends it.
 
@@ -171,6 +175,8 @@ def _make(each: Check, project: Project, earlier: Mapping[str, Finding]) -> Find
     text = attempt(partial(each.look, project))
     if isinstance(text, NotKnownError):
         return Finding(check=each.name, state=State.HIDDEN, text=str(text))
+    if isinstance(text, UnansweredError):
+        return Finding(check=each.name, state=State.UNKNOWN, text=str(text))
     if isinstance(text, Exception):
         return _failed(each, project, text)
     if text is None:

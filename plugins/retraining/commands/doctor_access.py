@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from retraining.commands.diagnosis import Check, MendableError, NotKnownError, Project, disabled_api
+from retraining.commands.diagnosis import (
+    Check,
+    MendableError,
+    NotKnownError,
+    Project,
+    UnansweredError,
+    disabled_api,
+)
 from retraining.commands.shell import attempt
 from retraining.core.catalog.google_quotas import SERVICE, needs_of, shortage
 from retraining.core.catalog.hardware import load_hardware
@@ -170,8 +177,14 @@ def _require(role: NeededRole, where: str, ask: Callable[[], Sequence[str]], pro
 
     Raises:
         MendableError: Something is.
+        UnansweredError: The service does not know one of the permissions.
     """
-    missing = ask()
+    from google.api_core.exceptions import BadRequest
+
+    try:
+        missing = ask()
+    except BadRequest as error:
+        raise UnansweredError(f"{where} does not say who has roles/{role.role}: {error.message}") from error
     if not missing:
         return
     more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""

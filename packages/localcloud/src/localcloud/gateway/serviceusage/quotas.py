@@ -49,11 +49,8 @@ class Quotas:
         name = f"projects/{number}/services/{found['service']}/consumerQuotaMetrics/{found['metric']}"
         buckets: list[dict[str, object]] = [{"effectiveLimit": str(DEFAULT_LIMIT), "defaultLimit": str(DEFAULT_LIMIT)}]
         for region, limit in self._read().get(project, {}).get(metric, {}).items():
-            bucket = {
-                "effectiveLimit": str(limit),
-                "defaultLimit": str(DEFAULT_LIMIT),
-                "dimensions": {"region": region},
-            }
+            bucket: dict[str, object] = {"effectiveLimit": str(limit), "defaultLimit": str(DEFAULT_LIMIT)}
+            bucket["dimensions"] = {"region": region}
             buckets.append(bucket)
         limit_name = f"{name}/limits/{_LIMIT}"
         limits = [{"name": limit_name, "metric": metric, "unit": "1/{project}/{region}", "quotaBuckets": buckets}]
