@@ -179,7 +179,8 @@ def _children(field: Untyped, value: Untyped) -> Iterator[tuple[str, Any]]:
 
 def _unknown(message: Untyped, at: str) -> Iterator[tuple[int, str]]:
     """Yield number and place of the fields on the wire that no type here has."""
-    for each in unknown_fields.UnknownFieldSet(message):
+    unknown: Untyped = unknown_fields.UnknownFieldSet(message)
+    for each in unknown:
         yield each.field_number, at.removesuffix(".") or message.DESCRIPTOR.name
     for field, value in message.ListFields():
         if inner_type(field)[0] is not None:
