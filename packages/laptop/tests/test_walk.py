@@ -45,7 +45,7 @@ def test_two_commands_from_nothing_to_a_prediction(tmp_path: Path) -> None:
     told = run(demo, team, environ)
     assert "making the environment trainer" in told
     assert "-> it answers 0." in told
-    assert "decision   promoted" in told
+    assert "decision   Promoted" in told
     assert not [line for line in told.splitlines() if str(ROOT) in line]
 
     again = run(demo, team, environ)
