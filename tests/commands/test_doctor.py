@@ -284,6 +284,18 @@ def test_machines_that_cannot_be_had_are_named(doctor, include, file, text, wron
     assert words in lines[wrong]
 
 
+def test_the_bucket_of_a_stage_belongs_to_an_environment_that_says_so(doctor, include, own_cloud):
+    """With the variable to set; one that says so, and one that is no stage's, are well."""
+    bucket = own_cloud.settings.bucket
+    (include / "environments.yaml").write_text(f"stages:\n  dev: {{bucket: my-dev}}\n  live: {{bucket: {bucket}}}\n")
+    status, lines = doctor()
+    assert (status, states(lines)) == (1, {"stage": "wrong"})
+    assert "Set RETRAINING_STAGE=live" in lines["stage"]
+    status, lines = doctor(stage="live", include=str(include))
+    assert (status, states(lines)) == (0, {})
+    assert "live, of dev, live" in lines["stage"]
+
+
 def test_a_folder_without_models_is_wrong(doctor, include):
     (include / "models" / "parcels.yaml").unlink()
     status, lines = doctor()

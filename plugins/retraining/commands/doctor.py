@@ -40,8 +40,11 @@ from retraining.core.naming import vertex
 from retraining.core.planning import locations
 from retraining.core.program import command_line
 from retraining.core.report.rendering import render_template
+from retraining.core.settings import SETTINGS
 from retraining.core.spec.files import find_specs
 from retraining.core.spec.quotas import FILE as QUOTAS
+from retraining.core.spec.stages import FILE as STAGES
+from retraining.core.spec.stages import find_stages
 from retraining.hooks.check_queries import check
 from retraining.operators.record.ownership import require_nobodys_bucket
 
@@ -53,6 +56,25 @@ def look_at_settings(project: Project) -> str:
     """Read the environment's variables."""
     settings = project.settings
     return f"project {settings.project}, region {settings.region}, environment {settings.environment}"
+
+
+def look_at_stage(project: Project) -> str:
+    """Find the stage that this environment is, also where no variable says it."""
+    settings, found = project.settings, find_stages(project.include)
+    if found is None:
+        return f"no {STAGES}: the models are as they are written"
+    if settings.stage:
+        return f"{settings.stage}, of {', '.join(found.names)}"
+    buckets = {settings.bucket, settings.results_bucket}
+    named = next((name for name, stage in found.said.stages.items() if buckets & set(stage.buckets)), None)
+    if named is None:
+        return f"none of {', '.join(found.names)}: the models are as they are written"
+    raise SettingsError(
+        SETTINGS["stage"].variable,
+        f"not set, and {STAGES} has this environment's bucket in stage {named!r}",
+        "the stage that this environment is: without it the models are as they are written",
+        f"Set {SETTINGS['stage'].variable}={named}",
+    )
 
 
 def look_at_credentials(project: Project) -> str:
@@ -263,6 +285,7 @@ def _of_vertex(name: str, look: Callable[[Project], str]) -> Check:
 
 CHECKS = (
     Check(name="settings", look=look_at_settings),
+    Check(name="stage", look=look_at_stage, needs=("settings",)),
     Check(name="models", look=look_at_models),
     Check(
         name="credentials",
