@@ -22,6 +22,7 @@ from localcloud.logs.metrics import service as metrics
 from localcloud.message_fields import MessageFields
 from localcloud.vertex.wire import fields as vertex_fields
 from localcloud.vertex.wire.methods import load_methods, raw
+from packages.localcloud.tests.google_calls import render_calls
 from packages.localcloud.tests.google_fields import Discovery, render_page
 from packages.localcloud.tests.google_messages import Requests, name_of
 
@@ -205,6 +206,26 @@ def test_the_page_shows_them(service) -> None:
     if os.environ.get("LOCALCLOUD_RENDER"):
         service.page.write_text(rendered, encoding="utf-8")
     assert service.page.read_text(encoding="utf-8") == rendered, "run this test with LOCALCLOUD_RENDER=1"
+
+
+def known_methods(service: Described | Messages) -> set[str]:
+    """Return all that Google has; of clients that do not say, those that are answered."""
+    if isinstance(service, Described):
+        return set(Discovery(service.document).methods)
+    return {each.full_name for each in load_methods()} if service.folder == "vertex" else set(service.requests.types)
+
+
+def test_the_page_of_calls_shows_them() -> None:
+    """Every method that has a table, beside the number of those that Google has."""
+    services = []
+    for service in [*SERVICES, *MESSAGES]:
+        answered, known = set(service.fields.parameters) - {"*"}, known_methods(service)
+        assert answered <= known
+        services.append((service.title, service.page.name, answered, known))
+    page, rendered = PACKAGE / "docs" / "calls.md", render_calls(services)
+    if os.environ.get("LOCALCLOUD_RENDER"):
+        page.write_text(rendered, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == rendered, "run this test with LOCALCLOUD_RENDER=1"
 
 
 def test_a_fate_needs_its_reason() -> None:
