@@ -14,8 +14,8 @@ Rendered by `packages/localcloud/tests/test_fields.py` with `LOCALCLOUD_RENDER=1
 local cloud itself reads. What is not listed is refused by its name: 501 or UNIMPLEMENTED. The page of a service says
 what becomes of each field. Beside these there are tokens, Service Usage, Artifact Registry and `testIamPermissions`
 ([roles](localcloud.md#roles)), the calls of an upload, and the local cloud's own `/faults`, `/iam` and `/clock`
-([localcloud.md](localcloud.md)). Of BigQuery, routines, models and row access policies come from the emulator behind it,
-without a table.
+([localcloud.md](localcloud.md)). Of BigQuery, routines, models and row access policies come from the emulator behind
+it, without a table.
 """
 
 
