@@ -217,8 +217,9 @@ def known_methods(service: Described | Messages) -> set[str]:
 
 def test_the_page_of_calls_shows_them() -> None:
     """Every method that has a table, beside the number of those that Google has."""
-    services = []
-    for service in [*SERVICES, *MESSAGES]:
+    services: list[tuple[str, str, set[str], set[str]]] = []
+    described: list[Described | Messages] = [*SERVICES, *MESSAGES]
+    for service in described:
         answered, known = set(service.fields.parameters) - {"*"}, known_methods(service)
         assert answered <= known
         services.append((service.title, service.page.name, answered, known))

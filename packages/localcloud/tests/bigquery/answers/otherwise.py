@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
-from datetime import UTC
 from decimal import Decimal
 from typing import Any
 
@@ -76,6 +74,8 @@ NOT_OFFERED: tuple[str, ...] = (
     "(SELECT SUM(n HAVING MAX x) FROM (SELECT 1 AS n, 2 AS x UNION ALL SELECT 3, 2 UNION ALL SELECT 9, 1))",
     "(SELECT APPROX_TOP_SUM(x, w, 1)[OFFSET(0)].value FROM (SELECT 'a' AS x, 1 AS w UNION ALL SELECT 'b', 5))",
     "(SELECT AS STRUCT * FROM (SELECT 'a' AS k, 1 AS x) PIVOT(SUM(x) FOR k IN ('a', 'b'))).a",
+    "(SELECT TO_JSON_STRING(t) FROM (SELECT * FROM (SELECT 'a' AS k, 1 AS x) PIVOT(SUM(x) AS s FOR k IN ('a'))) t)",
+    "JSON_KEYS(JSON '{\"a\": [{\"b\": 1}]}', 2, mode => 'lax')",
 )
 """BigQuery has an answer; here they are an error, never another answer."""
 OTHERWISE: tuple[tuple[str, Any, Any], ...] = (
@@ -83,25 +83,10 @@ OTHERWISE: tuple[tuple[str, Any, Any], ...] = (
     ("CAST('NaN' AS FLOAT64) = CAST('NaN' AS FLOAT64)", False, True),
     ("CAST('NaN' AS FLOAT64) > 1", False, True),
     ("(SELECT MIN(x) FROM UNNEST([CAST('NaN' AS FLOAT64), 1]) x)", math.nan, 1.0),
-    ("POW(0, -1)", "an error", math.inf),
-    ("EXP(1000)", "an error", math.inf),
     ("LEAST(CAST('NaN' AS FLOAT64), 1.0)", math.nan, 1.0),
-    ("SAFE_CONVERT_BYTES_TO_STRING(b'\\xc2')", "\ufffd", None),
     ("CONCAT(b'a', b'b')", b"ab", "ab"),
-    ("NORMALIZE('e\\u0301')", "é", "e\\u0301"),
     ("(SELECT AVG(x) FROM UNNEST([NUMERIC '1', NUMERIC '2']) x)", Decimal("1.5"), 1.5),
     ("ARRAY(SELECT SUM(x) OVER () FROM UNNEST([1]) x)", [1], [Decimal(1)]),
-    (
-        "PARSE_TIMESTAMP('%Y-%m-%d %H:%M:%S%z', '2020-01-01 00:00:00+0200')",
-        dt.datetime(2019, 12, 31, 22, 0, tzinfo=UTC),
-        dt.datetime(2019, 12, 31, 22, 0),
-    ),
     ("STRUCT(1 AS a) = STRUCT(1 AS b)", True, False),
-    ('JSON_KEYS(JSON \'{"b": 1, "a": 2}\')', ["a", "b"], ["b", "a"]),
-    (
-        "(SELECT TO_JSON_STRING(t) FROM (SELECT * FROM (SELECT 'a' AS k, 1 AS x) PIVOT(SUM(x) AS s FOR k IN ('a'))) t)",
-        '{"s_a":1}',
-        '{"a_s":1}',
-    ),
 )
-"""What BigQuery answers, and what the local one does: comparisons and overflows are DuckDB's own."""
+"""What BigQuery answers, and what the local one does: comparisons are DuckDB's own."""

@@ -113,5 +113,9 @@ FORMATS: tuple[tuple[str, Any], ...] = (
     ("PARSE_TIME('%I:%M:%S %p', '2:23:38 pm')", time(14, 23, 38)),
     ("PARSE_TIMESTAMP('%FT%TZ', '2020-01-02T03:04:05Z')", datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)),
     ("SAFE.PARSE_TIMESTAMP('%F', 'x')", None),
+    (
+        "PARSE_TIMESTAMP('%Y-%m-%d %H:%M:%S%z', '2020-01-01 00:00:00+0200')",
+        datetime(2019, 12, 31, 22, 0, tzinfo=UTC),
+    ),
     ("SAFE.PARSE_DATETIME('%F', 'x')", None),
 )

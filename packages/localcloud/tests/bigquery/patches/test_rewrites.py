@@ -40,6 +40,9 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "time_formats": ("SELECT FORMAT_TIMESTAMP('%E3S', TIMESTAMP '2020-01-01 00:00:01.5+00') v", [{"v": "01.500"}]),
     "conversions": ("SELECT CAST(2.5 AS INT64) v", [{"v": 3}]),
     "bounds": ("SELECT ARRAY_SLICE([1, 2, 3], 1, 2) v", [{"v": [2, 3]}]),
+    "nested_keys": ('SELECT JSON_KEYS(JSON \'{"b": {"c": 1}, "a": 2}\') v', [{"v": ["a", "b", "b.c"]}]),
+    "overflows": ("SELECT SAFE.POW(n, 400) v FROM UNNEST([10.0]) n", [{"v": None}]),
+    "text_escapes": ("SELECT '\\u00e9' v", [{"v": "é"}]),
     "divisions": ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [{"v": 36}]),
 }
 

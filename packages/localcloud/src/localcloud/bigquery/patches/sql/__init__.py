@@ -24,10 +24,13 @@ from localcloud.bigquery.patches.sql import (
     conversions,
     dates,
     divisions,
+    nested_keys,
     offset_names,
     operators,
+    overflows,
     selected_structs,
     struct_fields,
+    text_escapes,
     time_formats,
     top_counts,
 )
@@ -44,26 +47,44 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     bounds.rewrite,
     divisions.rewrite,
     operators.rewrite,
+    overflows.rewrite,
     conversions.rewrite,  # before those that make casts
+    nested_keys.rewrite,
     time_formats.rewrite,
     dates.rewrite,
     column_names.rewrite,
     numerics.rewrite,
 )
 
-_MACROS = {**dates.MACROS, **conversions.MACROS, **bounds.MACROS, **time_formats.MACROS, **operators.MACROS}
+_MACROS = {
+    **dates.MACROS,
+    **conversions.MACROS,
+    **bounds.MACROS,
+    **time_formats.MACROS,
+    **operators.MACROS,
+    **overflows.MACROS,
+    **nested_keys.MACROS,
+}
 """DuckDB's, which statements call after they were rewritten: what stands for each call."""
+
+
+_FUNCTIONS = (
+    ("localcloud_json_numbers", conversions.json_numbers, ["VARCHAR"], "VARCHAR"),
+    ("localcloud_json_keys", nested_keys.json_keys, ["VARCHAR", "BIGINT"], "VARCHAR[]"),
+    ("localcloud_replaced", nested_keys.replaced, ["BLOB"], "VARCHAR"),
+)
+"""Python's, which macros call: name, function over columns, its parameters' types, its answer's."""
 
 
 def register_functions(connection: Untyped) -> None:
     """Register what rewritten statements call."""
-    with contextlib.suppress(duckdb.Error):  # a session of the same connection has it
-        connection.remove_function("localcloud_json_numbers")
-    texts = {"parameters": ["VARCHAR"], "return_type": "VARCHAR", "type": "arrow", "null_handling": "special"}
-    connection.create_function("localcloud_json_numbers", conversions.json_numbers, **texts)
+    for name, function, parameters, answer in _FUNCTIONS:
+        with contextlib.suppress(duckdb.Error):  # a session of the same connection has it
+            connection.remove_function(name)
+        connection.create_function(name, function, parameters, answer, type="arrow", null_handling="special")
     connection.execute(top_counts.MACRO)
-    for function, body in _MACROS.items():
-        connection.execute(f"CREATE OR REPLACE TEMP MACRO {function} AS {body}")
+    for head, body in _MACROS.items():
+        connection.execute(f"CREATE OR REPLACE TEMP MACRO {head} AS {body}")
 
 
 def apply(executor: Untyped) -> None:
@@ -82,6 +103,7 @@ def apply(executor: Untyped) -> None:
 
 def rewrite(statement: str) -> str:
     """Return a statement that bqemulator understands as BigQuery understands the original."""
+    statement = text_escapes.with_characters(statement)
     try:
         trees = sqlglot.parse(statement, read="bigquery")
     except sqlglot.errors.SqlglotError:
