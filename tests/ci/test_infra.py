@@ -9,6 +9,7 @@ from typing import Any
 import hcl2
 import pytest
 
+from retraining.core.permissions import APIS
 from tests.support.scenes.roles import documented_roles, table_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -201,3 +202,8 @@ def test_nothing_that_serves_is_destroyed_with_it(infra) -> None:
     assert found["google_storage_bucket"]["public_access_prevention"] == "enforced"
     assert found["google_bigquery_dataset"]["delete_contents_on_destroy"] is False
     assert found["google_project_service"]["disable_on_destroy"] is False
+
+
+def test_the_apis_are_those_that_doctor_looks_for(infra) -> None:
+    """Each that is enabled, and no other."""
+    assert sorted(names_in(infra["locals"])["services"]) == sorted(APIS)

@@ -6,14 +6,13 @@ import os
 import re
 from pathlib import Path
 
-import hcl2
 import pytest
 
 from localcloud.services import services
 from retraining.__main__ import main
 from retraining.commands.doctor import CHECKS
 from retraining.commands.shell import Shell
-from retraining.core.permissions import APIS, ROLES, Binding, is_bound
+from retraining.core.permissions import ROLES, Binding, is_bound
 from retraining.hooks.cloud import OwnCloud
 from tests.support.parcels import WHERE, write_parcels
 from tests.support.scenes.airflow_home import airflow_home
@@ -92,12 +91,6 @@ def test_the_permissions_are_the_roles_own():
             assert set(role.permissions) == own - set(NOT_NEEDED.get(f"roles/{role.role}", ())), role.name
         else:
             assert role.permissions == ()
-
-
-def test_the_apis_are_those_of_infra_and_of_the_page():
-    with (ROOT / "infra" / "main.tf").open(encoding="utf-8") as file:
-        enabled = [block["services"] for block in hcl2.load(file)["locals"] if "services" in block]
-    assert sorted(each.strip('"') for each in enabled[0]) == sorted(APIS)
 
 
 @pytest.fixture(scope="module")
