@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -352,7 +354,8 @@ def diagnose(shell: Shell, include: Path | None, page: Path | None, *, as_connec
     and starts no job. The status is 1 where anything is wrong or unknown. MEMBER in a command is the account,
     `serviceAccount:…` or `user:…`.
     """
-    findings = examine(Project(shell, include or shell.find_include(), as_connection=as_connection), CHECKS)
+    with contextlib.redirect_stdout(sys.stderr):  # Airflow's warnings are no part of the answer
+        findings = examine(Project(shell, include or shell.find_include(), as_connection=as_connection), CHECKS)
     if page is not None:
         page.write_text(render_page(findings, datetime.now(UTC)), encoding="utf-8")
     is_good = all(finding.state in PASSING for finding in findings)
