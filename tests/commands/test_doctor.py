@@ -372,6 +372,18 @@ def test_a_setting_of_airflow_that_does_not_do_is_named(doctor, monkeypatch, var
     assert " Mend it with: " in lines[wrong]
 
 
+def test_many_models_take_turns(doctor, include, monkeypatch):
+    """A hundred models need no more than Airflow's own default."""
+    text = (include / "models" / "parcels.yaml").read_text(encoding="utf-8")
+    for number in range(3):
+        other = include / "models" / f"other_{number}.yaml"
+        other.write_text(text.replace("name: parcels", f"name: other_{number}", 1), encoding="utf-8")
+    monkeypatch.setenv("AIRFLOW__CORE__PARALLELISM", "2")
+    _, lines = doctor()
+    assert lines["parallelism"].startswith("ok ")
+    assert "parallelism 2 for 4 models" in lines["parallelism"]
+
+
 def test_a_dag_file_that_cannot_be_loaded_is_named(doctor, home):
     """With the last line of what it says."""
     home.write_text("import retraining.nothing_of_that_name\n", encoding="utf-8")

@@ -58,4 +58,10 @@ def test_one_that_cannot_be_had_is_named_and_hides_no_other(install, capsys, val
     said = capsys.readouterr().err
     assert f"command greet: {value}" in said
     assert "Expected a command of click" in said
+    assert main(["greet", "--whom", "me"]) == 1
+    assert "Expected a command of click" in capsys.readouterr().err
     assert main(["doctor", "--help"]) == 0
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out
+    assert "Cannot be loaded from the package" in listed
+    assert "doctor" in listed

@@ -24,21 +24,22 @@ HOME = "AIRFLOW_HOME"
 PARSE_SHARE = 0.5
 """Of the time that Airflow gives a DAG file: a busy scheduler is slower than this machine now."""
 LONGEST_PARSE_S = 600
+LEAST_AT_ONCE = 2
 _HITL = "airflow.providers.standard.operators.hitl"
 _PLUGIN = "retraining_plugin.py"
 _GROUP = "airflow.plugins"
 
 
 def look_at_parallelism(project: Project) -> str:
-    """Hold the tasks that Airflow runs at once against the models."""
+    """Look how many tasks Airflow runs at once; models that are more take turns, for whoever waits holds no place."""
     parallelism = _setting("core", "parallelism")
     most = _setting("core", "max_active_tasks_per_dag")
+    for name, value in (("PARALLELISM", parallelism), ("MAX_ACTIVE_TASKS_PER_DAG", most)):
+        if value < LEAST_AT_ONCE:
+            found, expected = f"{value:g}", f"{LEAST_AT_ONCE} at least: a run reports while its jobs are ended"
+            raise MendableError(f"core.{name.lower()}", found, expected, f"export AIRFLOW__CORE__{name}=16")
     models = len(project.specs())
-    for name, value, least in (("PARALLELISM", parallelism, models), ("MAX_ACTIVE_TASKS_PER_DAG", most, 2)):
-        if value < least:
-            command = f"export AIRFLOW__CORE__{name}={max(least, 16)}"
-            raise MendableError(f"core.{name.lower()}", f"{value:g}", f"{least} at least, for {models} models", command)
-    return f"parallelism {parallelism:g}, max_active_tasks_per_dag {most:g}"
+    return f"parallelism {parallelism:g} for {models} models, max_active_tasks_per_dag {most:g}"
 
 
 def look_at_parsing(project: Project) -> str:

@@ -21,11 +21,7 @@ class OpenGroup(click.Group):
         return [*self.commands, *sorted(set(_installed()) - set(self.commands))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; that of another package is imported now.
-
-        Raises:
-            SettingsError: It cannot be, or is no command.
-        """
+        """Return a command; that of another package is imported now. One that cannot be says so when it is run."""
         own = super().get_command(ctx, cmd_name)
         return own or (_load(_installed()[cmd_name]) if cmd_name in _installed() else None)
 
@@ -36,12 +32,21 @@ def _installed() -> dict[str, EntryPoint]:
 
 def _load(point: EntryPoint) -> click.Command:
     command = attempt(point.load)  # another package's import may raise anything
-    if isinstance(command, click.Command):
-        return command
+    return command if isinstance(command, click.Command) else _refusing(point, command)
+
+
+def _refusing(point: EntryPoint, found: object) -> click.Command:
+    """Return a command that only says why it is none: the help of all others stays."""
     package = point.dist.name if point.dist else point.value
-    raise SettingsError(
-        f"command {point.name}",
-        f"{point.value} of the package {package}: {type(command).__name__}: {command}",
-        "a command of click",
-        "Correct or remove that package",
-    )
+
+    def refuse() -> None:
+        raise SettingsError(
+            f"command {point.name}",
+            f"{point.value} of the package {package}: {type(found).__name__}: {found}",
+            "a command of click",
+            "Correct or remove that package",
+        )
+
+    takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    help_text = f"Cannot be loaded from the package {package}."
+    return click.Command(point.name, callback=refuse, help=help_text, context_settings=takes_anything)

@@ -132,7 +132,7 @@ def run_cloud(
     Raises:
         LocalCloudError: it cannot start, or a server ended by itself.
     """
-    with state.hold_lock(), _signals() as wakeup:
+    with _signals() as wakeup, state.hold_lock():  # who reads the pid there may send it one of them
         processes.adopt_orphans()
         state.ready_path.unlink(missing_ok=True)
         settings = prepare(

@@ -13,14 +13,15 @@ none when the `with` ends. `localcloud.testing.plugin` has it as fixtures of pyt
 from __future__ import annotations
 
 import contextlib
+import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localcloud.command.cli import MEMORY_PATH
 from localcloud.environment.variables import client_environment, merged_environment
 from localcloud.errors import LocalCloudError
 from localcloud.state import State
@@ -129,25 +130,16 @@ def start(
     """
     python = python or Path(sys.executable)
     spare = [f"test-project-{number:04}" for number in range(1, spare_projects + 1)]
-    memory = MEMORY_PATH if MEMORY_PATH.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="localcloud-", dir=memory) as folder:
-        state_path, log_path = Path(folder, "state"), Path(folder, "up.log")
-        command = [str(python), "-m", "localcloud.testing.attended", "up", "--state", str(state_path), *arguments]
-        command += [word for project in spare for word in ("--project", project)]
-        command += ["--config", str(config)] if config else []
-        with log_path.open("wb") as log:
-            # Its standard input closes with this process, however it ends, and ends it.
-            up = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
-            )
+    command = [str(python), "-m", "localcloud.testing.attended", "up", "--temporary", *arguments]
+    command += [word for project in spare for word in ("--project", project)]
+    command += ["--config", str(config)] if config else []
+    with tempfile.NamedTemporaryFile(suffix=".log") as log:
+        # Its standard input closes with this process, however it ends; then it ends, and removes its directory.
+        up = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
         try:
-            if up.stdout is None or not any(line.startswith(b"ready") for line in up.stdout):
-                raise LocalCloudError(
-                    "start",
-                    found=f"the local cloud ended; the end of its log:\n{tail(log_path)}\n",
-                    expected="it to be ready",
-                    way_out="Correct that and try again",
-                )
+            state_path = _state_when_ready(up, Path(log.name))
             yield RunningCloud(state_path=state_path, python=python, spare_projects=spare)
         finally:
             up.terminate()
@@ -156,3 +148,18 @@ def start(
             except subprocess.TimeoutExpired:
                 up.kill()
                 up.communicate()
+
+
+def _state_when_ready(up: subprocess.Popen[bytes], log_path: Path) -> Path:
+    """Return the state directory that it names in its first line, once it says that it is ready."""
+    while not any(line.startswith("ready") for line in log_path.read_text().splitlines()):
+        if up.poll() is not None:
+            raise LocalCloudError(
+                "start",
+                found=f"the local cloud ended; the end of its log:\n{tail(log_path)}\n",
+                expected="it to be ready",
+                way_out="Correct that and try again",
+            )
+        time.sleep(0.05)
+    first = log_path.read_text().splitlines()[0]
+    return Path(shlex.split(first)[1].partition("=")[2])
