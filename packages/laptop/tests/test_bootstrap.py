@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +13,12 @@ import pytest
 
 from retraining import __version__
 from retraining.commands.shell import Shell, run_program
+from retraining.core.errors import SettingsError
 from retraining.core.team_repository import render_repository
 from retraining_laptop.bootstrap import command, environments
 from retraining_laptop.bootstrap.environments import make_environments
+
+REAL_POPEN = subprocess.Popen
 
 
 class Pip:
@@ -56,7 +61,8 @@ def started(monkeypatch) -> list[list[str]]:
     """What would be started in this process's place."""
     calls: list[list[str]] = []
     monkeypatch.setattr(
-        "retraining_laptop.bootstrap.command.os.execv", lambda program, words: calls.append([program, *words[1:]])
+        "retraining_laptop.bootstrap.command.os.execve",
+        lambda program, words, environ: calls.append([program, *words[1:], *environ]),
     )
     return calls
 
@@ -88,7 +94,7 @@ class TestEnvironments:
 
     def test_by_hash_first_then_this_version(self, pip: Pip, tmp_path: Path) -> None:
         """What is locked by its hashes, and of this software nothing but itself."""
-        make_environments(tmp_path / "made", "1.2.3", print)
+        os.close(make_environments(tmp_path / "made", "1.2.3", print))
         assert pip.installed() == [
             f"--no-deps --require-hashes -r {tmp_path}/locks/localcloud.txt",
             "--no-deps localcloud==1.2.3 retraining-laptop==1.2.3",
@@ -98,20 +104,20 @@ class TestEnvironments:
 
     def test_once(self, pip: Pip, tmp_path: Path) -> None:
         """A second time nothing is run."""
-        make_environments(tmp_path / "made", "1.2.3", print)
+        os.close(make_environments(tmp_path / "made", "1.2.3", print))
         before = len(pip.commands)
-        make_environments(tmp_path / "made", "1.2.3", print)
+        os.close(make_environments(tmp_path / "made", "1.2.3", print))
         assert len(pip.commands) == before
 
     def test_anew_for_another_version_or_lock(self, pip: Pip, tmp_path: Path) -> None:
         """Only that one whose lock is another; both for a new version."""
-        make_environments(tmp_path / "made", "1.2.3", print)
+        os.close(make_environments(tmp_path / "made", "1.2.3", print))
         (tmp_path / "locks" / "trainer.txt").write_text("another\n")
         pip.commands.clear()
-        make_environments(tmp_path / "made", "1.2.3", print)
+        os.close(make_environments(tmp_path / "made", "1.2.3", print))
         assert pip.installed()[-1:] == ["--no-deps retraining-trainer==1.2.3"]
         assert len(pip.commands) == 3
-        make_environments(tmp_path / "made", "1.2.4", print)
+        os.close(make_environments(tmp_path / "made", "1.2.4", print))
         assert pip.installed()[-1:] == ["--no-deps retraining-trainer==1.2.4"]
 
     @pytest.mark.parametrize("step", ["venv", "--require-hashes", "localcloud=="])
@@ -137,6 +143,38 @@ class TestEnvironments:
         assert "GB free on its disk" in capsys.readouterr().err
         assert pip.commands == []
 
+    def test_nobody_makes_them_while_another_uses_them(self, pip: Pip, started, team: Path, capsys) -> None:
+        """Neither anew for another lock, nor the same at once; a second one that needs nothing made may start."""
+        assert demo() == 0  # holds them: this process does not become another one here
+        assert demo() == 0
+        (environments.LOCKS_PATH / "trainer.txt").write_text("another\n")
+        made = len(pip.commands)
+        assert demo() == 1
+        assert "another `retraining demo` makes or uses its environments" in capsys.readouterr().err
+        assert len(pip.commands) == made
+
+    def test_they_are_held_by_what_this_process_becomes(self, pip: Pip, tmp_path: Path) -> None:
+        """Until it ends."""
+        (tmp_path / "made").mkdir()
+        script = (
+            "import os, sys; from pathlib import Path; from retraining_laptop.bootstrap import environments as e;"
+            "e.ENVIRONMENTS = (); e.make_environments(Path(sys.argv[1]), '1', print);"
+            "os.execv('/bin/cat', ['cat'])"
+        )
+        with REAL_POPEN(
+            [sys.executable, "-c", script, str(tmp_path / "made")],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        ) as other:
+            deadline = time.monotonic() + 60
+            while "cat" not in Path(f"/proc/{other.pid}/cmdline").read_text().split("\0")[0]:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            with pytest.raises(SettingsError, match="another `retraining demo`"):
+                make_environments(tmp_path / "made", "1.2.3", print)
+        make_environments(tmp_path / "made", "1.2.3", print)
+        assert pip.installed()
+
 
 class TestCommand:
     """What is started: the repository's own model, day and data, or what was named."""
@@ -155,6 +193,20 @@ class TestCommand:
         assert option(words, "airflow") == sys.prefix
         assert "--once" not in words
 
+    def test_nothing_of_a_real_environment_goes_along(self, pip: Pip, started, team: Path, monkeypatch) -> None:
+        """Neither its stage and network, nor its database, nor whom it tells."""
+        of_real = (
+            "RETRAINING_STAGE",
+            "RETRAINING_NETWORK",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+            "AIRFLOW_CONN_SLACK",
+        )
+        for name in of_real:
+            monkeypatch.setenv(name, "real")
+        assert demo() == 0
+        assert not set(of_real) & set(started[0])
+        assert "PATH" in started[0]
+
     def test_what_is_named_goes_before(self, pip: Pip, started, team: Path, tmp_path: Path) -> None:
         """Before what the repository says."""
         (team / "include/models/other.yaml").write_text((team / "include/models/late.yaml").read_text())
@@ -166,7 +218,7 @@ class TestCommand:
         assert option(words, "as-of") == "2026-01-20T00:00:00+01:00"
         assert option(words, "data") == str(tmp_path / "rows")
         assert option(words, "port") == "81"
-        assert words[-1] == "--once"
+        assert "--once" in words
 
     @pytest.mark.parametrize(
         ("change", "words", "said"),

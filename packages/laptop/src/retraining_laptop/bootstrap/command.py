@@ -75,7 +75,12 @@ def run_demo(
     arguments = [word for name, value in words.items() for word in (f"--{name}", str(value))]
     command = [python, "-m", "retraining_laptop", *arguments, *(["--once"] if once else [])]
     sys.stdout.flush()
-    os.execv(python, command)  # noqa: S606 - an interpreter that this made, an argument list
+    os.execve(python, command, own_environment(os.environ))  # noqa: S606 - an interpreter that this made, a list
+
+
+def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without what says where a real Airflow and a real project are, and whom they tell."""
+    return {name: value for name, value in environ.items() if not name.startswith(("RETRAINING_", "AIRFLOW_"))}
 
 
 def read_defaults(path: Path) -> Mapping[str, str]:

@@ -8,7 +8,9 @@ version, from the index that pip is set up for.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -47,20 +49,53 @@ def python_of(folder: Path, name: str) -> Path:
     return folder / name / "bin" / "python"
 
 
-def make_environments(folder: Path, version: str, say: Callable[[str], None]) -> None:
+def make_environments(folder: Path, version: str, say: Callable[[str], None]) -> int:
     """Make those that are missing or were made for another lock or version.
+
+    This process, and what takes its place, uses them from then on: until it ends nobody makes them anew.
 
     Args:
         folder: Has a folder for each.
         version: Of this software's packages.
         say: Takes one line of progress at a time.
 
+    Returns:
+        The file descriptor that holds them; what takes this process's place has it too.
+
     Raises:
-        SettingsError: One could not be made.
+        SettingsError: One could not be made, or others use or make them.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    os.set_inheritable(lock, True)  # held by whatever this process becomes
+    try:
+        _take(lock, fcntl.LOCK_SH, folder)
+        if any(_is_missing(folder, each, version) for each in ENVIRONMENTS):
+            _take(lock, fcntl.LOCK_EX, folder)
+            _make_missing(folder, version, say)
+            _take(lock, fcntl.LOCK_SH, folder)
+    except BaseException:  # whatever it is, also Ctrl-C: it is raised again
+        os.close(lock)
+        raise
+    return lock
+
+
+def _take(lock: int, how: int, folder: Path) -> None:
+    try:
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SettingsError(
+            str(folder),
+            "another `retraining demo` makes or uses its environments",
+            "one at a time",
+            "Wait for it, or end it with Ctrl-C where it runs; --home names another folder",
+        ) from None
+
+
+def _make_missing(folder: Path, version: str, say: Callable[[str], None]) -> None:
     missing = [each for each in ENVIRONMENTS if _is_missing(folder, each, version)]
-    free = shutil.disk_usage(_existing(folder)).free
-    if missing and free < NEEDED_DISK_BYTES:
+    free = shutil.disk_usage(folder).free
+    if free < NEEDED_DISK_BYTES:
         raise SettingsError(
             str(folder),
             f"{free / 1e9:.1f} GB free on its disk",
@@ -107,7 +142,3 @@ def _mark_path(folder: Path, environment: Environment) -> Path:
 def _mark(environment: Environment, version: str) -> str:
     lock = hashlib.sha256(environment.lock_path.read_bytes()).hexdigest()
     return f"{version} {lock} {sys.version_info[0]}.{sys.version_info[1]}\n"
-
-
-def _existing(folder: Path) -> Path:
-    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
