@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from demo.customers import Customers, beside, read_instances
-from demo.dag_run import MODEL, run_dag
+from demo.dag_run import DAG_ID, MODEL
 from retraining_laptop.airflow_api import AirflowApi
-from retraining_laptop.dag_run import Outcome
+from retraining_laptop.dag_run import Outcome, run_dag
 from retraining_laptop.summary import ramp_lines
 
 CANARY = {
@@ -47,7 +47,7 @@ def run_ramp(api: AirflowApi, as_of: str, *, project: str, say: Callable[[str], 
     """
     before = (datetime.fromisoformat(as_of) - timedelta(days=1)).isoformat()
     night: dict[str, Any] = {"project": project, "say": say, "timeout_s": timeout_s, "repeat": False}
-    first = run_dag(api, before, **night)
+    first = run_dag(api, DAG_ID, before, **night)
     if first.state != "success" or not first.documents["deployment"]["deployed"]:
         return first
     plan, deployment = first.documents["plan"], first.documents["deployment"]
@@ -61,7 +61,7 @@ def run_ramp(api: AirflowApi, as_of: str, *, project: str, say: Callable[[str], 
         told.extend(lines[len(told) :])
 
     with customers.asking(), beside(tell_steps, 2.0):
-        second = run_dag(api, as_of, **night)
+        second = run_dag(api, DAG_ID, as_of, **night)
     counts = Counter(answer.version_id for answer in customers.answers)
     by_version = ", ".join(f"{count:,} by version {name}" for name, count in sorted(counts.items()))
     say(f"customers  {counts.total():,} answers, none of them an error: {by_version}")

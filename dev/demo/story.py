@@ -8,29 +8,22 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
-import time
 from datetime import datetime
 from pathlib import Path
 
-import requests
-
 from demo.bundle import change_spec, copy_bundle
 from demo.checkout import REPOSITORY_PATH
-from demo.dag_run import MODEL, run_dag
+from demo.dag_run import DAG_ID, MODEL
 from demo.ramp import run_ramp, with_canary
 from demo.system import LaptopSystem
 from demo.year import Year, year_lines
 from demo.year_picture import render_year
 from demo.year_scenario import merge, read_scenario
 from localcloud.errors import LocalCloudError
-from retraining_laptop.airflow_api import AirflowApiError
-from retraining_laptop.dag_run import Outcome, predict
-from retraining_laptop.folder import held
-from retraining_laptop.memory import MemoryWatch
+from retraining_laptop.dag_run import Outcome, predict, run_dag
+from retraining_laptop.story import play, say, tell
 from retraining_laptop.summary import answer_lines, data_lines, failed_lines, model_lines
-from retraining_laptop.supervision import end_with_starter
 
 AS_OF = "2013-11-20T03:00:00Z"
 RUN_TIMEOUT_S = 1200
@@ -39,64 +32,40 @@ RUN_TIMEOUT_S = 1200
 def main() -> int:
     """Run the demonstration; return the process's exit code."""
     options = _parse()
-    end_with_starter()
     build_path = options.home.absolute()
-    try:
-        with held(build_path, "make demo"):
-            return _tell(options, build_path)
-    except (LocalCloudError, TimeoutError, AirflowApiError, requests.RequestException) as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("demo: ended", file=sys.stderr)
-        return 130
+    return play("demo", build_path, lambda: _tell(options, build_path))
 
 
 def _tell(options: argparse.Namespace, build_path: Path) -> int:
-    started = time.monotonic()
     dags_path = _dags(options, build_path)
     system = LaptopSystem(
         state_path=Path(os.environ.get("LOCALCLOUD_STATE") or build_path / "localcloud").absolute(),
         airflow_home_path=build_path / "airflow",
         port=options.port,
-        say=_say,
+        say=say,
         dags_path=dags_path,
         plugins_path=dags_path.parent / "plugins",
     )
-    memory = MemoryWatch()
-    try:
-        memory.start()
-        system.start()
-        finished = _replay(options, system, build_path) if options.months else _run(options, system)
-        _say("")
-        for line in [] if options.months else _lines(finished, system):  # a replay has told its own
-            _say(line)
-        _say(f"total      {time.monotonic() - started:.1f} s, at most {memory.stop() / 1e9:.1f} GB of memory")
-        if finished.state != "success":
-            return 1
-        if options.end:
-            _say("ends now (KEEP=0)")
-            return 0
-        for line in [*next_lines(system.airflow.url), f"{system.login}; everything stays up until Ctrl-C"]:
-            _say(line)
-        _stay(system)
-        return 0
-    finally:
-        # A second Ctrl-C while ending must not leave half of it running.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        system.stop()
+    return tell(
+        system,
+        happen=lambda: _replay(options, system, build_path) if options.months else _run(options, system),
+        conclude=lambda finished: [] if options.months else _lines(finished, system),  # a replay has told its own
+        look_at=lambda: next_lines(system.airflow.url),
+        ends_because="KEEP=0" if options.end else "",
+    )
 
 
 def _run(options: argparse.Namespace, system: LaptopSystem) -> Outcome:
     """Run the night, or the two of a ramp."""
     api, project = system.airflow.api(), os.environ["RETRAINING_PROJECT"]
     if options.ramp:
-        return run_ramp(api, options.as_of, project=project, say=_say, timeout_s=RUN_TIMEOUT_S)
+        return run_ramp(api, options.as_of, project=project, say=say, timeout_s=RUN_TIMEOUT_S)
     return run_dag(
         api,
+        DAG_ID,
         options.as_of,
         project=project,
-        say=_say,
+        say=say,
         timeout_s=RUN_TIMEOUT_S,
         verbose=options.verbose,
         repeat=False,
@@ -106,7 +75,7 @@ def _run(options: argparse.Namespace, system: LaptopSystem) -> Outcome:
 def _replay(options: argparse.Namespace, system: LaptopSystem, build_path: Path) -> Outcome:
     """Play months in fast motion; leave their picture."""
     scenario, project = read_scenario(), os.environ["RETRAINING_PROJECT"]
-    year = Year(api=system.airflow.api(), scenario=scenario, months=options.months, project=project, say=_say)
+    year = Year(api=system.airflow.api(), scenario=scenario, months=options.months, project=project, say=say)
     year.play()
     if year.first is None or not year.steps:
         raise LocalCloudError(
@@ -118,9 +87,9 @@ def _replay(options: argparse.Namespace, system: LaptopSystem, build_path: Path)
     picture_path = build_path / "year.html"
     title = f"flight_delays, {scenario.start:%Y-%m-%d} to {year.steps[-1].as_of:%Y-%m-%d}"
     picture_path.write_text(render_year(year, title))
-    _say("")
+    say("")
     for line in [*year_lines(year), f"picture    {picture_path}"]:
-        _say(line)
+        say(line)
     return year.first
 
 
@@ -166,12 +135,6 @@ def next_lines(airflow_url: str) -> list[str]:
     ]
 
 
-def _stay(system: LaptopSystem) -> None:
-    while True:
-        time.sleep(1)
-        system.check_alive()
-
-
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo", description="Retrain the flights model for one night, here.")
     parser.add_argument("--port", type=int, default=8080, help="port of the Airflow UI on loopback")
@@ -191,10 +154,6 @@ def _instant(text: str) -> str:
     except ValueError:
         pass  # the same message as for a missing zone
     raise argparse.ArgumentTypeError(f"found {text!r}, expected ISO 8601 with a zone, e.g. {AS_OF}")
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 if __name__ == "__main__":

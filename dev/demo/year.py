@@ -15,12 +15,12 @@ from datetime import datetime
 from typing import Any
 
 from demo.customers import Customers, beside
-from demo.dag_run import DAG_ID, MODEL, read_outcome, run_dag
+from demo.dag_run import DAG_ID, MODEL
 from demo.year_scenario import DRIFT, OUTAGE, SILENCE, Event, Scenario
 from demo.year_tables import Tables
 from demo.year_traffic import Told, Traffic, measure_auc
 from retraining_laptop.airflow_api import AirflowApi
-from retraining_laptop.dag_run import Outcome, wait_for_dag
+from retraining_laptop.dag_run import Outcome, read_outcome, run_dag, wait_for_dag
 from retraining_laptop.progress import follow_run
 from retraining_laptop.summary import ramp_lines
 
@@ -97,6 +97,7 @@ class Year:
         tables.prepare()
         self.first = run_dag(
             self.api,
+            DAG_ID,
             self.scenario.start.isoformat(),
             project=self.project,
             say=self.say,
@@ -190,7 +191,7 @@ class Year:
 
         with customers.asking(), beside(tell_steps, 2.0):
             follow_run(self.api, DAG_ID, new[0], say=self.say, timeout_s=RUN_TIMEOUT_S)
-        outcome = read_outcome(self.api, new[0], self.project)
+        outcome = read_outcome(self.api, DAG_ID, new[0], self.project)
         found = outcome.documents
         version = found.get("registration", {}).get("version_name")
         return Retrained(

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import requests
 
-from demo.dag_run import DAG_ID, MODEL, run_dag
+from demo.dag_run import DAG_ID, MODEL
 from demo.system import LaptopSystem
 from retraining_laptop.airflow_api import AirflowApi
-from retraining_laptop.dag_run import Outcome, predict, read_documents, wait_for_dag
+from retraining_laptop.dag_run import Outcome, predict, read_documents, run_dag, wait_for_dag
 from retraining_laptop.progress import FINISHED_RUN, follow_run, read_failures
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -42,7 +42,7 @@ def nights() -> dict[str, Outcome]:
 
 def run(laptop: LaptopSystem, as_of: str) -> Outcome:
     project = os.environ["RETRAINING_PROJECT"]
-    night = run_dag(laptop.airflow.api(), as_of, project=project, say=print, timeout_s=400, verbose=False)
+    night = run_dag(laptop.airflow.api(), DAG_ID, as_of, project=project, say=print, timeout_s=400, verbose=False)
     assert night.state == "success", str(night.failures)
     return night
 

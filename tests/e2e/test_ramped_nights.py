@@ -18,9 +18,9 @@ import requests
 
 from demo.bundle import change_spec
 from demo.customers import Customers, beside, read_instances
-from demo.dag_run import DAG_ID, MODEL, read_outcome
+from demo.dag_run import DAG_ID, MODEL
 from demo.system import LaptopSystem
-from retraining_laptop.dag_run import Outcome, wait_for_dag
+from retraining_laptop.dag_run import Outcome, read_outcome, wait_for_dag
 from retraining_laptop.progress import follow_run
 from retraining_laptop.summary import ramp_lines
 from tests.e2e.slot_watch import SlotWatch
@@ -88,7 +88,7 @@ class RampedRuns:
     def follow(self, as_of: str, run_id: str) -> Outcome:
         """Wait until a run has ended well."""
         follow_run(self.api, DAG_ID, run_id, say=print, timeout_s=NO_NEWS + RAMP_WITHIN_S)
-        outcome = self.outcomes[as_of] = read_outcome(self.api, run_id, self.project)
+        outcome = self.outcomes[as_of] = read_outcome(self.api, DAG_ID, run_id, self.project)
         assert outcome.state == "success", str(outcome.failures)
         return outcome
 

@@ -20,12 +20,12 @@ from containers.compose import Compose
 from containers.engine import Engine
 from containers.images import TRAINER_IMAGE
 from demo.checkout import REPOSITORY_PATH
-from demo.dag_run import DAG_ID, run_dag
+from demo.dag_run import DAG_ID
 from demo.system import LaptopSystem
 from localcloud.command.fault_client import FaultClient
 from localcloud.state import State
 from retraining_laptop.airflow_api import AirflowApi
-from retraining_laptop.dag_run import wait_for_dag
+from retraining_laptop.dag_run import run_dag, wait_for_dag
 from retraining_laptop.progress import follow_run, read_failures
 from tests.support.ports import free_port
 
@@ -114,7 +114,7 @@ def wait_for(look: Callable[[], Any], good: Callable[[Any], bool], timeout_s: fl
 def test_the_trainers_image_runs_as_jobs(laptop: LaptopSystem, engine: Engine) -> None:
     """A whole night, then a cluster, an exit status, a preemption and a cancellation: as with processes."""
     project, region = os.environ["RETRAINING_PROJECT"], os.environ["RETRAINING_REGION"]
-    night = run_dag(laptop.airflow.api(), AS_OF, project=project, say=print, timeout_s=900)
+    night = run_dag(laptop.airflow.api(), DAG_ID, AS_OF, project=project, say=print, timeout_s=900)
     assert night.state == "success", night.failures
 
     from google.cloud import aiplatform_v1  # after the local cloud's variables are set

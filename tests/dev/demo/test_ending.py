@@ -144,7 +144,7 @@ def test_second_demo_says_so(tmp_path: Path) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         output, _ = start_demo(tmp_path).communicate(timeout=30)
-        assert f"already running in {tmp_path} (pid {first.pid})" in output
+        assert f"{tmp_path}: a demonstration is already running here (pid {first.pid})" in output
     finally:
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=60)

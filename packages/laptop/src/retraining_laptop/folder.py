@@ -18,24 +18,20 @@ ENDING_TIMEOUT_S = 60.0
 
 
 @contextlib.contextmanager
-def held(path: Path, name: str) -> Iterator[None]:
+def held(path: Path) -> Iterator[None]:
     """Be the only story of a folder, which is made if need be.
-
-    Args:
-        path: The folder.
-        name: The command, for messages.
 
     Raises:
         LocalCloudError: Another one runs there, or the disk is nearly full.
     """
     path.mkdir(parents=True, exist_ok=True)
     with (path / "demo.lock").open("a+") as lock:
-        _hold(lock, name)
+        _hold(lock, path)
         _require_disk(path)
         yield
 
 
-def _hold(lock: TextIO, name: str) -> None:
+def _hold(lock: TextIO, path: Path) -> None:
     """Take the lock; that of a story whose starter is gone already is waited for while it ends."""
     deadline = time.monotonic() + ENDING_TIMEOUT_S
     while not _locked(lock):
@@ -43,8 +39,8 @@ def _hold(lock: TextIO, name: str) -> None:
         holder = lock.read().strip()
         if not _is_gone(holder) or time.monotonic() > deadline:
             raise LocalCloudError(
-                name,
-                found=f"a demonstration is already running in {lock.name.rpartition('/')[0]} (pid {holder or '?'})",
+                str(path),
+                found=f"a demonstration is already running here (pid {holder or '?'})",
                 expected="one at a time",
                 way_out="Use its Airflow, or end it with Ctrl-C where it runs, then try again.",
             )

@@ -10,20 +10,12 @@ import argparse
 import json
 import os
 import shlex
-import signal
 import sys
-import time
 from pathlib import Path
 
-import requests
-
-from localcloud.errors import LocalCloudError
-from retraining_laptop.airflow_api import AirflowApiError
 from retraining_laptop.dag_run import Outcome, predict, run_dag
-from retraining_laptop.folder import held
-from retraining_laptop.memory import MemoryWatch
+from retraining_laptop.story import play, say, tell
 from retraining_laptop.summary import answer_lines, data_lines, failed_lines, model_lines
-from retraining_laptop.supervision import end_with_starter
 from retraining_laptop.system import System
 
 NAME = "retraining demo"
@@ -34,16 +26,7 @@ IMAGES = "$region-docker.pkg.dev/$project/retraining"
 def main() -> int:
     """Run the night; return the process's exit code."""
     options = _parse()
-    end_with_starter()
-    try:
-        with held(options.home, NAME):
-            return _tell(options)
-    except (LocalCloudError, TimeoutError, AirflowApiError, requests.RequestException) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"{NAME}: ended", file=sys.stderr)
-        return 130
+    return play(NAME, options.home, lambda: _tell(options))
 
 
 def cloud_config(version: str, trainer_python: Path, include: Path) -> dict[str, object]:
@@ -75,7 +58,6 @@ def cloud_config(version: str, trainer_python: Path, include: Path) -> dict[str,
 
 
 def _tell(options: argparse.Namespace) -> int:
-    started = time.monotonic()
     config_path = options.home / "localcloud.json"
     config_path.write_text(json.dumps(cloud_config(options.version, options.trainer, options.include), indent=2))
     state_path = options.home / "localcloud"
@@ -91,30 +73,15 @@ def _tell(options: argparse.Namespace) -> int:
         import_path=os.environ.get("PYTHONPATH", ""),
         seed=("-m", "retraining_laptop.seed", "--state", str(state_path), "--data", str(options.data)),
         start_words=f"{NAME} --port ",
-        say=_say,
+        say=say,
     )
-    memory = MemoryWatch()
-    try:
-        memory.start()
-        system.start()
-        finished = _run(options, system)
-        for line in ["", *_lines(finished, system)]:
-            _say(line)
-        _say(f"total      {time.monotonic() - started:.1f} s, at most {memory.stop() / 1e9:.1f} GB of memory")
-        if finished.state != "success":
-            return 1
-        if options.once:
-            _say("ends now (--once)")
-            return 0
-        for line in [*_next_lines(options, system), f"{system.login}; everything stays up until Ctrl-C"]:
-            _say(line)
-        while True:
-            time.sleep(1)
-            system.check_alive()
-    finally:
-        # A second Ctrl-C while ending must not leave half of it running.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        system.stop()
+    return tell(
+        system,
+        happen=lambda: _run(options, system),
+        conclude=lambda finished: _lines(finished, system),
+        look_at=lambda: _next_lines(options, system),
+        ends_because="--once" if options.once else "",
+    )
 
 
 def _run(options: argparse.Namespace, system: System) -> Outcome:
@@ -123,7 +90,7 @@ def _run(options: argparse.Namespace, system: System) -> Outcome:
         f"retrain__{options.model}",
         options.as_of,
         project=os.environ["RETRAINING_PROJECT"],
-        say=_say,
+        say=say,
         timeout_s=RUN_TIMEOUT_S,
         repeat=False,
     )
@@ -165,10 +132,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--once", action="store_true")
     return parser.parse_args()
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 if __name__ == "__main__":
