@@ -13,7 +13,7 @@ from pathlib import Path
 
 from retraining.commands.shell import Shell, attempt, known_error
 from retraining.core.errors import RetrainingError, SettingsError
-from retraining.core.permissions import Binding
+from retraining.core.permissions import ROLES, Binding
 from retraining.core.settings import Settings
 from retraining.core.spec.files import find_specs, load_spec
 from retraining.core.spec.model import ModelSpec
@@ -35,6 +35,7 @@ class State(StrEnum):
 
 
 PASSING = (State.OK, State.HIDDEN)
+_LONGEST_NAME = max(len(role.name) for role in ROLES)
 
 
 class NotKnownError(Exception):
@@ -72,7 +73,7 @@ class Finding:
     def line(self) -> str:
         """Return it as one line."""
         command = f" Mend it with: {self.command}" if self.command else ""
-        return f"{self.state:<8} {self.check:<37} {self.text}{command}"
+        return f"{self.state:<8} {self.check:<{_LONGEST_NAME}} {self.text}{command}"
 
 
 class Project:
