@@ -21,6 +21,7 @@ from retraining.commands import (
 )
 from retraining.commands.program import OpenGroup
 from retraining.commands.shell import Shell, run_program
+from retraining.commands.trial import command as trial_command
 
 PROGRAM = OpenGroup(
     "retraining",
@@ -41,6 +42,7 @@ PROGRAM = OpenGroup(
         check.check_models,
         check.check_queries,
         doctor.diagnose,
+        trial_command.try_services,
         new_model.new_model,
         preview.preview_run,
         reasons.show_reasons,

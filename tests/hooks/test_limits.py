@@ -33,6 +33,7 @@ from retraining.hooks.logs import Cursor
 from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Upload
 from retraining.hooks.session import Session, call, is_transient
+from retraining.hooks.trial_calls import TrialEndpoints, TrialModels, TrialObjects, TrialTables
 from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
 from tests.support import bad_servers
@@ -172,8 +173,9 @@ def near(bad: BadServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hooks() -> dict[str, type]:
-    """The hooks' classes, by the name that the cloud has for them, and that of `doctor`."""
-    found: dict[str, type] = {"access": Access}
+    """The hooks' classes, by the name that the cloud has for them, and those of `doctor` and `trial`."""
+    trial = {f"trial {each.__name__}": each for each in (TrialEndpoints, TrialModels, TrialObjects, TrialTables)}
+    found: dict[str, type] = {"access": Access, **trial}
     for name, member in vars(cloud.Cloud).items():
         if isinstance(member, property | cached_property) and name not in NOT_OF_A_SESSION:
             getter = member.fget if isinstance(member, property) else member.func

@@ -14,7 +14,7 @@ from tests.support.package import Package
 LAYERS = {
     "dags": Package("files of three lines, as a team's: which DAGs Airflow finds here", ("retraining.dags",)),
     "retraining": Package("nothing but its parts"),
-    "retraining.__main__": Package("`python -m retraining`", ("retraining.commands",)),
+    "retraining.__main__": Package("`python -m retraining`", ("retraining.commands", "retraining.commands.trial")),
     "retraining.dags": Package("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
     "retraining.commands": Package(
         "every program: a command reads arguments, asks hooks and core as a task does, prints; writes no document",
@@ -27,6 +27,15 @@ LAYERS = {
             "retraining.operators.data",
             "retraining.operators.planning",
             "retraining.operators.record",
+        ),
+    ),
+    "retraining.commands.trial": Package(
+        "`retraining trial`: asks the services what is supposed of them; what it makes has names of its own",
+        (
+            "retraining.commands",
+            "retraining.core.*",
+            "retraining.hooks",
+            "retraining.hooks.ports",
         ),
     ),
     "retraining.web": Package(

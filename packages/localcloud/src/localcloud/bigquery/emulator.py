@@ -16,6 +16,7 @@ from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.middleware.faults import fail_queries
 from localcloud.bigquery.patches import (
     anonymous_tables,
+    changed_tables,
     column_case,
     created_types,
     destinations,
@@ -45,6 +46,7 @@ from localcloud.bigquery.patches import (
     unknown_projects,
     unnamed_columns,
     unqualified_tables,
+    views,
 )
 from localcloud.bigquery.types.results import BoundedResults
 from localcloud.faults import FaultStore
@@ -125,6 +127,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     error_words.apply(routes)
     kept_fields.keep_of_statements(routes)
     referenced_tables.apply(routes)
+    changed_tables.apply(routes)
 
 
 def listen_at(server: Untyped, path: Path) -> None:
@@ -175,6 +178,7 @@ def open_app(
         table_resources.apply(context, expiring)
         kept_fields.apply(context, keeping, expiring)
         inserted_rows.apply(app, context)
+        views.apply(app, context)
         pages.apply(app, context)
         anonymous_tables.list_rows_of(app, results, context)
         anonymous_tables.make_datasets(projects.ids, context)

@@ -192,9 +192,34 @@ def words_of_a_null(client: bigquery.Client) -> bool:
     return False
 
 
+def change_rows(client: bigquery.Client) -> list[bool]:
+    name, moved = table_of(client), []
+    for change in ("INSERT $t (n) SELECT 4", "UPDATE $t SET n = 0 WHERE n = 1", "DELETE $t WHERE n = 2"):
+        before = client.get_table(name).modified
+        run(client, about(name, change)).result()
+        moved.append(client.get_table(name).modified > before)
+    before = client.get_table(name).modified
+    run(client, about(name, "SELECT n FROM $t")).result()
+    return [*moved, client.get_table(name).modified > before]
+
+
+def delete_a_view(client: bigquery.Client) -> list[object]:
+    """A view of a view: what a query of it reads; then it is deleted, and what it read is not."""
+    name = table_of(client)
+    first, second = f"{name}_first", f"{name}_second"
+    run(client, f"CREATE VIEW `{first}` AS SELECT n FROM `{name}`").result()
+    run(client, f"CREATE VIEW `{second}` AS SELECT n FROM `{first}`").result()
+    read = run(client, f"SELECT n FROM `{second}`", job_config=bigquery.QueryJobConfig(dry_run=True)).referenced_tables
+    client.delete_table(second, retry=None)
+    dataset, _, stem = name.rpartition(".")
+    left = {table.table_id.removeprefix(stem) for table in client.list_tables(dataset)}
+    return [len(read), sorted(left & {"", "_first", "_second"})]
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
+    "changed_tables": (change_rows, [True, True, True, False]),
     "column_case": (keep_capitals, ["TVnews", "other", "Print"]),
     "created_types": (type_of_a_created_column, "JSON"),
     "destinations": (write_a_destination, [{"n": 7}]),
@@ -223,6 +248,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "unknown_projects": (list_what_is_not_there, "Forbidden"),
     "unnamed_columns": (create_without_a_name, "BadRequest"),
     "unqualified_tables": (create_in_no_dataset, "BadRequest"),
+    "views": (delete_a_view, [3, ["", "_first"]]),
 }
 TWO_RESULTS = """
 import asyncio, sys, threading

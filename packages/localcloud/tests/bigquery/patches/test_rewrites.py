@@ -43,6 +43,15 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "nested_keys": ('SELECT JSON_KEYS(JSON \'{"b": {"c": 1}, "a": 2}\') v', [{"v": ["a", "b", "b.c"]}]),
     "overflows": ("SELECT SAFE.POW(n, 400) v FROM UNNEST([10.0]) n", [{"v": None}]),
     "text_escapes": ("SELECT '\\u00e9' v", [{"v": "é"}]),
+    "deletes": (
+        (
+            "CREATE SCHEMA IF NOT EXISTS patched;"
+            " CREATE OR REPLACE TABLE patched.deleted AS SELECT n FROM UNNEST([1, 2]) n;"
+            " DELETE patched.deleted WHERE n = 2;"
+            " SELECT n v FROM patched.deleted"
+        ),
+        [{"v": 1}],
+    ),
     "divisions": ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [{"v": 36}]),
 }
 

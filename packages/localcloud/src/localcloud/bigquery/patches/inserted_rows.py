@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from localcloud.bigquery.patches.changed_tables import note_change
 from localcloud.untyped import Untyped
 
 _MINUTE_S = 60
@@ -66,6 +67,7 @@ def apply(app: Untyped, context: Untyped) -> None:
             request._json = {**body, "rows": good}  # what the route reads
             answer = await tabledata.insert_all(*where, request, context)
             errors += answer["insertErrors"]
+            note_change(context, *where)
         return JSONResponse({"kind": "bigquery#tableDataInsertAllResponse", "insertErrors": errors})
 
     path = "/bigquery/v2/projects/{project}/datasets/{dataset}/tables/{table}/insertAll"

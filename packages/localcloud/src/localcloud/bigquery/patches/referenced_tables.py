@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from localcloud.bigquery.patches.query_bytes import tables_read
+from localcloud.bigquery.patches.views import tables_behind
 from localcloud.untyped import Untyped
 
 
@@ -14,22 +15,25 @@ def apply(routes: Untyped) -> None:
     build = routes._build_dry_run_query_response
 
     @functools.wraps(run)
-    async def execute(project_id: str, job_id: str, bq_sql: str, *args: Untyped, **kwargs: Untyped) -> Untyped:
-        job = await run(project_id, job_id, bq_sql, *args, **kwargs)
-        _name_tables(job.statistics, bq_sql, project_id)
+    async def execute(
+        project_id: str, job_id: str, bq_sql: str, params: Untyped, ctx: Untyped, **kwargs: Untyped
+    ) -> Untyped:
+        tables = tables_behind(ctx, tables_read(bq_sql, project_id))  # before a view among them is another one
+        job = await run(project_id, job_id, bq_sql, params, ctx, **kwargs)
+        _name_tables(job.statistics, tables)
         return job
 
     async def build_response(**kwargs: Untyped) -> Untyped:
         response = await build(**kwargs)
-        _name_tables(response["statistics"], kwargs["bq_sql"], kwargs["project_id"])
+        tables = tables_behind(kwargs["ctx"], tables_read(kwargs["bq_sql"], kwargs["project_id"]))
+        _name_tables(response["statistics"], tables)
         return response
 
     routes.execute_query_job = execute
     routes._build_dry_run_query_response = build_response
 
 
-def _name_tables(statistics: dict[str, Untyped], statement: str, project: str) -> None:
+def _name_tables(statistics: dict[str, Untyped], tables: list[tuple[str, str, str]]) -> None:
     statistics.setdefault("query", {})["referencedTables"] = [
-        {"projectId": owner, "datasetId": dataset, "tableId": table}
-        for owner, dataset, table in tables_read(statement, project)
+        {"projectId": owner, "datasetId": dataset, "tableId": table} for owner, dataset, table in tables
     ]

@@ -145,6 +145,7 @@ class RequestLog:
 
         schema = [bigquery.SchemaField(field["name"], field["type"], field["mode"]) for field in SCHEMA]
         definition = bigquery.Table(table, schema)
+        definition.time_partitioning = bigquery.TimePartitioning(field="logging_time")
         try:
             client.create_table(definition, exists_ok=True, timeout=30)
         except exceptions.NotFound:  # only then: who may write into a dataset need not be allowed to make one

@@ -23,6 +23,7 @@ from localcloud.bigquery.patches.sql import (
     column_names,
     conversions,
     dates,
+    deletes,
     divisions,
     nested_keys,
     offset_names,
@@ -53,6 +54,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     time_formats.rewrite,
     dates.rewrite,
     column_names.rewrite,
+    deletes.rewrite,
     numerics.rewrite,
 )
 

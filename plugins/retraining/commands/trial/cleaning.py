@@ -1,0 +1,101 @@
+"""Whatever a trial made is found by its names and taken away: after each trial, and after one that was broken off.
+
+Each step is harmless twice, so it may be broken off itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+from retraining.commands.trial.probes import FOLDER, LABEL, MODEL, TABLES, Trial
+from retraining.hooks.endpoints import Endpoint
+
+GONE_WITHIN = timedelta(minutes=30)
+
+
+def clean(trial: Trial) -> Iterator[str]:
+    """Take away what any trial of this environment made; yield a line for each kind of it.
+
+    Machines come first. Where one step fails the others are done all the same, and the error is raised at the end.
+    """
+    trial.deadline = datetime.now(UTC) + GONE_WITHIN
+    errors: list[Exception] = []
+    for step in (_end_jobs, _delete_endpoint, _delete_model, _delete_tables, _delete_objects):
+        try:
+            yield step(trial)
+        except Exception as error:  # noqa: BLE001 - of any class: the next step may still take something away
+            errors.append(error)
+            yield f"not done: {type(error).__name__}: {error}"
+    if errors:
+        raise errors[0]
+    lock = trial.cloud.objects.find_object(lock_uri(trial))
+    if lock is not None:
+        list(trial.cloud.objects.delete([lock]))
+
+
+def lock_uri(trial: Trial) -> str:
+    """Return the object that says that a trial is under way, or left something."""
+    return f"gs://{trial.cloud.settings.bucket}/{FOLDER}/trial.json"
+
+
+def _end_jobs(trial: Trial) -> str:
+    jobs = trial.cloud.jobs.find_active(LABEL)
+    for job in jobs:
+        trial.cloud.jobs.cancel(job.name)
+    return f"{len(jobs)} jobs cancelled"
+
+
+def _delete_endpoint(trial: Trial) -> str:
+    endpoints = trial.cloud.endpoints
+    found = endpoints.get(MODEL)
+    if found is None:
+        return "no endpoint"
+    if found.traffic:
+        found = endpoints.set_traffic(found, {})
+
+    def empty() -> bool:
+        now = endpoints.get(MODEL)
+        if now is None:
+            return True
+        for deployed_id in now.deployed:
+            endpoints.undeploy(_read(endpoints.get), deployed_id)
+        return not now.deployed and not endpoints.running_operations(now)
+
+    trial.wait("the endpoint is empty", empty, GONE_WITHIN)
+    trial.calls.endpoints.delete_endpoint(found.name)
+    return "the endpoint is gone"
+
+
+def _read(get: Callable[[str], Endpoint | None]) -> Endpoint:
+    found = get(MODEL)
+    if found is None:
+        raise LookupError("the endpoint went meanwhile")
+    return found
+
+
+def _delete_model(trial: Trial) -> str:
+    versions = len(trial.cloud.registry.list_versions(MODEL))
+    trial.calls.models.delete_model(MODEL)
+    return f"{versions} versions gone"
+
+
+def _delete_tables(trial: Trial) -> str:
+    warehouse = trial.cloud.warehouse
+    tables = [
+        table.name
+        for table in warehouse.list_tables(trial.cloud.settings.dataset)
+        if table.name.rpartition(".")[2].startswith(TABLES)
+    ]
+    for table in tables:
+        warehouse.delete_table(table)
+    return f"{len(tables)} tables gone"
+
+
+def _delete_objects(trial: Trial) -> str:
+    settings, objects, count = trial.cloud.settings, trial.cloud.objects, 0
+    lock = lock_uri(trial)
+    for folder_uri in (f"gs://{settings.bucket}/{FOLDER}", f"gs://{settings.results_bucket}/jobs/{MODEL}"):
+        found = [item for item in objects.walk(folder_uri) if item.uri != lock]
+        count += sum(each.gone for each in objects.delete(found))
+    return f"{count} objects gone"

@@ -1,0 +1,215 @@
+"""Jobs of Vertex AI: two of the trainer's image, on the cheapest machine that it fits. The first leaves a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from retraining.commands.trial.probes import LABEL, MODEL, Probe, Trial
+from retraining.commands.trial.record import Fact
+from retraining.core.jobs.job import CANCELLED, SUCCEEDED, Job
+from retraining.core.settings import data_path
+from retraining.core.untyped import ProtoJson
+from retraining.hooks.logs import Cursor
+
+MACHINE = "e2-standard-4"
+DISK_GB = 100
+TIMEOUT = timedelta(minutes=20)
+"""Of a job: the most that it is paid for."""
+QUEUED = timedelta(minutes=10)
+"""That a job may wait for its machine on top."""
+LISTED_WITHIN = timedelta(minutes=2)
+LOGGED_WITHIN = timedelta(minutes=5)
+LINE = "a line of the trial's job"
+
+
+@dataclass(kw_only=True)
+class JobProbes:
+    """Rows JOB-…, RUN-7 and LOGS-1.
+
+    Attributes:
+        trial: The trial.
+        made: The jobs, the first one and the second of its name.
+    """
+
+    trial: Trial
+    made: list[Job] = field(default_factory=list)
+
+    def probes(self) -> Sequence[Probe]:
+        """Return them; the first two make the jobs."""
+        return (
+            Probe(
+                id="JOB-12",
+                asked="a job is created",
+                supposed={"answered in the time that is waited for it": True},
+                ask=self.create,
+            ),
+            Probe(
+                id="JOB-4",
+                asked="the same job is created again",
+                supposed={"it is another one": True},
+                ask=self.create_again,
+            ),
+            Probe(
+                id="JOB-3",
+                asked="both are listed by their label, soon",
+                supposed={"jobs": 2},
+                ask=self.find,
+            ),
+            Probe(
+                id="JOB-1",
+                asked="jobs by several labels, and by one that none has",
+                supposed={"of these labels": 2, "of another value": 0},
+                ask=self.find_by_labels,
+            ),
+            Probe(
+                id="JOB-2",
+                asked="jobs that carry a label and have not ended",
+                supposed={"jobs": 2},
+                ask=self.find_active,
+            ),
+            Probe(
+                id="JOB-5",
+                asked="a job's labels, when it is read",
+                supposed={"label": "as given", "task": "trial"},
+                ask=self.read_labels,
+            ),
+            Probe(
+                id="JOB-14",
+                asked="a job's machines, when it is listed",
+                supposed={"machines": f"1 {MACHINE}"},
+                ask=self.read_machines,
+            ),
+            Probe(
+                id="JOB-10",
+                asked="a job is cancelled, again, and after its end",
+                supposed={"state": CANCELLED, "state after the third time": CANCELLED},
+                ask=self.cancel,
+            ),
+            Probe(
+                id="RUN-7",
+                asked="a job writes a model by the client of Cloud Storage",
+                supposed={"state": SUCCEEDED, "the model is there": True},
+                ask=self.finish,
+            ),
+            Probe(
+                id="LOGS-1",
+                asked="the lines of a job",
+                supposed={"its line is there, once": 1, "replica": "workerpool0-0"},
+                ask=self.read_lines,
+            ),
+        )
+
+    def create(self) -> Mapping[str, Fact]:
+        """Create the job that stores the model."""
+        began = time.monotonic()
+        self.made.append(self.trial.cloud.jobs.create(self._job()))
+        self.trial.measured["create"] = round(time.monotonic() - began, 1)
+        return {"answered in the time that is waited for it": True}
+
+    def create_again(self) -> Mapping[str, Fact]:
+        """Create it once more."""
+        self.made.append(self.trial.cloud.jobs.create(self._job()))
+        return {"it is another one": self.made[-1].name != self.made[0].name}
+
+    def find(self) -> Mapping[str, Fact]:
+        """Look until both are listed."""
+
+        def both() -> list[Job] | None:
+            listed = self.trial.cloud.jobs.find_jobs({LABEL: self.trial.number})
+            return listed if {job.name for job in listed} >= {job.name for job in self.made} else None
+
+        return {"jobs": len(self.trial.wait("list", both, LISTED_WITHIN))}
+
+    def find_by_labels(self) -> Mapping[str, Fact]:
+        """Look for two labels at once, and for another value."""
+        jobs = self.trial.cloud.jobs
+        labels = {LABEL: self.trial.number, "retraining-task": "trial"}
+        return {
+            "of these labels": len(jobs.find_jobs(labels)),
+            "of another value": len(jobs.find_jobs({**labels, LABEL: f"{self.trial.number}0"})),
+        }
+
+    def find_active(self) -> Mapping[str, Fact]:
+        """Look for whatever has not ended."""
+        found = self.trial.cloud.jobs.find_active(LABEL)
+        return {"jobs": sum(job.labels.get(LABEL) == self.trial.number for job in found)}
+
+    def read_labels(self) -> Mapping[str, Fact]:
+        """Read the first job."""
+        labels = self.trial.cloud.jobs.get(self.made[0].name).labels
+        label = labels.get(LABEL)
+        return {
+            "label": "as given" if label == self.trial.number else label,
+            "task": labels.get("retraining-task"),
+        }
+
+    def read_machines(self) -> Mapping[str, Fact]:
+        """Read the first job's machines from the list."""
+        listed = self.trial.cloud.jobs.find_jobs({LABEL: self.trial.number})
+        groups = [group for job in listed if job.name == self.made[0].name for group in job.machines]
+        return {"machines": ", ".join(f"{group.count} {group.machine}" for group in groups)}
+
+    def cancel(self) -> Mapping[str, Fact]:
+        """Cancel the second job three times, the last time after its end."""
+        jobs, name = self.trial.cloud.jobs, self.made[1].name
+        jobs.cancel(name)
+        jobs.cancel(name)
+        ended = self._wait_for(name)
+        jobs.cancel(name)
+        return {"state": ended.state, "state after the third time": jobs.get(name).state}
+
+    def finish(self) -> Mapping[str, Fact]:
+        """Wait for the first job's end, and for its model."""
+        ended = self._wait_for(self.made[0].name)
+        if ended.seconds is not None:
+            self.trial.measured["worked"] = round(ended.seconds, 1)
+        return {
+            "state": ended.state,
+            "the model is there": self.trial.cloud.artifacts.exists(f"{self.trial.model_uri}/1/saved_model.pb"),
+        }
+
+    def read_lines(self) -> Mapping[str, Fact]:
+        """Read the first job's log until its line is there."""
+        cursor, found = Cursor(), []
+
+        def read() -> bool:
+            found.extend(self.trial.cloud.logs.read_new(self.made[0].job_id, cursor))
+            return any(LINE in line.text for line in found)
+
+        self.trial.wait("line", read, LOGGED_WITHIN)
+        own = [line for line in found if LINE in line.text]
+        return {"its line is there, once": len(own), "replica": own[0].task}
+
+    def _wait_for(self, name: str) -> Job:
+        def look() -> Job | None:
+            job = self.trial.cloud.jobs.get(name)
+            return None if job.active else job
+
+        return self.trial.wait("end", look, TIMEOUT + QUEUED)
+
+    def _job(self) -> ProtoJson:
+        """Return the job that stores a model that answers 2 x + 1, as `aiplatform_v1.CustomJob` in proto-JSON."""
+        settings = self.trial.cloud.settings
+        program = data_path("templates/trial_job.py.j2").read_text(encoding="utf-8")
+        pool = {
+            "machine_spec": {"machine_type": MACHINE},
+            "replica_count": 1,
+            "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": DISK_GB},
+            "container_spec": {
+                "image_uri": settings.trainer_image,
+                "command": ["python", "-c", program],
+                "args": [f"{self.trial.model_uri}/1", LINE],
+            },
+        }
+        job_spec: ProtoJson = {
+            "worker_pool_specs": [pool],
+            "scheduling": {"timeout": f"{TIMEOUT.total_seconds():.0f}s"},
+            "base_output_directory": {"output_uri_prefix": self.trial.model_uri},
+        }
+        if settings.service_account:
+            job_spec["service_account"] = settings.service_account
+        labels = {LABEL: self.trial.number, "retraining-task": "trial"}
+        return {"display_name": f"{MODEL}__{self.trial.number}", "job_spec": job_spec, "labels": labels}

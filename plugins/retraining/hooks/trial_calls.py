@@ -1,0 +1,134 @@
+"""Calls that no run makes: how a service refuses, and what takes away what a trial made.
+
+In: names of a trial's own things. Out: nothing, or what was answered. Used by `retraining trial` alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from retraining.core.naming.addresses import ObjectAddress
+from retraining.core.naming.vertex import model_name
+from retraining.hooks import limits
+from retraining.hooks.endpoints import Endpoint, Endpoints, dedicated_resources
+from retraining.hooks.objects import Objects
+from retraining.hooks.registry import Registry
+from retraining.hooks.session import Session, call, call_once, is_transient
+from retraining.hooks.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class TrialObjects(Objects):
+    """Objects as no run writes them."""
+
+    def write_gzipped(self, uri: str, data: bytes) -> int:
+        """Write an object compressed, with its encoding; return how many bytes are stored."""
+        address = ObjectAddress.parse(uri)
+        blob = self._client.bucket(address.bucket).blob(address.path)
+        blob.content_encoding = "gzip"
+        stored = gzip.compress(data)
+        call(lambda: blob.upload_from_string(stored, content_type="text/plain", retry=None))
+        return len(stored)
+
+
+class TrialTables(Warehouse):
+    """What a table says of itself that no run asks."""
+
+    def partitioning_column(self, table: str) -> str:
+        """Return the column by whose time a table is partitioned; "_PARTITIONTIME": the time of loading; "": none."""
+        found = call(lambda: self._client.get_table(table, retry=None)).time_partitioning
+        return "" if found is None else str(found.field or "_PARTITIONTIME")
+
+
+class TrialEndpoints(Endpoints):
+    """Changes of endpoints without the look before them that keeps a run from what the service should refuse."""
+
+    def deploy_again(
+        self, endpoint: Endpoint, version_name: str, deployed_id: str, machine: Mapping[str, Any]
+    ) -> str | None:
+        """Deploy to an id that is taken; return the class of the refusal, or None: it was begun."""
+        from google.cloud import aiplatform_v1
+
+        resources = dedicated_resources(machine)
+        message = aiplatform_v1.DeployedModel(id=deployed_id, model=version_name, dedicated_resources=resources)
+        request = {"endpoint": endpoint.name, "deployed_model": message}
+        return _refusal(lambda: self._client.deploy_model(request=request, retry=None))
+
+    def undeploy_serving(self, endpoint: Endpoint, deployed_id: str) -> str | None:
+        """Undeploy a model that has a share; return the class of the refusal, or None: it was begun."""
+        request = {"endpoint": endpoint.name, "deployed_model_id": deployed_id}
+        return _refusal(lambda: self._client.undeploy_model(request=request, retry=None))
+
+    def delete_endpoint(self, name: str) -> None:
+        """Delete an endpoint on which nothing is; one that is gone stays gone. Waits until it is done."""
+        _delete(lambda: self._client.delete_endpoint(name=name, retry=None))
+
+
+class TrialModels(Registry):
+    """Models that go as a whole."""
+
+    def delete_model(self, model: str) -> None:
+        """Delete a model with all its versions; one that is gone stays gone. Waits until it is done."""
+        name = model_name(self._session.project, self._session.region, model)
+        _delete(lambda: self._client.delete_model(name=name, retry=None))
+
+
+class TrialCalls:
+    """Calls of a trial, in one region.
+
+    Args:
+        session: Where and as whom.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @cached_property
+    def objects(self) -> TrialObjects:
+        """Cloud Storage."""
+        return TrialObjects(self._session)
+
+    @cached_property
+    def tables(self) -> TrialTables:
+        """BigQuery."""
+        return TrialTables(self._session)
+
+    @cached_property
+    def endpoints(self) -> TrialEndpoints:
+        """Vertex AI endpoints."""
+        return TrialEndpoints(self._session)
+
+    @cached_property
+    def models(self) -> TrialModels:
+        """Vertex AI models."""
+        return TrialModels(self._session)
+
+
+def _refusal(ask: Callable[[], object]) -> str | None:
+    """Return the class of a service's refusal; what may pass is raised."""
+    from google.api_core.exceptions import GoogleAPICallError
+
+    try:
+        call_once(ask)
+    except GoogleAPICallError as error:
+        if is_transient(error):
+            raise
+        return type(error).__name__
+    return None
+
+
+def _delete(begin: Callable[[], Any]) -> None:
+    from google.api_core.exceptions import NotFound
+
+    try:
+        operation = call(begin)
+        wait = functools.partial(operation.result, timeout=limits.ENDPOINT_S)
+        call_once(wait, timeout_s=limits.ENDPOINT_S)
+    except NotFound:
+        return
