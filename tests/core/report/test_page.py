@@ -147,8 +147,10 @@ def test_the_model_card_has_the_ml_test_score(documents):
 
 
 def test_the_way_back_is_said_with_the_names_of_the_run(documents):
-    """As the form of the DAG `rollback` takes it."""
-    assert '<code>{"model": "late", "reason": "why", "to": "3"}</code>' in render(documents)
+    """As the form of the model's own DAG takes it."""
+    page = render(documents)
+    assert "the DAG <code>rollback__late</code>" in page
+    assert '<code>{"reason": "why", "to": "3"}</code>' in page
 
 
 def test_auxiliary_labels_are_there_for_information(documents):

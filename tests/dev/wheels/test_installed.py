@@ -61,7 +61,7 @@ def test_a_team_installs_it(requirements: str, wheels: dict[str, Path], uv: str,
     read = run([str(python), "-c", READ, environ["AIRFLOW__CORE__DAGS_FOLDER"]], tmp_path, **environ)
     found = json.loads(read.splitlines()[-1])
     assert found["errors"] == {}
-    of_model = ["monitor__late", "retrain__late", "walk_forward__late"]
+    of_model = ["monitor__late", "retrain__late", "rollback__late", "walk_forward__late"]
     assert found["dags"] == sorted([*of_model, "maintain", "notify_test", "rollback"])
     assert found["of"] == [str(tmp_path / "team" / "dags" / "retraining_models.py")]
     assert found["files"]

@@ -187,7 +187,15 @@ files = sorted({module.__file__ or "" for name, module in sys.modules.items() if
 print(json.dumps([[name for name in found if hasattr(found[name], "tasks")], files]))
 """
     dags, files = json.loads(run([PYTHON, "-c", code], tmp_path, **environ, RETRAINING_INCLUDE="team/include"))
-    assert dags == ["retrain__late", "monitor__late", "walk_forward__late", "rollback", "maintain", "notify_test"]
+    assert dags == [
+        "retrain__late",
+        "monitor__late",
+        "walk_forward__late",
+        "rollback",
+        "rollback__late",
+        "maintain",
+        "notify_test",
+    ]
     assert files
     assert all(file.startswith(str(tmp_path / "site")) for file in files)
 

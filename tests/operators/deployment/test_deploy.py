@@ -43,14 +43,14 @@ def test_a_promoted_version_is_challenger_until_it_serves(scene, make_run) -> No
 
 @pytest.mark.parametrize("verdict", ["promote", "reject"])
 def test_what_replaced_a_version_has_a_link_to_the_way_back(scene, make_run, verdict: str) -> None:
-    """The page of the DAG `rollback`; none beside a run that changed nothing."""
+    """The page of the model's DAG `rollback__…`; none beside a run that changed nothing."""
     scene.old_champion()
     scene.change("decision", verdict=verdict)
     run = make_run()
     register(scene, run)
     assert deploy(scene, run)["deployed"] is (verdict == "promote")
     address = run.xcoms.get(("deploy", "link_roll_back"), "")
-    assert address.endswith("/dags/rollback") is (verdict == "promote")
+    assert address.endswith("/dags/rollback__flight_delays") is (verdict == "promote")
 
 
 def test_a_version_gets_the_machines_of_its_spec(scene, make_run) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
+from retraining.commands.shell import attempt
 from retraining.commands.trial.probes import FOLDER, LABEL, MODEL, TABLES, Trial
 from retraining.hooks.endpoints import Endpoint
 
@@ -22,11 +24,10 @@ def clean(trial: Trial) -> Iterator[str]:
     trial.deadline = datetime.now(UTC) + GONE_WITHIN
     errors: list[Exception] = []
     for step in (_end_jobs, _delete_endpoint, _delete_model, _delete_tables, _delete_objects):
-        try:
-            yield step(trial)
-        except Exception as error:  # noqa: BLE001 - of any class: the next step may still take something away
-            errors.append(error)
-            yield f"not done: {type(error).__name__}: {error}"
+        done = attempt(partial(step, trial))
+        if isinstance(done, Exception):  # the next step may still take something away
+            errors.append(done)
+        yield f"not done: {type(done).__name__}: {done}" if isinstance(done, Exception) else done
     if errors:
         raise errors[0]
     lock = trial.cloud.objects.find_object(lock_uri(trial))

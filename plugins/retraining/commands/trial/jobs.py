@@ -38,7 +38,10 @@ class JobProbes:
     made: list[Job] = field(default_factory=list)
 
     def probes(self) -> Sequence[Probe]:
-        """Return them; the first two make the jobs."""
+        """Return them; the first two make the jobs, the last ones wait for their ends."""
+        return (*self._created(), *self._listed(), *self._ended())
+
+    def _created(self) -> Sequence[Probe]:
         return (
             Probe(
                 id="JOB-12",
@@ -52,6 +55,10 @@ class JobProbes:
                 supposed={"it is another one": True},
                 ask=self.create_again,
             ),
+        )
+
+    def _listed(self) -> Sequence[Probe]:
+        return (
             Probe(
                 id="JOB-3",
                 asked="both are listed by their label, soon",
@@ -82,6 +89,10 @@ class JobProbes:
                 supposed={"machines": f"1 {MACHINE}"},
                 ask=self.read_machines,
             ),
+        )
+
+    def _ended(self) -> Sequence[Probe]:
+        return (
             Probe(
                 id="JOB-10",
                 asked="a job is cancelled, again, and after its end",

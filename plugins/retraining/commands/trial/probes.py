@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
+from retraining.commands.shell import attempt
 from retraining.commands.trial.record import Answer, Fact, Names
 from retraining.core.errors import JobError
 from retraining.hooks.ports import CloudPort
@@ -123,12 +124,13 @@ def answer_all(parts: Sequence[Part], trial: Trial, names: Names) -> Iterator[An
 def _answer(probe: Probe, trial: Trial, names: Names) -> Answer:
     began = time.monotonic()
     trial.measured = {}
+    seen = attempt(probe.ask)
     found: dict[str, Fact] = {}
     problem = None
-    try:
-        found = {name: names.hide(fact) for name, fact in probe.ask().items()}
-    except Exception as error:  # noqa: BLE001 - of any class: what a service answers is what is looked for
-        problem = str(names.hide(f"{type(error).__name__}: {error}"))
+    if isinstance(seen, Exception):
+        problem = str(names.hide(f"{type(seen).__name__}: {seen}"))
+    else:
+        found = {name: names.hide(fact) for name, fact in seen.items()}
     return Answer(
         id=probe.id,
         asked=probe.asked,

@@ -9,7 +9,7 @@ from retraining.core.documents.document import MODEL_PATTERN
 from retraining.core.errors import ContractError
 
 ROLLBACK = "rollback"
-"""The DAG that gives an earlier version of any model the traffic back."""
+"""The DAG that gives an earlier version of any model the traffic back; `rollback__<model>` is of one model."""
 
 
 MONITOR = "monitor"
@@ -35,6 +35,11 @@ def monitor_dag_id(model: str) -> str:
 def walk_forward_dag_id(model: str) -> str:
     """Return the id of the DAG that trains a model as of many dates."""
     return f"{WALK_FORWARD}__{model}"
+
+
+def rollback_dag_id(model: str) -> str:
+    """Return the id of the DAG that gives an earlier version of one model the traffic back."""
+    return f"{ROLLBACK}__{model}"
 
 
 def is_walk_forward(dag_id: str) -> bool:

@@ -179,17 +179,18 @@ def notify_test_params(models: Sequence[str]) -> dict[str, Param]:
     }
 
 
-def rollback_params(models: Sequence[str]) -> dict[str, Param]:
-    """Make the Params of `rollback`, which is of all models; the form proposes those that have a spec."""
+def rollback_params(models: Sequence[str], only: str | None = None) -> dict[str, Param]:
+    """Make the Params of `rollback`, which is of all models: the form proposes those that have a spec.
+
+    Args:
+        models: These.
+        only: The one model that a DAG of its own takes.
+    """
+    model = {"title": "Model", "section": _RUN, "description": "Whose champion."}
     return {
-        "model": Param(
-            type="string",
-            pattern=MODEL_PATTERN,
-            examples=list(models),
-            title="Model",
-            section=_RUN,
-            description="Whose champion.",
-        ),
+        "model": Param(type="string", pattern=MODEL_PATTERN, examples=list(models), **model)
+        if only is None
+        else Param(only, type="string", enum=[only], **model),
         "to": Param(
             PREVIOUS,
             type="string",

@@ -62,7 +62,7 @@ class DeployModelOperator(RunTask, CloudSensor):
             self.log.warning("%s", error)
             done = None
         if done is None or (done.deployed and done.previous_version_name):
-            push_link(self, context, RollBackLink, dag_address(dags.ROLLBACK))
+            push_link(self, context, RollBackLink, dag_address(dags.rollback_dag_id(state.model)))
         if done is None:
             if state.found is not None and ramp.open_step(state.found.steps):
                 self.poke_interval = max(self.poke_interval, ramp.LOOK_EVERY_S)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from airflow.sdk import Context, PokeReturnValue
 
 from retraining.core.documents import Pause, Plan, Report, Rollback, Rollout
-from retraining.core.naming import pages, storage, vertex
+from retraining.core.errors import PlanError
+from retraining.core.naming import dags, pages, storage, vertex
 from retraining.core.naming.trust import require_agreement
 from retraining.core.notification import notices
 from retraining.core.planning import pauses
@@ -45,7 +46,7 @@ class RollBackOperator(LineageMixin, CloudSensor):
     back is refused or not.
 
     The change stands in the model's rollout, as a run's deployment does, and takes the same steps: at whatever line it
-    dies, the next try goes on with it. The Params are the form of the DAG `rollback`.
+    dies, the next try goes on with it. The Params are the form of the DAGs `rollback` and `rollback__<model>`.
 
     Returns:
         `{model, version_name, words}`.
@@ -187,8 +188,21 @@ def dag_run_label(context: Context) -> str:
 
 
 def asked_rollback(context: Context) -> AskedRollback:
-    """Return what the form and Airflow say."""
+    """Return what the form and Airflow say.
+
+    Raises:
+        PlanError: The DAG is of another model than the form names: who may trigger it may not take that one back.
+    """
     dag_run, params = context["dag_run"], context["params"]
+    dag_id = context["ti"].dag_id
+    own = dags.find_model_of_dag(dag_id)
+    if own not in (None, params["model"]):
+        raise PlanError(
+            f"Param model of {dag_id}",
+            repr(params["model"]),
+            repr(own),
+            f"Trigger {dags.ROLLBACK}, or that model's own",
+        )
     return AskedRollback(
         model=params["model"],
         to=params["to"],

@@ -164,8 +164,8 @@ class OneModel:
     @property
     def dags(self) -> list[tuple[str, str | None]]:
         """Its DAGs, with their addresses."""
-        ids = [f"{kind}__{self.summary.model}" for kind in ("retrain", "monitor")]
-        return [(dag_id, self.places.dag(dag_id)) for dag_id in (*ids, "rollback")]
+        ids = [f"{kind}__{self.summary.model}" for kind in ("retrain", "monitor", "rollback")]
+        return [(dag_id, self.places.dag(dag_id)) for dag_id in ids]
 
     @cached_property
     def runs(self) -> list[RunRow]:
