@@ -18,6 +18,7 @@ from retraining.core.planning.params import (
     TIME_PATTERN,
     hyperparameters_of_form,
 )
+from retraining.core.planning.taken_versions import EXAMPLE, PARAM, TEXT_PATTERN
 from retraining.core.promotion.rollbacks import LONGEST_REASON, STAY
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import (
@@ -286,6 +287,18 @@ def time_param(description: str) -> Param:
 def _run_params() -> dict[str, Param]:
     """Make the Params that concern this run alone."""
     return {
+        PARAM: Param(
+            None,
+            type=["null", "string"],
+            pattern=TEXT_PATTERN,
+            examples=[EXAMPLE],
+            title="Taken from",
+            section=_RUN,
+            description=(
+                "Stage and run whose version is taken over and judged here, in the place of a training: STAGE/RUN KEY. "
+                "Empty: train."
+            ),
+        ),
         "as_of": time_param("Only what was known at this time (UTC) is used. Empty: the run's own time."),
         "force": Param(
             False,
