@@ -12,7 +12,8 @@ from retraining.commands.shell import INCLUDE, Shell, print_answer
 from retraining.core.errors import DataError, PlanError
 from retraining.core.naming import vertex
 from retraining.core.naming.run_keys import is_run_key
-from retraining.core.planning.taken_versions import PARAM, dag_run_id, param_of, require_two_stages
+from retraining.core.naming.stage_runs import PARAM, StageRun
+from retraining.core.planning.taken_versions import require_two_stages
 from retraining.core.settings import SETTINGS
 from retraining.core.spec.stages import PLACES, Stage, require_stages
 from retraining.hooks.airflow_api import AirflowApi
@@ -42,8 +43,8 @@ def promote_version(
     shell.require_model(model)
     key = _run_key(run_key) if run_key else _champion(shell, model, source, stage)
     dag_id = f"retrain__{model}"
-    conf = {PARAM: param_of(source, key, target)}
-    run_id, paused = AirflowApi(os.environ).trigger(dag_id, conf, dag_run_id(source, key))
+    asked = StageRun(stage=source, run_key=key, target=target)
+    run_id, paused = AirflowApi(os.environ).trigger(dag_id, {PARAM: str(asked)}, asked.dag_run_id)
     waits = [f"{dag_id} is paused: it begins when somebody unpauses it"] if paused else []
     print_answer([f"{dag_id} of stage {target}: run {run_id} ordered, for run {key} of stage {source}", *waits])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date, timedelta
 
 import pytest
@@ -11,7 +10,7 @@ from retraining.core import settings
 from retraining.core.documents import Plan
 from retraining.core.errors import PlanError
 from retraining.core.planning import plan, taken_versions
-from retraining.core.planning.taken_versions import TEXT_PATTERN, TakenVersion, param_of
+from retraining.core.planning.taken_versions import TakenVersion
 from retraining.core.planning.upgrades import key_changes
 from tests.support.contracts import EXAMPLES
 from tests.support.refusals import refuses
@@ -44,21 +43,6 @@ DAY_BEFORE = "2013-11-19T03:00:00Z"
 
 def test_a_plan_of_an_earlier_release_takes_nothing_over():
     assert Plan.parse((EXAMPLES / "plan__scheduled.json").read_bytes()).taken_from is None
-
-
-@pytest.mark.parametrize(
-    ("text", "is_one"),
-    [
-        (f"staging/{KEY}", True),
-        (param_of("pre-prod", KEY, "production"), True),
-        ("staging", False),
-        (f"staging/{KEY}/", False),
-        (f"../{KEY}", False),
-        (f"gs://staging/late/runs/{KEY}", False),
-    ],
-)
-def test_a_form_names_a_stage_and_a_run_and_no_address(text, is_one):
-    assert bool(re.fullmatch(TEXT_PATTERN, text)) is is_one
 
 
 @pytest.mark.parametrize(

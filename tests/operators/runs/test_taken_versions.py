@@ -10,6 +10,8 @@ import pytest
 from retraining.core.documents import EvaluateRequest, Plan
 from retraining.core.naming import serving, vertex
 from retraining.operators.jobs.requests import request_evaluation
+from retraining.operators.monitoring.measurement import watch_age
+from retraining.operators.monitoring.watch import begin_watch
 from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.bucket import Killed, nothing
@@ -193,6 +195,16 @@ def test_a_later_run_meets_the_version_without_the_other_stage(stages, trained) 
     assert "are of stage staging, and are not read" in request.unproven
     assert request.trained_on_known
     assert request.prove_unseen == ()
+
+
+def test_its_age_is_that_of_its_training(stages, source) -> None:
+    """So that the monitor does not take it for younger than its data."""
+    taken = stages.take_over(source)
+    taken.clear()
+    version = stages.production.registry.find_by_alias("flight_delays", vertex.CHAMPION)
+    watch = begin_watch(stages.production, record_of(taken), plan_of(taken).spec, version, NEXT_DAY, "test")
+    (signal,) = watch_age(watch).signals
+    assert signal.value == 1.0
 
 
 STAGE_ERRORS = [

@@ -208,6 +208,11 @@ def job_display_name(model: str, task: str, key: str) -> str:
     return f"{model}__{task}__{key.replace('-', '_')}"[:128]
 
 
+def image_digest(image: str) -> str | None:
+    """Return the digest that an image is named by, `sha256:…`; None: it is named by a tag, which may be moved."""
+    return image.partition("@")[2] or None
+
+
 def prebuilt_image(region: str, framework: str, *, accelerated: bool) -> str:
     """Return the google's training container of a TensorFlow, near a region.
 

@@ -118,8 +118,7 @@ def build_plan(
         columns: Of the examples query, in its order, where the spec has patterns of features.
 
     Raises:
-        PlanError: A pattern names no column, the overrides do not fit the spec, or the run may cost more than its
-            budget.
+        PlanError: A pattern names no column, the overrides do not fit, or the run may cost more than its budget.
     """
     resolved, patterns = resolve_patterns(spec, columns)
     changed = with_validation(resolved.with_overrides(asked.overrides))

@@ -6,7 +6,6 @@ refusal by name, before anything is paid.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -22,21 +21,18 @@ from retraining.core.documents import (
     TakenFrom,
     Tuning,
 )
-from retraining.core.documents.document import RUN_KEY_PATTERN, digest, format_time
+from retraining.core.documents.document import digest, format_time
 from retraining.core.errors import ContractError, PlanError
 from retraining.core.leaves import leaves
-from retraining.core.naming import storage
+from retraining.core.naming import storage, vertex
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.run_keys import RunKey
+from retraining.core.naming.stage_runs import PARAM, StageRun
 from retraining.core.planning.plan import deciding_spec
-from retraining.core.settings import SETTINGS, STAGE_PATTERN, mirrored_image
+from retraining.core.settings import SETTINGS, mirrored_image
 from retraining.core.spec.stages import FILE, OVERLAID, StageFile
 
-PARAM = "taken_from"
 WHERE = f"Param {PARAM}"
-_KEY = RUN_KEY_PATTERN.strip("^$")
-TEXT_PATTERN = f"^{STAGE_PATTERN}/{_KEY}( to {STAGE_PATTERN})?$"
-EXAMPLE = "staging/20131120t030000z-0123456789ab"
 MOST_NAMED = 5
 """Differences that a message names one by one."""
 
@@ -90,16 +86,6 @@ class TakenVersion:
         return storage.model_file_uri(self.value.model_uri, own=own)
 
 
-def param_of(source: str, run_key: str, target: str) -> str:
-    """Return what the form is given, so that a run of a third stage refuses it."""
-    return f"{source}/{run_key} to {target}"
-
-
-def dag_run_id(source: str, run_key: str) -> str:
-    """Return the id of the DAG run that takes a version over: Airflow takes each once."""
-    return f"promote__{source}__{run_key}"
-
-
 def find_source(text: str, model: str, here: str | None, stages: StageFile) -> Source:
     """Return the run that a form names.
 
@@ -113,34 +99,34 @@ def find_source(text: str, model: str, here: str | None, stages: StageFile) -> S
         PlanError: It is no such text, or it is for another stage than this one, or of this one.
         SpecError: There is no such stage.
     """
-    if not re.fullmatch(TEXT_PATTERN, text):
-        raise PlanError(WHERE, repr(text[:300]), f"a stage and the key of a run there, such as {EXAMPLE}", "Correct it")
-    (name, key), target = text.partition(" to ")[0].split("/"), text.partition(" to ")[2]
+    asked = StageRun.parse(text, WHERE)
     if here is None:
         variable = SETTINGS["stage"].variable
         raise PlanError(
             variable,
-            f"not set, and {WHERE} names a run of stage {name}",
+            f"not set, and {WHERE} names a run of stage {asked.stage}",
             f"the stage of {FILE} that this environment is",
             f"Set {variable}",
         )
-    if target and target != here:
+    if asked.target and asked.target != here:
         raise PlanError(
             WHERE,
-            f"a version for stage {target}, and this environment is stage {here}",
-            f"the Airflow of stage {target}",
+            f"a version for stage {asked.target}, and this environment is stage {here}",
+            f"the Airflow of stage {asked.target}",
             "Order it there: AIRFLOW__API__BASE_URL says which Airflow is asked",
         )
-    stage = stages.stage(name, WHERE)
-    require_two_stages(name, here, WHERE)
+    stage = stages.stage(asked.stage, WHERE)
+    require_two_stages(asked.stage, here, WHERE)
     if stage.bucket is None:
         raise PlanError(
-            f"{FILE}, stages.{name}",
+            f"{FILE}, stages.{asked.stage}",
             "no bucket, so that nobody can say where its runs are",
             "the bucket of that stage",
-            f"Add bucket to stage {name}",
+            f"Add bucket to stage {asked.stage}",
         )
-    return Source(stage=name, bucket=stage.bucket, buckets=tuple(stage.buckets), model=model, run_key=key)
+    return Source(
+        stage=asked.stage, bucket=stage.bucket, buckets=tuple(stage.buckets), model=model, run_key=asked.run_key
+    )
 
 
 def require_two_stages(source: str, target: str, where: str) -> None:
@@ -373,9 +359,9 @@ def _fixed(plan: Plan) -> dict[str, str]:
 def _same_image(there: Plan, here: Plan, name: str) -> bool:
     """Return whether two stages have the same image: as it is written, by its digest, or each its project's mirror."""
     images = [getattr(plan, name) for plan in (there, here)]
-    digests = {image.partition("@")[2] for image in images}
+    digests = {vertex.image_digest(image) for image in images}
     mirrors = [mirrored_image(plan.project, plan.region) for plan in (there, here)]
-    return images[0] == images[1] or (len(digests) == 1 and digests != {""}) or images == mirrors
+    return images[0] == images[1] or (len(digests) == 1 and digests != {None}) or images == mirrors
 
 
 def require_unseen_days(taken: TakenFrom, planned: Plan) -> None:

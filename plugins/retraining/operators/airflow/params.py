@@ -9,6 +9,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.definitions.param import ParamsDict
 
 from retraining.core.documents.document import MODEL_PATTERN
+from retraining.core.naming.stage_runs import EXAMPLE, PARAM, TEXT_PATTERN
 from retraining.core.naming.vertex import PREVIOUS
 from retraining.core.planning.params import (
     DATE_PATTERN,
@@ -18,7 +19,6 @@ from retraining.core.planning.params import (
     TIME_PATTERN,
     hyperparameters_of_form,
 )
-from retraining.core.planning.taken_versions import EXAMPLE, PARAM, TEXT_PATTERN
 from retraining.core.promotion.rollbacks import LONGEST_REASON, STAY
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import (
@@ -291,12 +291,11 @@ def _run_params() -> dict[str, Param]:
             None,
             type=["null", "string"],
             pattern=TEXT_PATTERN,
-            examples=[EXAMPLE],
             title="Taken from",
             section=_RUN,
             description=(
-                "Stage and run whose version is taken over and judged here, in the place of a training: STAGE/RUN KEY. "
-                "Empty: train."
+                "Stage and run whose version is taken over and judged here, in the place of a training, as "
+                f"{EXAMPLE}. Empty: train."
             ),
         ),
         "as_of": time_param("Only what was known at this time (UTC) is used. Empty: the run's own time."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Context
@@ -10,14 +11,16 @@ from airflow.sdk import Context
 from retraining.core.catalog.capabilities import addresses, load_capabilities, require_trainable
 from retraining.core.catalog.cost import load_prices
 from retraining.core.documents import Plan
+from retraining.core.naming.stage_runs import PARAM
 from retraining.core.planning import pauses, plan, windows
 from retraining.core.planning.params import overrides, require_known
-from retraining.core.planning.taken_versions import PARAM, TakenVersion
+from retraining.core.planning.taken_versions import TakenVersion
 from retraining.core.planning.triggers import AssetEvent, mode_of
 from retraining.core.promotion import deployments
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.budgets import load_budgets
+from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -75,12 +78,7 @@ class PlanRunOperator(CloudOperator):
         )
         if taken:
             require_takeable(cloud, planned, taken)
-        for warning in require_possible(cloud, planned, include):
-            self.log.warning(warning)
-        for warning in require_month_budget(
-            cloud, load_budgets(include), spec, planned, over_budget=params["over_budget"]
-        ):
-            self.log.warning(warning)
+        self._require_doable(cloud, include, spec, planned, over_budget=params["over_budget"])
         record = Record(cloud.artifacts, planned.run_uri)
         stored = record.write_once(planned)
         if taken:
@@ -96,6 +94,15 @@ class PlanRunOperator(CloudOperator):
         return {key: chosen[key] for key in ("model", "run_key", "run_uri", "as_of", "mode")} | {
             "plan_uri": record.uri(Plan)
         }
+
+    def _require_doable(
+        self, cloud: CloudPort, include: Path, spec: ModelSpec, planned: Plan, *, over_budget: bool
+    ) -> None:
+        """Refuse what cannot be done, or passes a budget; log what is only unwise."""
+        for warning in require_possible(cloud, planned, include):
+            self.log.warning(warning)
+        for warning in require_month_budget(cloud, load_budgets(include), spec, planned, over_budget=over_budget):
+            self.log.warning(warning)
 
     def _warn(self, cloud: CloudPort, stored: Plan, context: Context) -> None:
         """Say what came between the run's order and its plan; why an earlier run came to none counts no more."""
