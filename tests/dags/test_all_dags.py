@@ -171,6 +171,7 @@ def test_the_monitor_can_start_the_retraining(dags) -> None:
         ("tune", ["auto", "always", "never"], ["yes", None]),
         ("force", [True], ["yes"]),
         ("deploy", [False], [0]),
+        ("taken_from", ["staging/20131120t030000z-0123456789ab", None], ["staging", "gs://bucket/model/runs/key"]),
     ],
 )
 def test_the_form_refuses_what_cannot_be(dags, name: str, good: list[Any], bad: list[Any]) -> None:

@@ -104,7 +104,9 @@ def test_whose_weights_were_begun_with_is_proven_without_a_champion(run) -> None
             require_no_leakage(request, manifest.splits["test"], run.storage, compared=False)
 
         if leaks:
-            assert "version 6" in refusal(prove_it)
+            message = refusal(prove_it)
+            assert message.startswith("version 6 (run 20240109t030000z-0a1b2c3d4e5f), which the challenger is or began")
+            assert "promote a newer one, or remove training.initial" in message
         else:
             prove_it()
 

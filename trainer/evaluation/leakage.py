@@ -31,6 +31,7 @@ _SHOWN_KEYS = 5
 _BATCH = 1024
 _GZIP_SUFFIX = ".gz"
 _LAST_RESORT = "or take the alias champion from that version: the floor alone judges the next one"
+_OTHER_BEGINNING = "or begin with another version: promote a newer one, or remove training.initial"
 
 
 def require_no_leakage(request: EvaluateRequest, test: ManifestSplit, storage: Storage, *, compared: bool) -> None:
@@ -85,21 +86,30 @@ def _seen(version: Champion | Initial, keys: Sequence[bytes], files: Sequence[st
     shown = ", ".join(repr(key.decode(errors="replace")) for key in keys[:_SHOWN_KEYS])
     more = ", …" if len(keys) > _SHOWN_KEYS else ""
     return DataError(
-        f"champion version {version.version_id} (run {version.run_key})",
+        _where(version),
         f"was trained on {len(keys)} of this run's test examples: keys {shown}{more} stand in {files[0]}",
-        "a champion that has seen none of them",
+        "a version that has seen none of them",
         "An example keeps its key and its day: look in the query for an event time that changes after the label is "
-        f"known, {_LAST_RESORT}",
+        f"known, {_last_resort(version)}",
     )
 
 
 def _unreadable(version: Champion | Initial, error: DataError) -> DataError:
     return DataError(
-        f"champion version {version.version_id} (run {version.run_key})",
+        _where(version),
         f"what it was trained on cannot be read: {error.where}: {error.found}",
         error.expected,
-        f"Restore the file, {_LAST_RESORT}",
+        f"Restore the file, {_last_resort(version)}",
     )
+
+
+def _where(version: Champion | Initial) -> str:
+    which = f"version {version.version_id} (run {version.run_key})"
+    return f"champion {which}" if isinstance(version, Champion) else f"{which}, which the challenger is or began with"
+
+
+def _last_resort(version: Champion | Initial) -> str:
+    return _LAST_RESORT if isinstance(version, Champion) else _OTHER_BEGINNING
 
 
 def read_keys(files: Sequence[ManifestFile], key: str, storage: Storage) -> Iterator[pa.Array]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -43,9 +43,16 @@ INCLUDE = click.option(
 
 @dataclass(frozen=True, kw_only=True)
 class Shell:
-    """What a command works with: the cloud, as this machine's own credentials may use it, and the models' files."""
+    """What a command works with.
+
+    Attributes:
+        connect: Makes the cloud, as this machine's own credentials may use it.
+        connect_to: The same by other variables than this process's: another stage's.
+        find_include: Finds the models' files.
+    """
 
     connect: Callable[[], CloudPort] = OwnCloud
+    connect_to: Callable[[Mapping[str, str]], CloudPort] = OwnCloud
     find_include: Callable[[], Path] = include_path
 
     def models(self) -> list[str]:

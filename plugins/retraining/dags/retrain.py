@@ -26,7 +26,8 @@ from retraining.operators.ending.conclusion import ConcludeRunOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from retraining.operators.jobs.evaluation import EvaluateOperator
 from retraining.operators.jobs.job import VertexJobOperator
-from retraining.operators.jobs.requests import request_export, request_training
+from retraining.operators.jobs.requests import request_export
+from retraining.operators.jobs.training import TrainOperator
 from retraining.operators.planning.run_plan import PlanRunOperator
 from retraining.operators.report.page import ReportOperator
 from retraining.operators.tuning.study import TuneOperator
@@ -56,7 +57,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
             export = VertexJobOperator(task_id="export", job_request=request_export)
         with group("training", "The challenger: hyperparameters, weights, scores beside the champion's"):
             tune = [TuneOperator(task_id="tune")] if spec.tuning else []
-            train = VertexJobOperator(task_id="train", job_request=request_training)
+            train = TrainOperator(task_id="train")
             evaluate = EvaluateOperator(task_id="evaluate")
         with group("promotion", "From the verdict to the traffic"):
             decide = DecideOperator(task_id="decide")

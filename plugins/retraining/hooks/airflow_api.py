@@ -13,6 +13,7 @@ from retraining.core.untyped import ApiJson
 from retraining.hooks.session import call_once
 
 URL, USERNAME, PASSWORD, TOKEN = "AIRFLOW__API__BASE_URL", "AIRFLOW_USERNAME", "AIRFLOW_PASSWORD", "AIRFLOW_TOKEN"
+CONFLICT = 409
 
 
 class AirflowApi:
@@ -40,14 +41,20 @@ class AirflowApi:
         token = environ.get(TOKEN) or self._log_in(environ)
         self._session.headers["Authorization"] = f"Bearer {token}"
 
-    def trigger(self, dag_id: str, conf: ApiJson) -> tuple[str, bool]:
+    def trigger(self, dag_id: str, conf: ApiJson, run_id: str | None = None) -> tuple[str, bool]:
         """Order a run of a DAG; return its id, and whether the DAG is paused, so that the run waits.
+
+        Args:
+            dag_id: Which.
+            conf: Its Params.
+            run_id: Of the run, which there may be once; None: Airflow gives it one.
 
         Raises:
             SettingsError: Airflow refuses; the message is its own.
         """
         dag = self._call("GET", f"/api/v2/dags/{dag_id}")
-        run = self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", {"logical_date": None, "conf": conf})
+        named: ApiJson = {} if run_id is None else {"dag_run_id": run_id}
+        run = self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", {"logical_date": None, "conf": conf, **named})
         return str(run["dag_run_id"]), bool(dag["is_paused"])
 
     def _log_in(self, environ: Mapping[str, str]) -> str:
@@ -70,5 +77,7 @@ class AirflowApi:
             ) from error
         if not answer.ok:
             way_out = f"Look at the DAG, the Params and the login ({TOKEN}, {USERNAME})"
+            if answer.status_code == CONFLICT:
+                way_out = "That run was ordered before: look at it in Airflow, and clear its tasks to have it go on"
             raise SettingsError(where, f"HTTP {answer.status_code}: {answer.text[:500]}", "a success", way_out)
         return read_object(answer.content, where, f"Look whether {URL} is Airflow's own")

@@ -261,6 +261,12 @@ class ModelFilesPort(Protocol):
     def digest(self, folder_uri: str) -> str | None:
         """Return the digest over all files in a folder and below; None when there is none."""
 
+    def copy_missing(self, source_uri: str, target_uri: str) -> int:
+        """Copy the files of a folder to another one, inside the service; return how many were not there yet.
+
+        What is there stays as it is, whatever it is: the digest tells.
+        """
+
 
 class EndpointsPort(Protocol):
     """The endpoint of each model."""

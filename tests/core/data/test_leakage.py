@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -100,3 +101,11 @@ def test_the_duel_gets_them_only_with_a_champion(planned):
     assert requests.evaluation_job(plan, champion, proof=leakage.Proof(files=files)).request.prove_unseen == files
     newer = champion.model_copy(update={"as_of": plan.as_of})
     assert requests.evaluation_job(plan, newer, proof=leakage.Proof(files=files)).request.prove_unseen == ()
+
+
+def test_a_champion_of_another_stage_is_proven_by_fingerprints_alone(planned):
+    """Its files may be gone any day, and are not asked for."""
+    assert leakage.proof_from_afar(manifest(planned), "staging", planned) == leakage.PROVEN
+    found = leakage.proof_from_afar(manifest(planned, d1110="f" * 32), "staging", planned)
+    assert (found.files, found.known) == ((), True)
+    assert re.fullmatch(r"2 of the files .* are of stage staging, and are not read", found.missing)

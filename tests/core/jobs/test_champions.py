@@ -15,6 +15,7 @@ from retraining.core.jobs.champions import ChampionRun, begin_with
 from retraining.core.spec.training import Training
 from tests.support.contracts import EXAMPLES
 from tests.support.small_model import AS_OF, make_plan, make_spec
+from tests.support.small_taken import taken_from
 
 KEY = "20131119t030000z-0123456789ab"
 REPORT = Report.parse((EXAMPLES / "report__first_attempt.json").read_bytes())
@@ -61,6 +62,7 @@ def test_the_champion_is_named_with_the_digest_of_its_report(small_plan):
         (champion(AS_OF), {}, "not before this run's"),
         (champion(), {"is_own": True}, "another framework"),
         (champion(), {"plan": None}, "is gone"),
+        (champion(), {"plan": make_plan(taken_from=taken_from())}, "was taken over from stage staging"),
         (champion(), {"report": None}, "is gone"),
         (champion(), {"exist": False}, "the stored model is gone"),
         (champion(), {"proof": Proof(missing="the manifest is gone")}, "nothing proves .* the manifest is gone"),
@@ -73,6 +75,7 @@ def test_the_champion_is_named_with_the_digest_of_its_report(small_plan):
         "as new",
         "own",
         "no plan",
+        "taken over",
         "no report",
         "no model",
         "unproven",

@@ -20,6 +20,7 @@ from retraining.core.report.readiness.facts import Facts
 from retraining.core.report.readiness.score import score_model
 from tests.support.contracts import EXAMPLES
 from tests.support.small_model import make_spec
+from tests.support.small_taken import taken_from
 
 WHOLE_RUN = {
     "plan": "scheduled",
@@ -51,6 +52,19 @@ def documents() -> dict[str, dict[str, Any]]:
 def test_same_documents_give_the_same_bytes(documents):
     """No clock and no order of a dictionary gets into the page."""
     assert render(documents) == render(dict(reversed(documents.items())))
+
+
+def test_the_page_says_what_was_taken_over(documents):
+    """And where it was trained; that no training was asked is no gap of its record."""
+    taken = taken_from()
+    documents["plan"]["taken_from"] = taken.model_dump(mode="json")
+    del documents["train_request"]
+    page = render(documents)
+    assert f"the version of run <code>{taken.run_key}</code> in stage staging is taken over and judged here" in page
+    assert "on days before 2013-11-15" in page
+    assert f"<code>{taken.version_name}</code> of stage staging" in page
+    assert "In stage staging, as its report says." in page
+    assert "train_request.json" not in page
 
 
 def test_the_page_names_the_stage(documents):

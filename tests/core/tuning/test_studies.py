@@ -17,6 +17,7 @@ from retraining.core.tuning import decision, warm_start
 from tests.support import small_decision
 from tests.support.small_model import AS_OF, make_plan
 from tests.support.small_study import CHAMPION, HYPERPARAMETERS, plan_with, study, trial
+from tests.support.small_taken import taken_from
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,18 @@ def test_by_wish_and_age(search, studies, champion, expected):
     made = [study(days, trial(1, 0.7)) for days in studies]
     request = decision.decide(plan_with(search=search), made, champion)
     assert (request.search, request.reason) == expected
+
+
+@pytest.mark.parametrize("tuned", [True, False])
+def test_a_version_that_is_taken_over_keeps_its_values(tuned):
+    """No search, whatever the spec says; that a study found them is known to later runs."""
+    found = {"learning_rate": 0.02, "dropout": 0.3}
+    taken = taken_from(hyperparameters=found, tuned=tuned)
+    plan = plan_with(search="always").model_copy(update={"taken_from": taken})
+    request = decision.decide(plan, [study(9, trial(1, 0.7))], CHAMPION)
+    assert (request.search, request.reason, request.hyperparameters) == (False, "taken_over", found)
+    settled = decision.conclude(plan, request, ())
+    assert (settled.hyperparameters, settled.source) == (found, "champion" if tuned else "spec")
 
 
 def test_a_champion_that_lost_quality_is_a_reason():

@@ -404,3 +404,13 @@ class FakeModelFiles:
             for uri in self._bucket.list_uris(folder_uri)
         ]
         return hashlib.sha256("".join(lines).encode()).hexdigest() if lines else None
+
+    def copy_missing(self, source_uri: str, target_uri: str) -> int:
+        """As the hook."""
+        new = {uri: target_uri + uri.removeprefix(source_uri) for uri in self._bucket.list_uris(source_uri)}
+        if source_uri in self.digests:
+            self.digests.setdefault(target_uri, self.digests[source_uri])
+        missing = {uri: to for uri, to in new.items() if to not in self._bucket.objects}
+        for uri, to in missing.items():
+            self._bucket.write_once(to, self._bucket.objects[uri])
+        return len(missing)

@@ -14,7 +14,8 @@ from retraining.operators.deployment.registration import RegisterModelOperator
 from retraining.operators.deployment.version_deployment import DeployModelOperator
 from retraining.operators.evaluation.decision import DecideOperator
 from retraining.operators.jobs.job import VertexJobOperator
-from retraining.operators.jobs.requests import request_evaluation, request_export, request_training
+from retraining.operators.jobs.requests import request_evaluation, request_export
+from retraining.operators.jobs.training import TrainOperator
 from retraining.operators.planning.run_plan import PlanRunOperator
 from retraining.operators.record.run_record import Record
 from tests.support.airflow_release import AirflowRescheduleException
@@ -28,7 +29,7 @@ TASKS = {
     "snapshot": lambda cloud: SnapshotOperator(task_id="snapshot", cloud=cloud),
     "check_data": lambda cloud: CheckDataOperator(task_id="check_data", cloud=cloud),
     "export": lambda cloud: VertexJobOperator(task_id="export", job_request=request_export, cloud=cloud),
-    "train": lambda cloud: VertexJobOperator(task_id="train", job_request=request_training, cloud=cloud),
+    "train": lambda cloud: TrainOperator(task_id="train", cloud=cloud),
     "evaluate": lambda cloud: VertexJobOperator(task_id="evaluate", job_request=request_evaluation, cloud=cloud),
     "decide": lambda cloud: DecideOperator(task_id="decide", cloud=cloud),
     "register": lambda cloud: RegisterModelOperator(task_id="register", cloud=cloud),
@@ -84,16 +85,24 @@ class RecordedRun:
 
     def clear(self, first: str = "plan") -> None:
         """Clear a task and what follows it: each runs again to its end."""
-        generation, order = next(self._generation), list(TASKS)
-        for name in order[order.index(first) :]:
-            for _ in range(ROUNDS):
-                try:
-                    self._run.execute(TASKS[name](self.cloud.connect), max_tries=generation)
-                    break
-                except AirflowRescheduleException:
-                    continue
-            else:
-                raise AssertionError(f"{name} did not end")
+        order = list(TASKS)
+        self.run_tasks(*order[order.index(first) :])
+
+    def run_tasks(self, *names: str) -> None:
+        """Run some tasks, each to its end."""
+        generation = next(self._generation)
+        for name in names:
+            self.run_task(name, generation)
+
+    def run_task(self, name: str, generation: int = 0) -> None:
+        """Run one task to its end."""
+        for _ in range(ROUNDS):
+            try:
+                self._run.execute(TASKS[name](self.cloud.connect), max_tries=generation)
+                return
+            except AirflowRescheduleException:
+                continue
+        raise AssertionError(f"{name} did not end")
 
     def documents(self) -> set[str]:
         """Kinds of the documents that can be read."""

@@ -77,7 +77,7 @@ class Champion:
 
 @dataclass(frozen=True, kw_only=True)
 class Initial:
-    """The version whose weights the challenger began with, where the judge does not meet it."""
+    """The version whose weights the challenger began with, or that it is, where the judge does not meet it."""
 
     version_id: Text
     run_key: RunKey

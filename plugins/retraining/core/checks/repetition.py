@@ -33,9 +33,12 @@ class Inputs:
 
 
 def may_repeat(plan: Plan) -> bool:
-    """Return whether a run can be a repetition of another: not a backfill, a search, a warm start, or a forced one."""
-    training = plan.spec.training
-    return plan.mode == "live" and plan.attempt is None and not plan.spec.tuning and training.initial != "champion"
+    """Return whether a run can be a repetition of another.
+
+    Not a backfill, a search, a warm start, a forced one, or one that takes a version over.
+    """
+    trains = plan.taken_from is None and not plan.spec.tuning and plan.spec.training.initial != "champion"
+    return trains and plan.mode == "live" and plan.attempt is None
 
 
 def is_repetition(mine: Inputs, other: Inputs) -> bool:
@@ -83,4 +86,5 @@ def _way(plan: Plan) -> JsonObject:
         "images": (plan.trainer_image, plan.trainer_package, plan.serving_image),
         "deploy": plan.deploy,
         "environment": plan.environment,
+        "taken_from": plan.taken_from,
     }

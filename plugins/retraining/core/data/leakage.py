@@ -58,6 +58,22 @@ PROVEN = Proof()
 """Nothing is left to read."""
 
 
+def proof_from_afar(trained_on: Manifest, stage: str, snapshot: Snapshot) -> Proof:
+    """Say what fingerprints alone prove of a champion that was taken over: its files are another stage's.
+
+    They may go there at any time, and no run of this stage depends on it: its days decide then.
+
+    Args:
+        trained_on: The manifest that the model was trained on.
+        stage: That it was taken over from.
+        snapshot: This run's.
+    """
+    found, rows = unproven_files(trained_on, snapshot), unreadable_rows(trained_on)
+    if not found and not rows:
+        return PROVEN
+    return Proof(missing=f"{len(found)} of the files that it was trained on are of stage {stage}, and are not read")
+
+
 def proof(champion: Manifest | None, manifest_uri: str, snapshot: Snapshot) -> Proof:
     """Say what is left to read, and what nothing proves.
 

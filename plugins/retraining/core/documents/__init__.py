@@ -100,7 +100,7 @@ from retraining.core.documents.multivariate import (
     MultivariateRequest,
 )
 from retraining.core.documents.overview import ModelOverview, ModelSummary, Overview
-from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, TriggerEvent, Window
+from retraining.core.documents.plan import Estimate, Pause, Plan, Query, TakenFrom, Trigger, TriggerEvent, Window
 from retraining.core.documents.retention import (
     CleanedDeployment,
     CleanedJob,
@@ -363,6 +363,7 @@ __all__ = [
     "SplitStatistics",
     "Staging",
     "Statistics",
+    "TakenFrom",
     "TaskTiming",
     "Timings",
     "TrainRequest",

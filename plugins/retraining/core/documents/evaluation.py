@@ -78,7 +78,7 @@ class Champion(Value):
 
 
 class Initial(Value):
-    """The version whose weights the challenger began with, where the judge does not meet it."""
+    """The version whose weights the challenger began with, or that it is, where the judge does not meet it."""
 
     version_id: Text
     run_key: RunKey

@@ -87,6 +87,8 @@ class ModelCard(Document):
     spec_sha256: Sha256
     approval: Approval | None
     """null: the deployment has not ended, or nobody is asked."""
+    promoted_from: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
+    """Stage and run that it was taken over from; null: the run trained it."""
     caveats: tuple[Text, ...]
     """What whoever uses it should mind: limits of its data, and what was found and let pass."""
     readiness: Annotated[Readiness | None, Field(exclude_if=lambda value: value is None)] = None

@@ -20,6 +20,7 @@ from retraining.core.documents.document import (
     UtcTime,
     Value,
 )
+from retraining.core.documents.training import Hyperparameters
 from retraining.core.spec.cluster import Accelerator
 from retraining.core.spec.model import ModelSpec
 
@@ -122,6 +123,39 @@ class Machines(Value):
         return self.flex_start_s is None and self.reservation is None
 
 
+class TakenFrom(Value):
+    """The version that a run takes over from another stage, in the place of a training of its own.
+
+    Copies of the `documents` lie in the run's folder `taken_from`: nothing after the run needs the other stage.
+    """
+
+    stage: Text
+    run_uri: Uri
+    """Folder of the run there."""
+    run_key: RunKey
+    version_name: Text
+    """In the registry there."""
+    as_of: UtcTime
+    """Of the run that trained it, which may be one of a third stage."""
+    window: Window
+    """Of that run: it was trained on days before `test_start`."""
+    model_uri: Uri
+    """Its files there."""
+    model_digest: Sha256
+    """By the training report."""
+    hyperparameters: Hyperparameters
+    """That it was trained with."""
+    tuned: bool
+    """Whether a study found them; else they were the file's."""
+    documents: dict[Text, Sha256]
+    """SHA-256 of what the run's documents there were, by kind; the manifest is that of the training."""
+
+    @property
+    def name(self) -> str:
+        """Stage and run, as a form and a page have them."""
+        return f"{self.stage}/{self.run_key}"
+
+
 class Plan(Document):
     """What the run will do, and who or what started it, with every [cause](monitoring.md#triggers).
 
@@ -166,6 +200,8 @@ class Plan(Document):
     trainer_package: Uri | None
     serving_image: Text
     attempt: str | None
+    taken_from: Annotated[TakenFrom | None, Field(exclude_if=lambda value: value is None)] = None
+    """null: the run trains."""
     estimate_usd: Estimate | None
     unknown_prices: tuple[Text, ...] = ()
     """What has no list price."""

@@ -10,7 +10,7 @@ from retraining.core.documents.document import Count, Document, ModelId, Number,
 from retraining.core.spec.training import HyperparameterValue
 from retraining.core.spec.tuning import TuningParameter
 
-Because = Literal["no_tuning", "wanted", "unwanted", "first", "age", "quality", "recent"]
+Because = Literal["no_tuning", "wanted", "unwanted", "first", "age", "quality", "recent", "taken_over"]
 Source = Literal["spec", "champion", "study"]
 Phase = Literal["recall", "search"]
 Hyperparameters = dict[str, HyperparameterValue]

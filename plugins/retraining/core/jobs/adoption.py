@@ -7,12 +7,13 @@ may write where the others do: a result counts only after the task has taken it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from retraining.core.documents.document import RequestDocument, ResultDocument
+from retraining.core.documents.document import Document, RequestDocument, ResultDocument, digest
 from retraining.core.documents.evaluation import EvaluateRequest, Evaluation
 from retraining.core.documents.export import ExportRequest, Manifest
 from retraining.core.documents.multivariate import Multivariate, MultivariateRequest
+from retraining.core.documents.plan import Plan, TakenFrom
 from retraining.core.documents.scores import ModelScores, ScoreRequest
 from retraining.core.documents.training import Report, TrainRequest
 from retraining.core.errors import ContractError
@@ -59,6 +60,78 @@ def require_own_result(request: RequestDocument, request_digest: str, result: Re
         case _:
             _require_equal("kind", f"the result of {request.kind_name()}", result.kind_name(), where)
     _require_digest(request, request_digest, result, where)
+
+
+def require_taken_document(taken: TakenFrom, kind: type[Document], uri: str, data: bytes | None) -> None:
+    """Refuse a kept document of another stage's run that is not what the plan was made by.
+
+    Args:
+        taken: What the plan says of the version.
+        kind: Of the document.
+        uri: Where it was kept.
+        data: What is there; None: nothing.
+
+    Raises:
+        ContractError: It is another, or gone.
+    """
+    expected = taken.documents.get(kind.kind_name())
+    found = None if data is None else digest(data)
+    if found is None or found != expected:
+        raise ContractError(
+            uri,
+            "no such document" if found is None else f"SHA-256 {found}",
+            f"{expected}, as plan.json has it of run {taken.run_key} in stage {taken.stage}",
+            "Delete this object, if it is there, and clear the run from plan on, which keeps it again",
+        )
+
+
+def require_taken_model(taken: TakenFrom, model_uri: str, found: str | None) -> None:
+    """Refuse a copy that is not the model which the training's report describes.
+
+    Args:
+        taken: What the plan says of the version.
+        model_uri: The copy.
+        found: SHA-256 of its files; None: there are none.
+
+    Raises:
+        ContractError: It is another.
+    """
+    if found != taken.model_digest:
+        raise ContractError(
+            model_uri,
+            f"a copy of {taken.model_uri} with SHA-256 {found}" if found else f"nothing: {taken.model_uri} is empty",
+            f"{taken.model_digest}, as the report of run {taken.run_key} in stage {taken.stage} has it",
+            "Somebody wrote one of the two after that report: look who may write there (docs/security.md, One model "
+            "must not own another). Restore the model there, delete this folder, and clear train; or promote another "
+            "run",
+        )
+
+
+def require_taken_files(taken: TakenFrom, needed: Sequence[str], existing: Collection[str]) -> None:
+    """Refuse a comparison before it is paid for whose proof another stage has deleted.
+
+    Args:
+        taken: What the plan says of the version.
+        needed: Shards that it was trained on, and that fingerprints do not prove free of this run's test examples.
+        existing: Those that are there.
+
+    Raises:
+        ContractError: One is gone.
+    """
+    gone = [uri for uri in needed if uri not in existing]
+    if gone:
+        raise ContractError(
+            gone[0],
+            f"no such object, and {len(gone)} of the files are gone that run {taken.run_key} of stage {taken.stage} "
+            "was trained on",
+            "all of them, so that their keys can be held against this run's test examples",
+            f"Promote a newer run of stage {taken.stage}, whose files are there",
+        )
+
+
+def taken_report(plan: Plan, report: Report, model_uri: str) -> Report:
+    """Return the report of a training of another stage as this run's, whose model is the copy."""
+    return report.model_copy(update={"run_key": plan.run_key, "model_uri": model_uri})
 
 
 def _require_digest(request: RequestDocument, request_digest: str, result: ResultDocument, where: str) -> None:

@@ -134,6 +134,8 @@ def _told(data: Data, key: str) -> str:
 
 def _reason_to_begin_anew(plan: Plan, champion: Champion, run: ChampionRun) -> str | None:
     who = f"champion version {champion.version_id}"
+    if run.plan is not None and (taken := run.plan.taken_from):
+        return f"{who} was taken over from stage {taken.stage}, and what says what its weights mean is there"
     if run.is_own:
         return f"{who} is of another framework, and this one cannot read its weights"
     if run.plan is None or run.report is None or not run.exist:

@@ -138,6 +138,8 @@ def _tune(plan: Plan, found: Documents) -> Flow:
 
 
 def _train(plan: Plan, found: Documents) -> Flow:
+    if plan.taken_from:
+        return Flow(inputs=(datasets.objects(plan.taken_from.model_uri),), outputs=_model(found))
     return Flow(inputs=_examples(plan, found), outputs=_model(found))
 
 

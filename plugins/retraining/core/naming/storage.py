@@ -29,7 +29,7 @@ def run_uri(bucket: str, model: str, key: str) -> str:
 
 
 def results_root(results_bucket: str, model: str) -> str:
-    """Return the folder below which the jobs of a model write, and nothing else does."""
+    """Return the folder below which the jobs of a model write; Airflow only where it copies another stage's version."""
     return f"gs://{results_bucket}/{BucketFolder.JOBS}/{model}"
 
 
@@ -66,6 +66,16 @@ def document_uri(folder_uri: str, kind: str) -> str:
 def adoption_uri(stored_uri: str) -> str:
     """Return where it stands that a job's result was taken over to its place in the record, and its SHA-256."""
     return f"{folder_of(stored_uri)}/adopted/{ObjectAddress.parse(stored_uri).stem}.txt"
+
+
+def taken_uri(folder_uri: str, kind: str) -> str:
+    """Return where a run keeps a document of the run of another stage whose version it took over."""
+    return document_uri(taken_folder_uri(folder_uri), kind)
+
+
+def taken_folder_uri(folder_uri: str) -> str:
+    """Return the folder of all of them."""
+    return f"{folder_uri}/taken_from"
 
 
 def tfdv_uri(folder_uri: str, what: str) -> str:

@@ -26,6 +26,10 @@ MODELS_LABEL = "retraining-models"
 OWN = "own"
 CAUSE_LABEL = "retraining-cause"
 """Of a version: why its run was started."""
+PROMOTED_FROM_LABEL = "retraining-promoted-from"
+"""Of a version: the stage that it was taken over from."""
+PROMOTED_RUN_LABEL = "retraining-promoted-run"
+"""Of a version: key of the run there."""
 ROLLOUT_LABEL = "retraining-rollout"
 """Of an endpoint: the generation of the model's `rollout.json` that allowed what it serves."""
 
@@ -140,9 +144,14 @@ def run_of(labels: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def version_labels(plan: Plan) -> dict[str, str]:
-    """Return the labels of a registered version: the way back to its run, why that was started, and who scores it."""
+    """Return the labels of a registered version.
+
+    The way back to its run, why that was started, who scores it, and which stage it was taken over from.
+    """
     own = {MODELS_LABEL: OWN} if plan.spec.training.runtime.scoring_image else {}
-    return {MODEL_LABEL: plan.model, RUN_LABEL: plan.run_key, CAUSE_LABEL: cause_label(plan.trigger), **own}
+    taken = plan.taken_from
+    promoted = {PROMOTED_FROM_LABEL: taken.stage, PROMOTED_RUN_LABEL: taken.run_key} if taken else {}
+    return {MODEL_LABEL: plan.model, RUN_LABEL: plan.run_key, CAUSE_LABEL: cause_label(plan.trigger), **own, **promoted}
 
 
 def cause_label(trigger: Trigger) -> str:
@@ -197,6 +206,11 @@ def dag_run_label(dag_id: str, run_id: str) -> str:
 def job_display_name(model: str, task: str, key: str) -> str:
     """Name of a job for humans: sorts by model, task and time; at most 128 characters."""
     return f"{model}__{task}__{key.replace('-', '_')}"[:128]
+
+
+def image_digest(image: str) -> str | None:
+    """Return the digest that an image is named by, `sha256:…`; None: it is named by a tag, which may be moved."""
+    return image.partition("@")[2] or None
 
 
 def prebuilt_image(region: str, framework: str, *, accelerated: bool) -> str:

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from retraining.core.catalog.cost import Prices, estimate, machine_hourly, require_budget, unknown_prices
 from retraining.core.catalog.machines import all_machines
-from retraining.core.documents.document import canonical_json, digest
-from retraining.core.documents.plan import Mode, Plan, Query, Trigger
+from retraining.core.documents.document import canonical_json, digest, format_time
+from retraining.core.documents.plan import Mode, Plan, Query, TakenFrom, Trigger
 from retraining.core.errors import PlanError
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import RunKey
@@ -61,6 +61,8 @@ def resolve_patterns(spec: ModelSpec, columns: Sequence[str]) -> tuple[ModelSpec
 _MONTH_HOURS = 730
 DECIDES_NOTHING = ("scoring", "triggers", "service_account", "machine_pool")
 """Sections of a spec that no run's result depends on."""
+OF_TRAINING = ("tune", "train")
+"""Tasks whose jobs a run does not have that takes a version over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,7 @@ class AskedRun:
         deploy: False stops after registration.
         over_budget: True lets the run cost more than the spec's budget.
         started: When the run started; None: not known.
+        taken_from: The version of another stage that it takes over; None: it trains.
     """
 
     as_of: windows.AsOf
@@ -90,6 +93,7 @@ class AskedRun:
     deploy: bool = True
     over_budget: bool = False
     started: datetime | None = None
+    taken_from: TakenFrom | None = None
 
 
 def build_plan(
@@ -114,14 +118,13 @@ def build_plan(
         columns: Of the examples query, in its order, where the spec has patterns of features.
 
     Raises:
-        PlanError: A pattern names no column, the overrides do not fit the spec, or the run may cost more than its
-            budget.
+        PlanError: A pattern names no column, the overrides do not fit, or the run may cost more than its budget.
     """
     resolved, patterns = resolve_patterns(spec, columns)
     changed = with_validation(resolved.with_overrides(asked.overrides))
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
-    key, given = _run_key(asked, deciding_values(changed, query, frozen, settings))
+    key, given = _run_key(asked, deciding_values(changed, query, frozen, settings, asked.taken_from))
     return Plan(
         model=changed.name,
         run_key=str(key),
@@ -137,6 +140,7 @@ def build_plan(
         spec=changed,
         feature_patterns=patterns,
         overrides=dict(asked.overrides),
+        taken_from=asked.taken_from,
         spec_sha256=digest(canonical_json(changed.model_dump(mode="json"))),
         **_machines(asked, changed, prices, settings.region),
         **given,
@@ -177,6 +181,8 @@ def _machines(asked: AskedRun, spec: ModelSpec, prices: Prices | None, region: s
         PlanError: It may cost more than its budget.
     """
     machines = all_machines(spec)
+    if asked.taken_from:
+        machines = {task: each for task, each in machines.items() if task not in OF_TRAINING}
     estimated = estimate(spec, machines, prices, region) if prices else None
     unknown = unknown_prices(machines, prices, region)
     if not asked.over_budget:
@@ -205,7 +211,9 @@ def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlV
     return RunKey.of(asked.as_of.value, {**decides, **given}), given
 
 
-def deciding_values(spec: ModelSpec, query: Query, frozen: Query | None, where: Settings | Plan) -> YamlValues:
+def deciding_values(
+    spec: ModelSpec, query: Query, frozen: Query | None, where: Settings | Plan, taken: TakenFrom | None = None
+) -> YamlValues:
     """Return what decides the result of a run beside its mode, and whose it is.
 
     Equal runs share documents and tables.
@@ -215,6 +223,7 @@ def deciding_values(spec: ModelSpec, query: Query, frozen: Query | None, where: 
         query: Of the examples.
         frozen: Of the frozen set; None: there is none.
         where: The images and the environment: of the settings, or of a plan that was made by them.
+        taken: The version of another stage that it takes over; None: it trains.
     """
     return {
         "spec": deciding_spec(spec),
@@ -224,6 +233,7 @@ def deciding_values(spec: ModelSpec, query: Query, frozen: Query | None, where: 
         "environment": where.environment,
         **({"trainer_package": where.trainer_package} if spec.training.runtime.framework else {}),
         **({"frozen_set_sql": frozen.sha256} if frozen else {}),
+        **({"taken_from": taken.model_dump(mode="json")} if taken else {}),
     }
 
 
@@ -255,6 +265,8 @@ def explain(plan: Plan) -> list[str]:
     ]
     if plan.stage:
         lines.append(f"stage {plan.stage}: the model's file with what {STAGES} changes for it")
+    if taken := plan.taken_from:
+        lines.append(f"nothing is trained: {explain_taken(taken)}")
     if plan.spec.service_account:
         lines.append(f"jobs run as {plan.spec.service_account}")
     if plan.spec.data.sample_percent < 100:
@@ -267,6 +279,14 @@ def explain(plan: Plan) -> list[str]:
         lines.append(f"explanations of {explanations.paths} paths: up to {asked:,} predictions for each instance")
     lines += [f"override {path} = {value!r}" for path, value in sorted(plan.overrides.items())]
     return [*lines, explain_price(plan), _endpoint_price(plan)]
+
+
+def explain_taken(taken: TakenFrom) -> str:
+    """Return which version a run takes over, and what made it."""
+    return (
+        f"the version of run {taken.run_key} in stage {taken.stage} is taken over, which was trained as of "
+        f"{format_time(taken.as_of)}"
+    )
 
 
 def _examples(plan: Plan) -> str:

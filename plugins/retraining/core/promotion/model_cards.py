@@ -47,6 +47,7 @@ def model_card(
         message=decision.message,
         spec_sha256=plan.spec_sha256,
         approval=deployment.approval if deployment else None,
+        promoted_from=plan.taken_from.name if plan.taken_from else None,
         caveats=tuple(_caveats(plan, checks, manifest, evaluation, decision)),
     )
 
@@ -67,11 +68,15 @@ def _training(plan: Plan, report: Report) -> CardTraining:
 def _caveats(
     plan: Plan, checks: Checks, manifest: Manifest, evaluation: Evaluation, decision: Decision
 ) -> Iterator[str]:
+    taken = plan.taken_from
+    window, as_of = (taken.window, taken.as_of) if taken else (plan.window, plan.as_of)
+    if taken:
+        yield f"It was trained by run {taken.run_key} in stage {taken.stage}; the data named here judged it"
     if plan.spec.data.split == "time":
-        last = plan.window.end - timedelta(days=1)
-        yield f"It has seen examples of {plan.window.start} to {last} alone, as of {plan.as_of:%Y-%m-%d}"
+        last = window.end - timedelta(days=1)
+        yield f"It has seen examples of {window.start} to {last} alone, as of {as_of:%Y-%m-%d}"
     else:
-        yield f"It has seen the examples alone that its query gave on {plan.as_of:%Y-%m-%d}, which have no time"
+        yield f"It has seen the examples alone that its query gave on {as_of:%Y-%m-%d}, which have no time"
     if manifest.quarantined:
         yield f"Days that the checks left out: {', '.join(map(str, manifest.quarantined))}"
     yield from warnings(decision, checks)

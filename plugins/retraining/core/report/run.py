@@ -172,8 +172,16 @@ class Run:
 
 
 def expected_kinds(plan: documents.Plan) -> list[str]:
-    """Return the kinds that a run writes when it comes to its end, in order; runs of earlier releases have no card."""
-    return [kind for kind in TASK_OF_KIND if kind != "model_card" and (kind != "tuning" or plan.spec.tuning)]
+    """Return the kinds that a run writes when it comes to its end, in order.
+
+    Runs of earlier releases have no card, and one that takes a version over asks no training.
+    """
+    left_out = {"model_card"}
+    if not plan.spec.tuning:
+        left_out.add("tuning")
+    if plan.taken_from:
+        left_out.add("train_request")
+    return [kind for kind in TASK_OF_KIND if kind not in left_out]
 
 
 def message_of(failure: documents.Failure) -> str:

@@ -108,7 +108,9 @@ def decide(
     search, reason, message = _whether(plan, known, champion)
     hyperparameters: Hyperparameters = dict(plan.spec.training.hyperparameters)
     source: Literal["spec", "champion"] = "spec"
-    if kept := _kept(plan, champion):
+    if taken := plan.taken_from:
+        hyperparameters, source = dict(taken.hyperparameters), "champion" if taken.tuned else "spec"
+    elif kept := _kept(plan, champion):
         hyperparameters, source = hyperparameters | kept, "champion"
     return TuningRequest(
         model=plan.model,
@@ -158,6 +160,8 @@ def _asked_for(plan: Plan) -> set[str]:
 
 def _whether(plan: Plan, studies: Sequence[Tuning], champion: ChampionRecord | None) -> tuple[bool, Because, str]:
     spec = plan.spec.tuning
+    if taken := plan.taken_from:
+        return False, "taken_over", f"the version of stage {taken.stage} was trained with these: no search"
     if spec is None:
         return False, "no_tuning", "the model's file has no section tuning: its own hyperparameters are used"
     if spec.search != "auto":

@@ -9,6 +9,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.definitions.param import ParamsDict
 
 from retraining.core.documents.document import MODEL_PATTERN
+from retraining.core.naming.stage_runs import EXAMPLE, PARAM, TEXT_PATTERN
 from retraining.core.naming.vertex import PREVIOUS
 from retraining.core.planning.params import (
     DATE_PATTERN,
@@ -287,6 +288,17 @@ def time_param(description: str) -> Param:
 def _run_params() -> dict[str, Param]:
     """Make the Params that concern this run alone."""
     return {
+        PARAM: Param(
+            None,
+            type=["null", "string"],
+            pattern=TEXT_PATTERN,
+            title="Taken from",
+            section=_RUN,
+            description=(
+                "Stage and run whose version is taken over and judged here, in the place of a training, as "
+                f"{EXAMPLE}. Empty: train."
+            ),
+        ),
         "as_of": time_param("Only what was known at this time (UTC) is used. Empty: the run's own time."),
         "force": Param(
             False,

@@ -17,10 +17,12 @@ from retraining.core.documents import (
     Report,
     Snapshot,
     Statistics,
+    TakenFrom,
     TrainRequest,
     Tuning,
 )
 from retraining.core.jobs import champions, requests
+from retraining.core.jobs.adoption import require_taken_document, require_taken_files
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import storage, vertex
 from retraining.core.promotion import gates
@@ -95,11 +97,26 @@ def _find_met(cloud: CloudPort, plan: Plan) -> Version | None:
 
 def _proof(record: Record, its_record: Record) -> leakage.Proof:
     """Return what is known of the training examples of another run beside this one's test examples."""
+    its_plan = its_record.find_document(Plan)
+    if its_plan is not None and its_plan.taken_from is not None:
+        return _proof_from_afar(record, its_record, its_plan.taken_from)
     return leakage.proof(its_record.find_document(Manifest), its_record.uri(Manifest), record.read_document(Snapshot))
+
+
+def _proof_from_afar(record: Record, its_record: Record, taken: TakenFrom) -> leakage.Proof:
+    """Return the same of a version that was taken over: its run's own manifest is of what judged it."""
+    kept = its_record.taken_from()
+    trained_on = kept.find_document(Manifest)
+    if trained_on is None:
+        missing = f"{kept.uri(Manifest)} is gone, which says what the champion was trained on"
+        return leakage.Proof(missing=missing, known=False)
+    return leakage.proof_from_afar(trained_on, taken.stage, record.read_document(Snapshot))
 
 
 def _initial(cloud: CloudPort, record: Record, plan: Plan) -> Initial | None:
     """Return whose weights the challenger began with, and which of its shards could hold this run's test examples."""
+    if plan.taken_from is not None:
+        return None if record.find_document(EvaluateRequest) else _taken(cloud, record, plan.taken_from)
     request = record.find_document(TrainRequest)
     if request is None or request.initial is None:
         return None
@@ -107,6 +124,22 @@ def _initial(cloud: CloudPort, record: Record, plan: Plan) -> Initial | None:
     its_record = Record(cloud.artifacts, storage.run_uri(plan.bucket, plan.model, begun.run_key))
     files = _proof(record, its_record).files
     return Initial(version_id=begun.version_id, run_key=begun.run_key, prove_unseen=files)
+
+
+def _taken(cloud: CloudPort, record: Record, taken: TakenFrom) -> Initial:
+    """Return which shards of the stage that trained a version could hold this run's test examples.
+
+    Raises:
+        ContractError: The manifest that was kept is not the one that the plan was made by, or a shard is gone.
+    """
+    uri = record.taken_from().uri(Manifest)
+    data = cloud.artifacts.read_object(uri)
+    require_taken_document(taken, Manifest, uri, data)
+    files = leakage.proof(Manifest.parse(data or b"", uri), uri, record.read_document(Snapshot)).files
+    require_taken_files(taken, [file.uri for file in files], cloud.artifacts.existing([file.uri for file in files]))
+    LOGGER.info("%d shards of run %s are searched for this run's test examples", len(files), taken.name)
+    version_id = vertex.version_id_of(taken.version_name) or taken.version_name
+    return Initial(version_id=version_id, run_key=taken.run_key, prove_unseen=files)
 
 
 def request_evaluation(cloud: CloudPort, record: Record) -> JobRequest:

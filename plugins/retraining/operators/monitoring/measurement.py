@@ -309,8 +309,9 @@ def _earlier_champions(watch: Watch) -> tuple[Quality, ...]:
 
 
 def watch_age(watch: Watch) -> Seen:
-    """Return how old the champion's data is."""
-    as_of = RunKey.parse(watch.champion.run_key).as_of if watch.champion else None
+    """Return how old the champion's data is; of one that another stage trained, by when it did."""
+    taken = watch.baseline.taken_as_of if watch.baseline else None
+    as_of = taken or (RunKey.parse(watch.champion.run_key).as_of if watch.champion else None)
     return Seen(signals=(judge_age(watch.spec, as_of, watch.as_of),))
 
 

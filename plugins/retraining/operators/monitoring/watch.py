@@ -28,11 +28,15 @@ from retraining.operators.record.run_record import Record
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """What the champion's run left: what it was trained on, and what it answered on its test days."""
+    """What the champion's run left: what it was trained on, and what it answered on its test days.
+
+    `taken_as_of` is of the training in another stage, where the run took its version over from there.
+    """
 
     statistics: Statistics
     statistics_uri: str
     evaluation: Evaluation | None
+    taken_as_of: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +83,13 @@ def begin_watch(
     baseline = None
     if champion is not None:
         run = Record(cloud.artifacts, storage.run_uri(settings.bucket, spec.name, champion.run_key))
+        plan = run.find_document(Plan)
+        taken = plan.taken_from if plan else None
         baseline = Baseline(
             statistics=run.read_document(Statistics),
             statistics_uri=run.uri(Statistics),
             evaluation=run.find_document(Evaluation),
+            taken_as_of=taken.as_of if taken else None,
         )
         if spec.patterns:  # which columns they named when the champion was trained
             spec = spec.model_copy(update={"entries": run.read_document(Plan).spec.entries})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Context
@@ -10,13 +11,16 @@ from airflow.sdk import Context
 from retraining.core.catalog.capabilities import addresses, load_capabilities, require_trainable
 from retraining.core.catalog.cost import load_prices
 from retraining.core.documents import Plan
+from retraining.core.naming.stage_runs import PARAM
 from retraining.core.planning import pauses, plan, windows
 from retraining.core.planning.params import overrides, require_known
+from retraining.core.planning.taken_versions import TakenVersion
 from retraining.core.planning.triggers import AssetEvent, mode_of
 from retraining.core.promotion import deployments
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.budgets import load_budgets
+from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -26,6 +30,7 @@ from retraining.operators.airflow.links import ReportLink, RunDocumentsLink, pus
 from retraining.operators.airflow.params import retrain_params
 from retraining.operators.data.run_table import query_columns
 from retraining.operators.planning.possible_runs import require_possible, traffic_of_ramp
+from retraining.operators.planning.taken_version import find_taken_version, keep_documents, require_takeable
 from retraining.operators.record.interventions import find_pause, gone_back_since
 from retraining.operators.record.ownership import renew_lease, require_own_bucket
 from retraining.operators.record.run_record import Record
@@ -60,7 +65,8 @@ class PlanRunOperator(CloudOperator):
         events = asset_events(context)
         changed = overrides(spec, params, tune=asks_for_study(events))
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
-        asked, sql = _asked(context, changed, events), files.load_query(spec, include)
+        taken = find_taken_version(cloud, include, self.model, params.get(PARAM))
+        asked, sql = _asked(context, changed, events, taken), files.load_query(spec, include)
         planned = plan.build_plan(
             asked,
             spec=spec,
@@ -70,14 +76,13 @@ class PlanRunOperator(CloudOperator):
             prices=load_prices(include),
             frozen_set_sql=files.load_frozen_set_query(spec, include),
         )
-        for warning in require_possible(cloud, planned, include):
-            self.log.warning(warning)
-        for warning in require_month_budget(
-            cloud, load_budgets(include), spec, planned, over_budget=params["over_budget"]
-        ):
-            self.log.warning(warning)
+        if taken:
+            require_takeable(cloud, planned, taken)
+        self._require_doable(cloud, include, spec, planned, over_budget=params["over_budget"])
         record = Record(cloud.artifacts, planned.run_uri)
         stored = record.write_once(planned)
+        if taken:
+            keep_documents(cloud, stored, taken)
         renew_lease(cloud, stored.model, stored.run_key, context)
         for line in plan.explain(stored):
             self.log.info(line)
@@ -90,6 +95,15 @@ class PlanRunOperator(CloudOperator):
             "plan_uri": record.uri(Plan)
         }
 
+    def _require_doable(
+        self, cloud: CloudPort, include: Path, spec: ModelSpec, planned: Plan, *, over_budget: bool
+    ) -> None:
+        """Refuse what cannot be done, or passes a budget; log what is only unwise."""
+        for warning in require_possible(cloud, planned, include):
+            self.log.warning(warning)
+        for warning in require_month_budget(cloud, load_budgets(include), spec, planned, over_budget=over_budget):
+            self.log.warning(warning)
+
     def _warn(self, cloud: CloudPort, stored: Plan, context: Context) -> None:
         """Say what came between the run's order and its plan; why an earlier run came to none counts no more."""
         forget_unplanned(cloud, context)
@@ -101,7 +115,9 @@ class PlanRunOperator(CloudOperator):
         end_run(self, context, message)
 
 
-def _asked(context: Context, changed: YamlValues, events: Sequence[AssetEvent]) -> plan.AskedRun:
+def _asked(
+    context: Context, changed: YamlValues, events: Sequence[AssetEvent], taken: TakenVersion | None
+) -> plan.AskedRun:
     """Return what Airflow says of the run."""
     dag_run, params = context["dag_run"], context["params"]
     as_of = windows.resolve_as_of(
@@ -118,4 +134,5 @@ def _asked(context: Context, changed: YamlValues, events: Sequence[AssetEvent]) 
         deploy=params["deploy"],
         over_budget=params["over_budget"],
         started=dag_run.start_date,
+        taken_from=taken.value if taken else None,
     )

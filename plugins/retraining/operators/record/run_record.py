@@ -35,6 +35,10 @@ class Record:
         """Return the address of the document of a kind."""
         return storage.document_uri(self.folder_uri, kind.kind_name())
 
+    def taken_from(self) -> Record:
+        """Return what this run keeps of the run of another stage whose version it took over."""
+        return Record(self._artifacts, storage.taken_folder_uri(self.folder_uri))
+
     def find_document(self, kind: type[_D]) -> _D | None:
         """Return the document of a kind; None while there is none.
 
