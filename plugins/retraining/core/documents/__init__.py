@@ -11,6 +11,7 @@ from retraining.core.documents.attributions import (
     SampledRequest,
 )
 from retraining.core.documents.checks import (
+    AssertionResult,
     CategoricalStatistics,
     Check,
     Checks,
@@ -100,7 +101,7 @@ from retraining.core.documents.multivariate import (
     MultivariateRequest,
 )
 from retraining.core.documents.overview import ModelOverview, ModelSummary, Overview
-from retraining.core.documents.plan import Estimate, Pause, Plan, Query, Trigger, TriggerEvent, Window
+from retraining.core.documents.plan import Estimate, GateCode, Pause, Plan, Query, Trigger, TriggerEvent, Window
 from retraining.core.documents.retention import (
     CleanedDeployment,
     CleanedJob,
@@ -217,6 +218,7 @@ __all__ = [
     "AnswerShift",
     "Approval",
     "ApprovalAnswer",
+    "AssertionResult",
     "AttributionBaseline",
     "AttributionRequest",
     "Baseline",
@@ -269,6 +271,7 @@ __all__ = [
     "Framework",
     "FrozenSet",
     "Gate",
+    "GateCode",
     "Golden",
     "GoldenWork",
     "ImageStatistics",

@@ -17,6 +17,7 @@ from retraining.core.promotion import deployments
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.budgets import load_budgets
+from retraining.core.spec.own_gates import require_gates
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -24,6 +25,7 @@ from retraining.operators.airflow.dag_run import asks_for_study, asset_events, e
 from retraining.operators.airflow.failures import forget_unplanned
 from retraining.operators.airflow.links import ReportLink, RunDocumentsLink, push_link, shown_address
 from retraining.operators.airflow.params import retrain_params
+from retraining.operators.data.assertions import price_assertions
 from retraining.operators.data.run_table import query_columns
 from retraining.operators.planning.possible_runs import require_possible, traffic_of_ramp
 from retraining.operators.record.interventions import find_pause, gone_back_since
@@ -69,9 +71,13 @@ class PlanRunOperator(CloudOperator):
             settings=cloud.settings,
             prices=load_prices(include),
             frozen_set_sql=files.load_frozen_set_query(spec, include),
+            assertions=files.load_assertions(spec, include),
+            gates=require_gates(spec, include),
         )
         for warning in require_possible(cloud, planned, include):
             self.log.warning(warning)
+        for line in price_assertions(cloud, planned, load_prices(include)):
+            self.log.info(line)
         for warning in require_month_budget(
             cloud, load_budgets(include), spec, planned, over_budget=params["over_budget"]
         ):
