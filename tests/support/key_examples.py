@@ -492,6 +492,7 @@ EXAMPLES: Mapping[str, Any] = {
     "report.show_rows": True,
     "notify.owners": ["ops@example.com"],
     "notify.channels": ["retraining_slack"],
+    "notify.notifiers": ["pager"],
     "reviews[].test": of("inclusion", REVIEWS),
     "reviews[].by": of("Grace", REVIEWS),
     "reviews[].day": of("2013-11-02", REVIEWS),
