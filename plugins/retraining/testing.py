@@ -1,10 +1,11 @@
-"""What a team's own tests ask of its gates: that each answers whatever a run may bring, and the same each time.
+"""What a team's own tests start from: gates answer whatever a run may bring, and notifiers get what they would get.
 
     from retraining.testing import check_gate, run_to_judge
 
     check_gate("late.py:enough_late_flights", "include")
 
 In: how a model's file names the gate. Out: its answers, or an AssertionError that names the run that it failed on.
+A notifier is called with `message_parts()`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from typing import Any
 
 from retraining.core import team_code
 from retraining.core.metrics import Kind
+from retraining.core.notification import notices
+from retraining.core.notification.messages import render_message
+from retraining.core.notification.notices import Link
 from retraining.core.promotion.own_gates import Interval, RunToJudge, SliceOfRun, ask
 from retraining.core.spec.own_gates import gate_place
 
-__all__ = ["Interval", "RunToJudge", "SliceOfRun", "check_gate", "run_to_judge", "runs_to_judge"]
+__all__ = ["Interval", "RunToJudge", "SliceOfRun", "check_gate", "message_parts", "run_to_judge", "runs_to_judge"]
 
 _METRICS = {"auc": 0.75, "log_loss": 0.42, "accuracy": 0.82, "brier": 0.13}
 _WORSE = {"auc": 0.73, "log_loss": 0.44, "accuracy": 0.81, "brier": 0.14}
+_PAGE = "https://airflow.example.com/retraining/page"
 _OF_KIND: Mapping[Kind, Mapping[str, Any]] = {
     "binary": {},
     "multiclass": {"metric": "accuracy", "label_rate": None, "label_counts": (4000, 900, 100)},
@@ -82,6 +87,12 @@ def runs_to_judge(kind: Kind = "binary") -> Mapping[str, RunToJudge]:
         ),
         "a backfill": dataclasses.replace(usual, is_backfill=True),
     }
+
+
+def message_parts(**changes: object) -> dict[str, Any]:
+    """Return what a notifier gets, of a trial message; `changes` replace parts."""
+    notice = dataclasses.replace(notices.of_trial("example"), links=(Link(label="Run page", address=_PAGE),))
+    return {**render_message(notice).parts, "id": "<0123456789ab@my-bucket.retraining>", **changes}
 
 
 def check_gate(

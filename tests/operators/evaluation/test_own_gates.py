@@ -57,7 +57,7 @@ def test_a_gate_is_asked_by_the_task_and_stands_in_the_decision(include: Path, m
     scene = planned(include, PASSING)
     rows = scene.read("evaluation")["rows"]
     gate = decided(scene, make_run())
-    assert (gate["gate"], gate["passed"], gate["message"]) == ("own.ours", True, f"ours: {rows} rows of flight_delays")
+    assert (gate["gate"], gate["passed"], gate["words"]) == ("own.ours", True, f"ours: {rows} rows of flight_delays")
     assert gate["code"] == hashlib.sha256(PASSING.encode()).hexdigest()
     (include / "gates" / "flights.py").unlink()
     assert decided(scene, make_run()) == gate
@@ -73,7 +73,7 @@ def test_one_that_does_not_pass_rejects_or_warns(include: Path, make_run, text, 
     blocked, warned = decided(planned(include, text), make_run()), decided(planned(include, text, "warn"), make_run())
     for gate in (blocked, warned):
         assert gate["found"] == found
-        assert gate["message"].startswith(message)
+        assert gate["words"].startswith(message)
     assert (blocked["verdict"], blocked["passed"]) == ("reject", False)
     assert (warned["verdict"], warned["passed"], warned["warns"]) == ("promote", True, True)
 
@@ -86,4 +86,4 @@ def test_code_that_was_not_planned_judges_nothing(include: Path, make_run, now: 
     file.unlink() if now is None else file.write_text(now)
     gate = decided(scene, make_run())
     assert (gate["verdict"], gate["found"]) == ("reject", "not judged")
-    assert ("no file 'flights.py'" if now is None else "not the one of the plan") in gate["message"]
+    assert ("no file 'flights.py'" if now is None else "not the one of the plan") in gate["words"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, overload
 
@@ -68,8 +68,11 @@ DECIDES_NOTHING = ("scoring", "triggers", "service_account", "machine_pool")
 class OwnParts:
     """What a team brings of its own beside the spec, by name: queries of checks, and code of gates."""
 
-    assertions: dict[str, Query]
-    gates: dict[str, GateCode]
+    assertions: dict[str, Query] = field(default_factory=dict)
+    gates: dict[str, GateCode] = field(default_factory=dict)
+
+
+NOTHING_OWN = OwnParts()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +234,7 @@ def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlV
 
 
 def deciding_values(
-    spec: ModelSpec, query: Query, frozen: Query | None, where: Settings | Plan, own: OwnParts
+    spec: ModelSpec, query: Query, frozen: Query | None, where: Settings | Plan, own: OwnParts = NOTHING_OWN
 ) -> YamlValues:
     """Return what decides the result of a run beside its mode, and whose it is.
 

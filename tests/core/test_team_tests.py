@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from retraining.core.errors import SpecError
-from retraining.testing import check_gate, run_to_judge, runs_to_judge
+from retraining.testing import check_gate, message_parts, run_to_judge, runs_to_judge
 
 
 @pytest.fixture
@@ -54,6 +56,14 @@ def test_one_asks_about_runs_of_ones_own(include):
     folder = include("return run.champion['auc'] < 0.5, 'weak'")
     weak = {"a weak champion": run_to_judge(champion={"auc": 0.4})}
     assert check_gate("late.py:gate", folder, runs=weak) == {"a weak champion": (True, "weak")}
+
+
+def test_a_notifier_is_tried_with_what_it_would_get():
+    """Plain values that any of its transports can write as JSON."""
+    parts = message_parts(event="failure")
+    assert parts.keys() == {"event", "model", "subject", "lines", "way_out", "links", "runbook", "id"}
+    assert (parts["event"], parts["model"]) == ("failure", "example")
+    assert json.loads(json.dumps(parts)) == parts
 
 
 def test_one_that_is_not_there_is_refused_as_a_run_refuses_it(include):
