@@ -69,6 +69,33 @@ def test_what_no_check_foresaw_does_not_hide_the_other_models(tmp_path, capsys, 
     assert "one.yaml: RecursionError: too deep" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "no file 'late.py'"),
+        ("def no_loss(:", "it is no Python"),
+        ("import no_such_package\ndef no_loss(run): ...", "no_such_package, which is not installed"),
+        ("def no_los(run): ...", "no function 'no_loss'"),
+        ("def no_loss(run): ...\nraise ValueError('no such day')", "cannot be imported: ValueError: no such day"),
+        ("def no_loss(run): ...\nraise SystemExit(0)", "it ended the program"),
+    ],
+    ids=["no file", "no Python", "not installed", "no function", "raises", "ends the program"],
+)
+def test_a_gate_of_ones_own_that_cannot_be_imported_is_named_and_hides_no_other_model(tmp_path, capsys, text, message):
+    gated = SPEC_YAML.replace(
+        "min_value: 0.6,", 'min_value: 0.6, gates: [{name: no_loss, function: "late.py:no_loss"}],'
+    )
+    arguments = include(tmp_path, gated=gated.replace("name: late", "name: gated", 1), late=SPEC_YAML)
+    (tmp_path / "gates").mkdir()
+    if text is not None:
+        (tmp_path / "gates" / "late.py").write_text(text)
+    assert main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "late: ok (2 features, wide_deep, 0 3 * * *)\n"
+    assert captured.err.startswith("gated.yaml, evaluation.gates, no_loss")
+    assert message in captured.err
+
+
 @pytest.mark.parametrize("machine", ["n1-standard-3", "n7-standard-4", "cloud-tpu"])
 def test_an_endpoints_machine_that_does_not_exist_is_an_error(tmp_path, capsys, machine):
     text = SPEC_YAML + f"deployment: {{machine: {machine}}}\n"

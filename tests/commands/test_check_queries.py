@@ -63,6 +63,28 @@ def test_what_only_a_run_would_find_is_found(tmp_path, own_cloud, table, capsys,
 
 
 @pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("SELECT id FROM examples WHERE weight > 9", None),
+        ("SELECT id FROM examples WHERE wieght > 9", "wieght"),
+        ("SELECT id FROM `{table}_gone`", "check_queries_gone"),
+    ],
+    ids=["fits", "unknown column", "unknown table"],
+)
+def test_the_models_own_checks_are_asked_too(tmp_path, own_cloud, table, capsys, asked, words):
+    """Else `plan` is the first to find out."""
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "sql" / "no_heavy.sql").write_text(asked.format(table=table), encoding="utf-8")
+    spec = SPEC.replace("event_time: happened", "event_time: happened, assertions: [{name: a, query: no_heavy.sql}]")
+    sql = f"SELECT id, happened, carrier, weight, late FROM `{table}` {WHERE}"
+    assert run(tmp_path, own_cloud, sql, spec) == int(words is not None)
+    if words is not None:
+        said = capsys.readouterr().err
+        assert said.startswith("parcels.yaml, data.assertions, a: ")
+        assert re.search(words, said), said
+
+
+@pytest.mark.parametrize(
     ("labels", "words"),
     [
         ("SELECT id, late FROM `{table}` WHERE happened < @as_of", None),

@@ -63,12 +63,16 @@ def ask(client, local_cloud, tmp_path, capsys):
         min_rows: int = 100,
         as_of: str = "2024-02-01T06:00:00Z",
         training: str = "model: wide_deep",
+        assertions: tuple[str, str] | None = None,
     ):
         (tmp_path / "models").mkdir()
         (tmp_path / "sql" / name).mkdir(parents=True)
-        (tmp_path / "models" / f"{name}.yaml").write_text(
-            SPEC.format(name=name, min_rows=min_rows, training=training), encoding="utf-8"
-        )
+        spec = SPEC.format(name=name, min_rows=min_rows, training=training)
+        if assertions:
+            (tmp_path / "sql" / name / "own.sql").write_text(assertions[0], encoding="utf-8")
+            asked = f"  assertions: [{{name: own, query: {name}/own.sql, severity: {assertions[1]}}}]\n"
+            spec = spec.replace("features:", f"{asked}features:")
+        (tmp_path / "models" / f"{name}.yaml").write_text(spec, encoding="utf-8")
         (tmp_path / "sql" / name / "examples.sql").write_text(SQL.format(late=late), encoding="utf-8")
         code = main(["preview", model, "--as-of", as_of], Shell(find_include=lambda: tmp_path))
         left = [table.table_id for table in client.list_tables(local_cloud.dataset) if name in table.table_id]
@@ -90,6 +94,13 @@ def test_it_says_what_a_run_would_train_on(ask):
     assert "data      fit to train on" in out
     assert "MB read: 0.0001 USD at list prices, each run" in out
     assert "run       at most " in out
+
+
+def test_the_models_own_checks_are_asked_and_priced(ask):
+    code, out, _ = ask(assertions=("SELECT id FROM examples WHERE weight > 100", "block"))
+    assert code == 1
+    assert "block     assertions.own: own finds 19 rows, id p701, p702, p703, p704, p705, …: correct the source" in out
+    assert "assertion own: 19 violations, 0.0 MB read: 0.0001 USD at list prices, each run" in out
 
 
 def test_data_that_is_not_fit_is_said_with_every_finding(ask):

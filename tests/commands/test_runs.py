@@ -15,11 +15,13 @@ from retraining.core.jobs import requests
 from retraining.core.jobs.places import Cause, Entry, Places, Wish
 from retraining.core.naming import storage, vertex
 from retraining.core.promotion import gates
+from retraining.core.promotion.own_gates import judge_own_gates
+from retraining.core.spec import own_gates
 from retraining.hooks.cloud import OwnCloud
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.small_decision import decide, evaluation, scores
-from tests.support.small_model import make_plan, make_snapshot, make_spec
+from tests.support.small_model import make_plan, make_snapshot, make_spec, spec_values
 
 
 @pytest.fixture
@@ -156,6 +158,30 @@ def test_a_decision_is_the_same_again(ask, cloud, decided):
     for run in (decided, f"{decided}/", decided.rsplit("/", 1)[1]):
         out = ask("replay", run)
         assert out.startswith(f"{decided}: the same decision, promote.")
+
+
+GATE = "def gate(run):\n    return run.rows > 0, f'{run.rows} rows'\n"
+
+
+def test_a_gate_of_the_teams_own_is_asked_again_where_its_code_is_at_hand(ask, cloud, include, capsys):
+    """With other code its stored answer stands, and that is said."""
+    (include / "gates").mkdir()
+    file = include / "gates" / "late.py"
+    file.write_text(GATE)
+    asked = [{"name": "ours", "function": "late.py:gate"}]
+    spec = make_spec(evaluation={**spec_values()["evaluation"], "gates": asked})
+    functions = own_gates.require_gates(spec, include)
+    plan = make_plan(spec, settings=cloud.settings, gates=functions)
+    request, judged = requests.evaluation_job(plan, None).request, evaluation(plan, scores(0.7))
+    inputs = {document.kind_name(): document.digest() for document in (plan, request, judged)}
+    own = judge_own_gates(plan, judged, functions)
+    store(cloud, plan, request, judged, gates.decide(plan, request, judged, inputs, own))
+    assert ask("replay", plan.run_uri).startswith(f"{plan.run_uri}: the same decision, promote.")
+    file.write_text(GATE.replace("> 0", "< 0"))
+    assert main(["replay", plan.run_uri], Shell(connect=cloud.connect, find_include=lambda: include)) == 0
+    out, err = capsys.readouterr()
+    assert "own.ours is not asked again: its code of that time is not here" in err
+    assert out.startswith(f"{plan.run_uri}: the same decision, promote.")
 
 
 def test_a_decision_that_comes_out_differently_is_shown(ask, cloud, decided):

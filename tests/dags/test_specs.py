@@ -33,6 +33,9 @@ CHANGED: dict[str, dict[str, Any]] = {
         "tuning": None,
     },
     "no_such_architecture": {"training__model": "wide_dep"},
+    "no_gate": {"evaluation__gates": [{"name": "no_loss", "function": "nowhere.py:no_loss"}]},
+    "own_gate": {"evaluation__gates": [{"name": "no_loss", "function": "hanging.py:no_loss"}]},
+    "no_assertion": {"data__assertions": [{"name": "no_early", "query": "nowhere/no_early.sql"}]},
     "careful": {"deployment__approval": "first"},
     "on_demand": {"schedule": None, "monitoring__schedule": None},
     "new_day": {"triggers": {"new_day": {"tables": [{"name": "flights.flights", "time": "scheduled_departure"}]}}},
@@ -77,16 +80,25 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         (bundle / "dags" / "include" / "models" / f"{name}.yaml").write_text(text)
     for name, changes in CHANGED.items():
         write_spec(bundle, name, **changes)
-    return dict(json.loads(run_python(bundle, READ).splitlines()[-1]))
+    gates = bundle / "dags" / "include" / "gates"
+    gates.mkdir(exist_ok=True)
+    # Whoever imported it would wait for ten minutes, and leave a file.
+    hanging = "def no_loss(run): ...\nopen(__file__ + '.ran', 'w')\nimport time; time.sleep(600)\n"
+    (gates / "hanging.py").write_text(hanging)
+    (gates / "no_python.py").write_text("def no_loss(:")
+    write_spec(bundle, "no_python", evaluation__gates=[{"name": "no_loss", "function": "no_python.py:no_loss"}])
+    found = dict(json.loads(run_python(bundle, READ).splitlines()[-1]))
+    assert not list(gates.glob("*.ran"))
+    return found
 
 
 def test_a_broken_file_breaks_its_own_dag_only(parsed) -> None:
     """Every other DAG is there, and nothing else: a broken model has no monitor."""
     invalid = {
         f"retrain__{re.sub(r'[^a-z_]', '_', name)}"
-        for name in (*BROKEN, "no_query", "taken_name", "no_such_architecture")
+        for name in (*BROKEN, "no_query", "taken_name", "no_such_architecture", "no_gate", "no_python", "no_assertion")
     }
-    good = {f"{kind}__{name}" for name in ("careful", "on_demand") for kind in ("retrain", "monitor")}
+    good = {f"{kind}__{name}" for name in ("careful", "on_demand", "own_gate") for kind in ("retrain", "monitor")}
     assert {dag_id for dag_id, dag in parsed["dags"].items() if "invalid-spec" in dag["tags"]} == invalid
     assert REPOSITORY | good | invalid <= parsed["dags"].keys()
     assert not parsed["dags"].keys() & {f"monitor__{name}" for name in BROKEN}
@@ -114,6 +126,14 @@ def test_a_missing_query_a_taken_name_and_an_unknown_architecture_are_invalid_sp
     assert "'nowhere/examples.sql'" in parsed["dags"]["retrain__no_query"]["doc"]
     assert "a hyperparameter named 'force'" in parsed["dags"]["retrain__taken_name"]["doc"]
     assert "'wide_deep'" in parsed["dags"]["retrain__no_such_architecture"]["doc"]
+
+
+def test_a_gate_or_a_check_of_ones_own_that_is_not_there_is_an_invalid_spec(parsed) -> None:
+    """By its name in the model's file; what is there is read and not run."""
+    assert "no_gate.yaml, evaluation.gates, no_loss: no file 'nowhere.py'" in parsed["dags"]["retrain__no_gate"]["doc"]
+    assert "no_python.py: it is no Python: SyntaxError" in parsed["dags"]["retrain__no_python"]["doc"]
+    assert "data.assertions, no_early: no file 'nowhere/no_early.sql'" in parsed["dags"]["retrain__no_assertion"]["doc"]
+    assert "decide" in parsed["dags"]["retrain__own_gate"]["tasks"]
 
 
 def test_what_no_check_foresaw_breaks_its_own_dag_only(bundle: Path) -> None:

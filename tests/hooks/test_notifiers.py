@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 from typing import Any
 
@@ -108,6 +109,59 @@ def test_a_connection_that_is_missing_is_named() -> None:
         Notifiers().post("nowhere", BODY)
     with pytest.raises(NotSentError, match=r"^connection nowhere: "):
         Notifiers().send_mail("nowhere", "ml@example.com", "a", "b", "<x@retraining>")
+
+
+def page(parts: dict[str, Any]) -> None:
+    """A notifier of a team's own that does what the message says."""
+    got: list[dict[str, Any]] = parts["lines"]
+    got.append(dict(parts))
+    if parts["subject"] == "raise":
+        raise ValueError("password=hunter2")
+    if parts["subject"] == "leave":
+        raise SystemExit(1)
+    if parts["subject"] == "wait":
+        threading.Event().wait(20)
+
+
+@pytest.fixture
+def pager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package with that notifier, and one that cannot be imported."""
+    values = {"pager": f"{__name__}:page", "broken": "no.such.module:page"}
+    points = [EntryPoint(name=name, value=value, group=notifiers.GROUP) for name, value in values.items()]
+    monkeypatch.setattr(notifiers, "entry_points", lambda group: points if group == notifiers.GROUP else [])
+
+
+@pytest.mark.usefixtures("pager")
+def test_a_notifier_of_the_teams_own_gets_the_message() -> None:
+    """Once, as plain parts."""
+    got: list[dict[str, Any]] = []
+    Notifiers().hand_over("pager", {"subject": "a run failed", "lines": got, "id": "<1@retraining>"})
+    (parts,) = got
+    assert (parts["subject"], parts["id"]) == ("a run failed", "<1@retraining>")
+
+
+@pytest.mark.usefixtures("pager")
+@pytest.mark.parametrize(
+    ("name", "subject", "message"),
+    [
+        ("pager", "raise", r"^notifier pager: ValueError$"),
+        ("pager", "leave", r"^notifier pager: RuntimeError$"),
+        ("pager", "wait", r"^notifier pager: not done within 0.2 seconds$"),
+        ("broken", "", r"^notifier broken: it cannot be imported, ModuleNotFoundError$"),
+        ("nobody", "", r"^notifier nobody: no installed package has an entry point retraining.notifiers"),
+    ],
+    ids=["raises", "ends the program", "too slow", "not imported", "not installed"],
+)
+def test_a_notifier_that_fails_is_named_and_waited_for_so_long(monkeypatch, name, subject, message) -> None:
+    """Without a word of its own error, which may have a secret; one that was too slow is not waited for again."""
+    monkeypatch.setattr(notifiers, "DEADLINE_S", 0.2 if subject == "wait" else 20)
+    sender, got = Notifiers(), []
+    with pytest.raises(NotSentError, match=message):
+        sender.hand_over(name, {"subject": subject, "lines": got})
+    if subject == "wait":
+        with pytest.raises(NotSentError, match="a moment ago, not tried again"):
+            sender.hand_over(name, {"subject": subject, "lines": got})
+        assert len(got) == 1
 
 
 @pytest.mark.parametrize("kind", ["postgres", "google_cloud_platform", "slack", "aws", "smtp", "", "s3cret Pa$$"])

@@ -43,6 +43,7 @@ from retraining.core.report.readiness.score import score_model
 from retraining.core.scoring import plan as scoring
 from retraining.core.scoring import requests as scoring_requests
 from retraining.core.spec.model import ModelSpec
+from retraining.core.team_code import TeamFunction
 from retraining.core.tuning import decision, warm_start
 from retraining.core.tuning import requests as tuning
 from tests.support import number_model, request_log, small_decision, small_rollout, small_study
@@ -77,6 +78,7 @@ BEFORE = d.Signature(inputs={"distance": "float32"}, outputs={"score": "float32"
 AFTER = d.Signature(inputs={"distance": "float32", "carrier": "string"}, outputs={"score": "float32"})
 CHANGE = changes_digest(signature_changes(BEFORE, AFTER))
 """Digest of the change of the signature in a duel."""
+OWN_GATE = TeamFunction(call=lambda _run: (True, "all is well"), sha256="0" * 64)
 SAMPLE = "my-project.retraining.sample"
 SMALL = {"carrier", "distance"}
 HOUR = timedelta(hours=1)
@@ -101,6 +103,8 @@ class Consequences:
             prices=PRICES,
             frozen_set_sql="SELECT 1" if self.spec.data.golden_query else None,
             columns=[column["name"] for column in ASKED],
+            assertions={item.name: "SELECT 1" for item in self.spec.data.assertions},
+            gates={gate.name: OWN_GATE for gate in self.spec.evaluation.gates},
         )
         return made.model_copy(update=FIXED)
 

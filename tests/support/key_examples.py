@@ -158,6 +158,8 @@ WHEEL = "gs://my-wheels/own_layers-1.0-py3-none-any.whl"
 PACKAGE: dict[str, Any] = {"training.packages[+]": {"requirement": "humanize==4.9.0", "sha256": ["a" * 64]}}
 FLIPPED: dict[str, Any] = {**PHOTO, "training.augmentation": {"flip": "both", "zoom": 0.1}}
 
+ASSERTION: dict[str, Any] = {"data.assertions[+]": {"name": "no_late", "query": "late/no_late.sql"}}
+GATE: dict[str, Any] = {"evaluation.gates[+]": {"name": "no_loss", "function": "late.py:no_loss"}}
 NO_DAYS: dict[str, Any] = dict.fromkeys(("data.event_time", "data.window_days", "data.test_days"))
 HASH: dict[str, Any] = {"data.split": "hash", **NO_DAYS}
 EXAMPLES: Mapping[str, Any] = {
@@ -221,6 +223,12 @@ EXAMPLES: Mapping[str, Any] = {
     "data.checks.on_new_category": "block",
     "data.checks.on_vanished_category": "block",
     "data.checks.severity": of({"min_rows": "warn"}, {"data.checks.min_rows": 5000}),
+    "data.assertions[].name": of("no_later", ASSERTION),
+    "data.assertions[].query": of("late/no_later.sql", ASSERTION),
+    "data.assertions[].severity": of("warn", ASSERTION),
+    "evaluation.gates[].name": of("no_fall", GATE),
+    "evaluation.gates[].function": of("late.py:no_fall", GATE),
+    "evaluation.gates[].severity": of("warn", GATE),
     "features[].name": of("delay", {"data.checks.max_null_fraction": None}),
     "features[].kind": "categorical",
     "features[].normalize": False,
@@ -484,6 +492,7 @@ EXAMPLES: Mapping[str, Any] = {
     "report.show_rows": True,
     "notify.owners": ["ops@example.com"],
     "notify.channels": ["retraining_slack"],
+    "notify.notifiers": ["pager"],
     "reviews[].test": of("inclusion", REVIEWS),
     "reviews[].by": of("Grace", REVIEWS),
     "reviews[].day": of("2013-11-02", REVIEWS),

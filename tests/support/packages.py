@@ -14,6 +14,7 @@ from tests.support.package import Package
 LAYERS = {
     "dags": Package("files of three lines, as a team's: which DAGs Airflow finds here", ("retraining.dags",)),
     "retraining": Package("nothing but its parts"),
+    "retraining.testing": Package("what a team's own tests start from: of gates and notifiers", ("retraining.core.*",)),
     "retraining.__main__": Package("`python -m retraining`", ("retraining.commands", "retraining.commands.trial")),
     "retraining.dags": Package("arranges tasks, and nothing else", ("retraining.core.*", "retraining.operators.*")),
     "retraining.commands": Package(

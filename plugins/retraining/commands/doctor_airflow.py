@@ -18,7 +18,7 @@ from pathlib import Path
 from retraining.commands.diagnosis import Check, MendableError, NotKnownError, Project
 from retraining.commands.shell import attempt
 from retraining.core.notification.messages import recipients
-from retraining.hooks.notifiers import NotSentError, reach
+from retraining.hooks.notifiers import NotSentError, load_notifier, reach
 
 HOME = "AIRFLOW_HOME"
 PARSE_SHARE = 0.5
@@ -118,21 +118,22 @@ def look_at_plugin(_: Project) -> str:
 
 
 def look_at_messages(project: Project) -> str:
-    """Connect to every mail server and webhook; nothing is sent."""
+    """Connect to every mail server and webhook, import every notifier of the team's own; nothing is sent."""
     settings = project.settings
-    found = {each.connection_id: each for spec in project.specs() for each in recipients(spec.notify, settings)}
+    found = {each.through: each for spec in project.specs() for each in recipients(spec.notify, settings)}
     if not found:
         return "nobody is told of anything"
     _require_airflow()
     reached, errors = [], []
-    for connection_id, recipient in found.items():
-        answer = attempt(partial(reach, connection_id, is_mail=recipient.owner is not None))
+    for name, recipient in found.items():
+        own, is_mail = recipient.notifier, recipient.owner is not None
+        answer = attempt(partial(reach, name, is_mail=is_mail) if own is None else partial(load_notifier, own))
         if isinstance(answer, NotSentError):
             errors.append(str(answer))
         elif isinstance(answer, Exception):
             raise answer
         else:
-            reached.append(connection_id)
+            reached.append(name)
     if errors:
         raise MendableError(
             "Airflow's connections", "; ".join(errors), "servers that can be reached", "airflow connections get NAME"

@@ -9,7 +9,7 @@ import click
 
 from retraining.commands.shell import Shell, print_answer, split_pair
 from retraining.core.documents.json_text import read_json
-from retraining.core.notification.messages import explain_settings, nobody, trials
+from retraining.core.notification.messages import Recipient, explain_settings, nobody, trials
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import ApiJson
 from retraining.hooks.airflow_api import AirflowApi
@@ -54,18 +54,9 @@ def send_trial(cloud: CloudPort, spec: ModelSpec, environ: Mapping[str, str]) ->
     lines, reached = [explain_settings(cloud.settings, "this shell")], True
     sent = list(trials(spec, cloud.settings, cloud.clock.now()))
     for trial in sent:
-        connection = trial.recipient.connection_id
-        variable = f"AIRFLOW_CONN_{connection.upper()}"
-        whose = f"{variable} of this shell" if variable in environ else f"not by {variable}, which this shell lacks"
-        shown = f"{trial.recipient.owner or connection} by {connection} ({whose})"
+        shown = _shown(trial.recipient, environ)
         try:
-            if trial.recipient.owner is None:
-                cloud.notifiers.post(connection, trial.message.post)
-            else:
-                message = trial.message
-                cloud.notifiers.send_mail(
-                    connection, trial.recipient.owner, message.subject, message.html, trial.message_id
-                )
+            cloud.notifiers.send(trial.recipient, trial.message, trial.message_id)
             lines.append(f"{shown}: sent")
         except NotSentError as error:
             reached = False
@@ -73,6 +64,16 @@ def send_trial(cloud: CloudPort, spec: ModelSpec, environ: Mapping[str, str]) ->
     if not sent:
         return [*lines, nobody(spec)], False
     return lines, reached
+
+
+def _shown(recipient: Recipient, environ: Mapping[str, str]) -> str:
+    """Return who is told, and by which connection of whom."""
+    if recipient.notifier is not None:
+        return f"{recipient.name} of a package of this shell"
+    connection = recipient.connection_id
+    variable = f"AIRFLOW_CONN_{connection.upper()}"
+    whose = f"{variable} of this shell" if variable in environ else f"not by {variable}, which this shell lacks"
+    return f"{recipient.owner or connection} by {connection} ({whose})"
 
 
 def order_trial(api: AirflowApi, model: str) -> list[str]:

@@ -11,13 +11,15 @@ from retraining.commands.shell import Shell, print_answer, print_warning
 from retraining.core.catalog.capabilities import load_capabilities, require_trainable
 from retraining.core.catalog.cost import load_prices, query_cost
 from retraining.core.checks import dataset
-from retraining.core.documents import Plan
+from retraining.core.documents import AssertionResult, Plan
 from retraining.core.documents.plan import Trigger
 from retraining.core.planning import plan, windows
 from retraining.core.report.terminal import describe_preview
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.own_gates import require_gates
 from retraining.hooks.ports import CloudPort
+from retraining.operators.data.assertions import ask_assertions
 from retraining.operators.data.earlier_runs import read_history
 from retraining.operators.data.run_table import RunTable, query_columns
 from retraining.operators.planning.possible_runs import require_possible
@@ -49,6 +51,8 @@ def make_plan(spec: ModelSpec, as_of: str, cloud: CloudPort, include: Path) -> P
         prices=load_prices(include),
         columns=query_columns(cloud.warehouse, spec, sql),
         frozen_set_sql=files.load_frozen_set_query(spec, include),
+        assertions=files.load_assertions(spec, include),
+        gates=require_gates(spec, include),
     )
     for warning in require_possible(cloud, made, include):
         print_warning(f"warning: {warning}")
@@ -65,15 +69,22 @@ def preview(planned: Plan, cloud: CloudPort, include: Path) -> tuple[list[str], 
     try:
         taken = table.take_snapshot()
         counted = table.count(taken)
+        asked = ask_assertions(cloud, planned, counted.quarantined, "preview")
     finally:
         table.delete()
-    judged = dataset.check_data(planned, taken, counted, read_history(cloud.artifacts, planned))
+    judged = dataset.check_data(planned, taken, counted, read_history(cloud.artifacts, planned), asked)
     lines = [
         *describe_preview(planned, taken, counted, judged),
         f"query     {_query_price(planned, taken.bytes_processed, include)}",
+        *(_assertion(planned, item, include) for item in asked),
         f"run       {plan.explain_price(planned)}",
     ]
     return lines, judged.passed
+
+
+def _assertion(planned: Plan, found: AssertionResult, include: Path) -> str:
+    rows = "not asked" if found.rows is None else f"{found.rows:,} violations"
+    return f"assertion {found.name}: {rows}, {_query_price(planned, found.bytes_processed, include)}"
 
 
 def _query_price(planned: Plan, read: int, include: Path) -> str:

@@ -9,17 +9,18 @@ from itertools import islice
 import click
 
 from retraining.commands.quotas import read_places
-from retraining.commands.shell import Shell, print_answer
-from retraining.core.documents import Decision, Failure, Ledger, Pause
+from retraining.commands.shell import Shell, print_answer, print_warning
+from retraining.core.documents import Decision, Failure, Ledger, Pause, Plan
 from retraining.core.documents.document import read_object
 from retraining.core.errors import ContractError, DataError
 from retraining.core.jobs.places import explain_waiting
 from retraining.core.naming import storage
 from retraining.core.planning import pauses
-from retraining.core.promotion.replay import REPLAYED, decision_changes, replay_decision
+from retraining.core.promotion.replay import REPLAYED, decision_changes, replay_decision, unasked_gates
 from retraining.core.report import terminal
 from retraining.core.report.run import TASK_OF_KIND, Run, read_failures, read_reported_run
 from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.own_gates import load_gates
 from retraining.hooks.ports import ArtifactsPort
 
 LOGGER = logging.getLogger(__name__)
@@ -99,7 +100,11 @@ def replay_run(shell: Shell, run: str) -> None:
         folder = find_run(cloud.artifacts, cloud.settings.bucket, shell.models(), run).plan.run_uri
     stored = read_stored(cloud.artifacts, folder, REPLAYED)
     before = Decision.parse(stored["decision"], storage.document_uri(folder, "decision"))
-    if changes := decision_changes(before, replay_decision(stored)):
+    planned = Plan.parse(stored["plan"], storage.document_uri(folder, "plan"))
+    functions = load_gates(planned.spec, shell.find_include()) if planned.gates else {}
+    for name in unasked_gates(planned, functions):
+        print_warning(f"own.{name} is not asked again: its code of that time is not here. Its stored answer stands")
+    if changes := decision_changes(before, replay_decision(stored, functions)):
         print_answer([f"{folder}: another decision", *changes], is_good=False)
     print_answer([f"{folder}: the same decision, {before.verdict}. {before.message}"])
 

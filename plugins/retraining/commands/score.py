@@ -38,5 +38,6 @@ def show_score(shell: Shell, model: str, *, as_json: bool, file_alone: bool) -> 
 
 def score_of_file(spec: ModelSpec) -> Readiness:
     """Return the score of a model of which nothing is stored, and of which the settings tell nobody."""
-    told = len(spec.notify.owners or ()) + len(spec.notify.channels or ())
+    notify = spec.notify
+    told = len(notify.owners or ()) + len(notify.channels or ()) + len(notify.notifiers)
     return score_model(spec, Facts(day=Clock().now().date(), recipients=told))

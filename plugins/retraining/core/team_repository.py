@@ -31,8 +31,10 @@ FILES = {
     "demo/demo.yaml": "demo.yaml.j2",
     "demo/data/bigquery/flights/flights.schema.json": "flights.schema.json.j2",
     "include/environments.yaml": "environments.yaml.j2",
+    "include/gates/late.py": "gate.py.j2",
     "include/models/late.yaml": "model.yaml.j2",
     "include/sql/late/examples.sql": "examples.sql.j2",
+    "include/sql/late/departs_within_the_day.sql": "assertion.sql.j2",
     "tests/test_models.py": "test_models.py.j2",
 }
 """Path in the repository: template of `package_data/templates/team`."""

@@ -11,8 +11,16 @@ from retraining.core.catalog.capabilities import load_capabilities, require_trai
 from retraining.core.catalog.trainers import require_trainer
 from retraining.core.errors import SpecError
 from retraining.core.jobs.job import JobType
-from retraining.core.spec.files import find_specs, load_frozen_set_query, load_query, load_spec, plain_name
+from retraining.core.spec.files import (
+    find_specs,
+    load_assertions,
+    load_frozen_set_query,
+    load_query,
+    load_spec,
+    plain_name,
+)
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.own_gates import look_at_gates
 from retraining.operators.airflow.params import give_params, retrain_params
 from retraining.operators.airflow.refused_files import refusing_dag
 from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
@@ -104,6 +112,8 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
             spec = load_spec(path)
             load_query(spec, include)
             load_frozen_set_query(spec, include)
+            load_assertions(spec, include)
+            look_at_gates(spec, include)
             require_trainable(spec, load_capabilities())
             require_trainer(spec, include)
             dags[dag_id] = retrain_dag(spec)

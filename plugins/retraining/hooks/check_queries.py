@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from retraining.core.data.assertions import render_asked_columns_sql
 from retraining.core.data.class_names import numbered_columns, require_texts
 from retraining.core.data.column_roles import mismatches, missing_columns
 from retraining.core.data.columns import own_columns
-from retraining.core.data.snapshot import render_columns_sql
+from retraining.core.data.snapshot import any_time_parameters, render_columns_sql
 from retraining.core.data.sql import Query
 from retraining.core.documents.snapshot import Column
 from retraining.core.monitoring import request_log
 from retraining.core.planning.plan import resolve_patterns
-from retraining.core.spec.files import load_frozen_set_query, load_labels_query, load_query
+from retraining.core.spec.files import load_assertions, load_frozen_set_query, load_labels_query, load_query
 from retraining.core.spec.messages import raise_findings
 from retraining.core.spec.model import ModelSpec
 from retraining.core.untyped import ApiJson
@@ -43,6 +44,7 @@ def check(spec: ModelSpec, include: Path, session: Session) -> str:
     columns = _columns_of(spec.data.source_name, render_columns_sql(spec, load_query(spec, include)), warehouse)
     spec, _ = resolve_patterns(spec, [column.name for column in columns])
     _require_columns(spec, spec.data.source_name, columns)
+    _ask_assertions(spec, include, warehouse)
     frozen = load_frozen_set_query(spec, include)
     if frozen is not None:
         where = str(spec.data.golden_query)
@@ -52,6 +54,14 @@ def check(spec: ModelSpec, include: Path, session: Session) -> str:
         where = str(spec.monitoring.performance.labels_query)
         _require_labels(spec, where, warehouse.dry_run(render_columns_sql(spec, labels), where).schema)
     return f"{spec.name}: BigQuery takes its queries, and their columns fit{files}"
+
+
+def _ask_assertions(spec: ModelSpec, include: Path, warehouse: Warehouse) -> None:
+    """Ask the model's own checks, over what the examples query would give."""
+    examples = load_query(spec, include)
+    for name, sql in load_assertions(spec, include).items():
+        asked = render_asked_columns_sql(spec, examples, sql, any_time_parameters())
+        warehouse.dry_run(asked, f"{spec.name}.yaml, data.assertions, {name}")
 
 
 def _columns_of(where: str, query: Query, warehouse: Warehouse) -> tuple[Column, ...]:

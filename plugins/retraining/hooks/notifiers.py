@@ -1,4 +1,4 @@
-"""Sending: a mail by the SMTP provider's hook, a post to a webhook, each through an Airflow connection.
+"""Sending: a mail, a post to a webhook, each through an Airflow connection; or by a team's own notifier.
 
 What is secret (a password, the path of a webhook) comes from the connection and goes nowhere else: an error that is
 raised here has a class and a status, and no text of a server or of an address.
@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from email.errors import MessageError
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from retraining.core.errors import ContractError
+from retraining.core.notification.messages import NOTIFIER, Message, Recipient
+from retraining.core.team_code import OutOfTimeError, within
 from retraining.core.untyped import ApiJson
 from retraining.hooks import limits
 from retraining.hooks.session import is_transient, retry
@@ -20,6 +23,8 @@ from retraining.hooks.session import is_transient, retry
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
+GROUP = "retraining.notifiers"
+"""Entry points of a team's own notifiers."""
 CONNECT_S = 10.0
 """For a webhook's connection."""
 PATIENCE_S = 20.0
@@ -49,6 +54,47 @@ class Notifiers:
 
     def __init__(self) -> None:
         self._too_slow: dict[str, str] = {}
+
+    def send(self, recipient: Recipient, message: Message, message_id: str) -> None:
+        """Send a message to an owner, to a channel, or by a team's own notifier.
+
+        Args:
+            recipient: Whom.
+            message: What.
+            message_id: The same for the same message.
+
+        Raises:
+            NotSentError: It was not taken in time, or there is no such connection or notifier.
+        """
+        if recipient.notifier is not None:
+            self.hand_over(recipient.notifier, {**message.parts, "id": message_id})
+        elif recipient.owner is None:
+            self.post(recipient.connection_id, message.post)
+        else:
+            self.send_mail(recipient.connection_id, recipient.owner, message.subject, message.html, message_id)
+
+    def hand_over(self, name: str, parts: ApiJson) -> None:
+        """Give a message to a team's own notifier: a function of one argument, by an entry point.
+
+        Args:
+            name: Of the entry point, in the group `GROUP`.
+            parts: Of the message, as `Message` has them, and its `id`.
+
+        Raises:
+            NotSentError: There is none, it raised something, or it was not done in time.
+        """
+        where = f"{NOTIFIER} {name}"
+        if where in self._too_slow:
+            raise NotSentError(f"{where}: {self._too_slow[where]} a moment ago, not tried again")
+        try:
+            within(DEADLINE_S, lambda: load_notifier(name)(parts))
+        except NotSentError:
+            raise
+        except OutOfTimeError as error:
+            self._too_slow[where] = str(error)
+            raise NotSentError(f"{where}: {error}") from None
+        except Exception as error:  # noqa: BLE001 - whatever a team's function does, no task fails for it
+            raise NotSentError(f"{where}: {type(error).__name__}") from None
 
     def send_mail(self, connection_id: str, to: str, subject: str, html: str, message_id: str) -> None:
         """Send one mail to one address.
@@ -106,6 +152,23 @@ class Notifiers:
                     raise NotSentError(str(error)) from None
                 self._too_slow[connection_id] = limit.exceeded
                 raise NotSentError(f"{where}: {limit.exceeded}") from None
+
+
+def load_notifier(name: str) -> Callable[[ApiJson], object]:
+    """Import a team's own notifier.
+
+    Raises:
+        NotSentError: No installed package has it, or it cannot be imported in time.
+    """
+    where = f"{NOTIFIER} {name}"
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        raise NotSentError(f"{where}: no installed package has an entry point {GROUP} of this name")
+    try:
+        function: Callable[[ApiJson], object] = within(DEADLINE_S, found[name].load)
+    except Exception as error:  # noqa: BLE001 - another package's import may raise anything
+        raise NotSentError(f"{where}: it cannot be imported, {type(error).__name__}") from None
+    return function
 
 
 def reach(connection_id: str, *, is_mail: bool) -> None:

@@ -18,6 +18,7 @@ from retraining.core.jobs.job import Job, JobType
 from retraining.core.jobs.machine_pools import OpenPool
 from retraining.core.monitoring.signals import Answered
 from retraining.core.naming.environments import Environment
+from retraining.core.notification.messages import Message, Recipient
 from retraining.core.placement import Caller
 from retraining.core.promotion.latencies import Measured
 from retraining.core.promotion.versions import Version
@@ -353,17 +354,10 @@ class ServingMetricsPort(Protocol):
 
 
 class NotifiersPort(Protocol):
-    """Messages to people, each through an Airflow connection."""
+    """Messages to people, through an Airflow connection or by a team's own notifier."""
 
-    def send_mail(self, connection_id: str, to: str, subject: str, html: str, message_id: str) -> None:
-        """Send one mail to one address.
-
-        Raises:
-            NotSentError: It was not taken; the text may be stored.
-        """
-
-    def post(self, connection_id: str, body: ApiJson) -> None:
-        """Post JSON to a webhook.
+    def send(self, recipient: Recipient, message: Message, message_id: str) -> None:
+        """Send a message to one recipient.
 
         Raises:
             NotSentError: It was not taken; the text may be stored.

@@ -137,6 +137,22 @@ def test_both_models_stand_as_yes_or_no_at_one_threshold(documents):
     assert "As yes or no" not in render(documents)
 
 
+def test_the_models_own_checks_are_named_with_the_text_that_was_asked(documents):
+    """On the page, and on the card."""
+    assert "own check" not in render(documents)
+    asked = {"name": "no_heavy", "severity": "warn", "query": "late/no_heavy.sql", "sha256": "ab" * 32, "rows": 3}
+    refused = {**asked, "name": "every_carrier", "rows": None, "not_asked": "BigQuery refuses it"}
+    held = {**asked, "name": "no_early", "severity": "block", "rows": 0, "bytes_processed": 5_000_000}
+    documents["checks"]["assertions"] = [asked, refused, held]
+    documents["model_card"]["data"]["assertions"] = {"no_heavy": 3, "every_carrier": None, "no_early": 0}
+    page = render(documents)
+    assert '<td>no_heavy<small>warns</small></td><td class="n warn">3</td>' in page
+    assert '<td>every_carrier<small>warns</small></td><td class="n warn">not asked</td>' in page
+    assert '<td>no_early<small>blocks</small></td><td class="n ">0</td>' in page
+    assert "<code>late/no_heavy.sql</code><small>SHA-256 abababababababab</small>" in page
+    assert "no_heavy: 3 rows, every_carrier: not asked, no_early: held" in page
+
+
 def test_the_model_card_has_its_section(documents):
     """Purpose, licence, who approved, what to mind; runs of earlier releases have none, and miss nothing."""
     page = render(documents)

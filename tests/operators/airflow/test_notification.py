@@ -13,6 +13,8 @@ from airflow.sdk import DAG, BaseOperator
 from retraining.core.documents import Notification
 from retraining.core.notification import notices
 from retraining.core.notification.notices import DagRun, Notice
+from retraining.core.spec.notify import Notify
+from retraining.operators.airflow import notification
 from retraining.operators.airflow.failures import KIND_KEY
 from retraining.operators.airflow.notification import TellFailure, TellRecovery, settle, tell
 from retraining.operators.ending.conclusion import ConcludeRunOperator
@@ -124,6 +126,21 @@ def test_a_channel_that_is_broken_fails_nothing_and_is_tried_at_the_next_occasio
     cloud.notifiers.broken = set()
     tell(cloud.connect, context(make_run, run_id="night 2"), failure)
     assert [sent.connection_id for sent in cloud.notifiers.sent] == ["smtp_default", "team_channel"]
+
+
+def test_a_notifier_of_the_teams_own_is_told_once_and_fails_nothing(make_run, monkeypatch) -> None:
+    """As a channel is: by the model's file, and where it fails it is tried again at the next occasion."""
+    cloud = FakeCloud()
+    monkeypatch.setattr(notification, "notify_of", lambda _model: Notify(notifiers=("pager",)))
+    cloud.notifiers.broken = {"notifier:pager"}
+    tell(cloud.connect, context(make_run), failure, FOLDER)
+    assert Notification.parse(cloud.artifacts.objects[STATE]).failed.keys() == {"notifier:pager"}
+    cloud.notifiers.broken = set()
+    for run_id in ("night 2", "night 3"):
+        tell(cloud.connect, context(make_run, run_id=run_id), failure)
+    (sent,) = cloud.notifiers.sent
+    assert "retrain__flight_delays failed" in sent.subject
+    assert sent.message_id
 
 
 def test_nothing_is_kept_where_nobody_is_told(make_run) -> None:

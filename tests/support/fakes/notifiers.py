@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from retraining.core.notification.messages import Message, Recipient
 from retraining.core.untyped import ApiJson
 from retraining.hooks.notifiers import NotSentError
 
@@ -37,6 +38,17 @@ class FakeNotifiers:
     sent: list[Sent] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     around: Callable[[bool], None] = nothing
+
+    def send(self, recipient: Recipient, message: Message, message_id: str) -> None:
+        """As the hook."""
+        if recipient.notifier is not None:
+            text = "\n".join(message.parts["lines"])
+            sent = Sent(connection_id=recipient.name, to="", subject=message.subject, text=text, message_id=message_id)
+            self._send(sent, recipient.name)
+        elif recipient.owner is None:
+            self.post(recipient.connection_id, message.post)
+        else:
+            self.send_mail(recipient.connection_id, recipient.owner, message.subject, message.html, message_id)
 
     def send_mail(self, connection_id: str, to: str, subject: str, html: str, message_id: str) -> None:
         """As the hook."""

@@ -21,6 +21,7 @@ from retraining.core.catalog.trainers import require_trainer, trainer_path
 from retraining.core.errors import RetrainingError, SpecError
 from retraining.core.program import command_line
 from retraining.core.spec.files import (
+    load_assertions,
     load_frozen_set_query,
     load_labels_query,
     load_query,
@@ -28,6 +29,7 @@ from retraining.core.spec.files import (
     load_spec,
 )
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.own_gates import require_gates
 from retraining.core.spec.quotas import Quotas
 from retraining.core.spec.sql_file import hashes_rows, used_parameters
 
@@ -63,6 +65,8 @@ def check_model(
     sql = load_query(spec, include)
     load_frozen_set_query(spec, include)
     load_labels_query(spec, include)
+    load_assertions(spec, include)
+    require_gates(spec, include)
     if spec.scoring is not None and spec.scoring.query is not None:
         load_scoring_query(spec.name, spec.scoring.query, include)
     require_trainable(spec, load_capabilities())

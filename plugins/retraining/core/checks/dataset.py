@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 
+from retraining.core.checks.assertions import assertion_findings
 from retraining.core.checks.features import feature_findings
 from retraining.core.checks.findings import finding
 from retraining.core.checks.history import (
@@ -24,7 +25,14 @@ from retraining.core.checks.labels import label_findings, weight_findings
 from retraining.core.checks.quarantine import bad_days
 from retraining.core.data.column_roles import Mismatch, mismatches, missing_columns
 from retraining.core.data.snapshot import OTHER_DATA
-from retraining.core.documents.checks import Checks, Finding, LabelStatistics, SplitStatistics, Statistics
+from retraining.core.documents.checks import (
+    AssertionResult,
+    Checks,
+    Finding,
+    LabelStatistics,
+    SplitStatistics,
+    Statistics,
+)
 from retraining.core.documents.document import format_time
 from retraining.core.documents.evaluation import LEAST_ROWS
 from retraining.core.documents.plan import Plan
@@ -155,7 +163,13 @@ def require_passed(checks: Checks, uri: str) -> None:
         raise DataError(uri, f"{len(blocking)} findings block: {messages}", "none", OTHER_DATA)
 
 
-def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: History = NO_HISTORY) -> Checks:
+def check_data(
+    plan: Plan,
+    snapshot: Snapshot,
+    statistics: Statistics,
+    history: History = NO_HISTORY,
+    assertions: tuple[AssertionResult, ...] = (),
+) -> Checks:
     """Return all findings on a snapshot. It passed when none of them blocks.
 
     Args:
@@ -163,6 +177,7 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
         snapshot: Its run table.
         statistics: Of the run table, without the days of `quarantine.days_to_leave_out`.
         history: Runs before this one.
+        assertions: What the model's own checks found.
     """
     spec, volume = plan.spec, volume_of(plan, statistics)
     of_columns = [
@@ -186,7 +201,11 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
     ]
     # What has a wrong type was read as missing: only the type is worth a word.
     unreadable = {item.feature for item in of_columns if item.check == "types"}
-    findings = (*of_columns, *(item for item in of_rows if item.feature not in unreadable))
+    findings = (
+        *of_columns,
+        *(item for item in of_rows if item.feature not in unreadable),
+        *assertion_findings(spec, assertions),
+    )
     return Checks(
         model=plan.model,
         run_key=plan.run_key,
@@ -195,6 +214,7 @@ def check_data(plan: Plan, snapshot: Snapshot, statistics: Statistics, history: 
         quarantined=statistics.quarantined,
         volume=volume,
         compared_with=history.compared_with,
+        assertions=assertions,
     )
 
 

@@ -84,6 +84,7 @@ def _way(plan: Plan) -> JsonObject:
     return {
         "spec": plan.spec.model_dump(mode="json", include=set(DECIDES)),
         "images": (plan.trainer_image, plan.trainer_package, plan.serving_image),
+        "gates": {name: code.sha256 for name, code in plan.gates.items()},
         "deploy": plan.deploy,
         "environment": plan.environment,
         "taken_from": plan.taken_from,

@@ -65,8 +65,13 @@ def query_parameters(plan: Plan) -> tuple[Parameter, ...]:
 
 def render_columns_sql(spec: ModelSpec, sql: str) -> Query:
     """Return a spec's examples query for a dry run that asks for its columns, before there is a plan."""
-    asked = tuple(Parameter(name=name, type="TIMESTAMP", value=_ANY_TIME) for name in PARAMETERS)
-    return Query(sql=sql if spec.data.files is None else with_files(sql, spec.data, None), parameters=asked)
+    sql = sql if spec.data.files is None else with_files(sql, spec.data, None)
+    return Query(sql=sql, parameters=any_time_parameters())
+
+
+def any_time_parameters() -> tuple[Parameter, ...]:
+    """Return what an examples query may use, for a dry run, which does not look at values."""
+    return tuple(Parameter(name=name, type="TIMESTAMP", value=_ANY_TIME) for name in PARAMETERS)
 
 
 def render_examples_check_sql(plan: Plan) -> Query:

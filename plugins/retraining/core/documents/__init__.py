@@ -11,6 +11,7 @@ from retraining.core.documents.attributions import (
     SampledRequest,
 )
 from retraining.core.documents.checks import (
+    AssertionResult,
     CategoricalStatistics,
     Check,
     Checks,
@@ -100,7 +101,17 @@ from retraining.core.documents.multivariate import (
     MultivariateRequest,
 )
 from retraining.core.documents.overview import ModelOverview, ModelSummary, Overview
-from retraining.core.documents.plan import Estimate, Pause, Plan, Query, TakenFrom, Trigger, TriggerEvent, Window
+from retraining.core.documents.plan import (
+    Estimate,
+    GateCode,
+    Pause,
+    Plan,
+    Query,
+    TakenFrom,
+    Trigger,
+    TriggerEvent,
+    Window,
+)
 from retraining.core.documents.retention import (
     CleanedDeployment,
     CleanedJob,
@@ -217,6 +228,7 @@ __all__ = [
     "AnswerShift",
     "Approval",
     "ApprovalAnswer",
+    "AssertionResult",
     "AttributionBaseline",
     "AttributionRequest",
     "Baseline",
@@ -269,6 +281,7 @@ __all__ = [
     "Framework",
     "FrozenSet",
     "Gate",
+    "GateCode",
     "Golden",
     "GoldenWork",
     "ImageStatistics",

@@ -392,6 +392,23 @@ class Compared(Value):
     sha256: Sha256
 
 
+class AssertionResult(Value):
+    """What one of the model's own checks found over the run's data; each row that its query gives is one violation."""
+
+    name: Text
+    severity: Literal["block", "warn"]
+    query: Text
+    sha256: Sha256
+    """Of the query's text."""
+    rows: Count | None
+    """null: BigQuery refused the query."""
+    keys: Annotated[tuple[Text, ...], Field(max_length=5)] = ()
+    """Of the first rows by key, where they have the examples' key."""
+    bytes_processed: Count = 0
+    not_asked: Text | None = None
+    """Why BigQuery refused the query; null: it did not."""
+
+
 class Repetition(Value):
     """The run that this one would repeat, and so says in a sentence."""
 
@@ -417,6 +434,8 @@ class Checks(Document):
     """Days that are left out of the run."""
     volume: Volume | None = None
     compared_with: tuple[Compared, ...] = ()
+    assertions: Annotated[tuple[AssertionResult, ...], Field(exclude_if=is_empty)] = ()
+    """What the model's own checks found, in the file's order."""
     repeats: Annotated[Repetition | None, Field(exclude_if=lambda value: value is None)] = None
     """[What would come out the same](reliability.md#nothing-that-would-come-out-the-same) and ends the run before a job
     is paid; null: nothing."""

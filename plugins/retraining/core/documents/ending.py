@@ -94,7 +94,8 @@ class Failure(Document):
 NotificationState = Literal["telling", "told", "over"]
 """`telling`: a task claimed it and is at it, or died. `told`: every channel was tried. `over`: it is no longer so."""
 ChannelName = Annotated[str, StringConstraints(pattern=r"^[a-z]+:\S+$")]
-"""`mail:` with the first digits of the address's SHA-256, or `channel:` with the connection's id."""
+"""`mail:` with the first digits of the address's SHA-256, `channel:` with the connection's id, `notifier:` with the
+name."""
 
 
 class Notification(Document):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from retraining.core.documents.answers import (
     AnswerCounts,
@@ -512,17 +512,24 @@ GateName = Literal[
     "reference",
     "mode",
 ]
+OWN_GATE = "own."
+"""How gates of the team's own are called before their name: no later gate of ours has it."""
+OwnGateName = Annotated[str, StringConstraints(pattern=r"^own\.[a-z][a-z0-9_]{0,60}$")]
 Verdict = Literal["promote", "reject", "record"]
 
 
 class Gate(Value):
     """One condition for promotion."""
 
-    gate: GateName
+    gate: GateName | OwnGateName
     passed: bool
     found: str
     expected: str
     message: Text
+    code: Annotated[Sha256 | None, Field(exclude_if=lambda value: value is None)] = None
+    """SHA-256 of the source file of a gate of the team's own; null: it is none."""
+    warns: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether it would not have passed, and is only a warning."""
 
 
 class DecisionChampion(Value):

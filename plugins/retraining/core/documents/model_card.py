@@ -36,6 +36,10 @@ class CardData(Value):
     window: Window
     rows: AllSplits[Count]
     quarantined: tuple[Day, ...]
+    assertions: Annotated[dict[Text, Count | None], Field(exclude_if=lambda value: not value)] = Field(
+        default_factory=dict
+    )
+    """How many rows violated each of the model's own checks; null: BigQuery refused it."""
 
 
 class CardTraining(Value):

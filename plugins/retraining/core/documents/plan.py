@@ -76,6 +76,15 @@ class Query(Value):
     sha256: Sha256
 
 
+class GateCode(Value):
+    """The code of a gate of the team's own: how the file names it, and the SHA-256 of the source file that has it."""
+
+    function: Text
+    sha256: Sha256
+    package: Text | None = None
+    """Distribution and version that has it; null: it is a file below `include/gates`."""
+
+
 class Estimate(Value):
     """List price before the run, in US dollars.
 
@@ -190,6 +199,10 @@ class Plan(Document):
     query: Query
     golden_query: Query | None = None
     """It gives the frozen set; null: there is none."""
+    assertions: Annotated[dict[Text, Query], Field(exclude_if=lambda value: not value)] = Field(default_factory=dict)
+    """Queries of the model's own [checks](checks.md#your-own-checks), by their names."""
+    gates: Annotated[dict[Text, GateCode], Field(exclude_if=lambda value: not value)] = Field(default_factory=dict)
+    """Code of the model's own [gates](evaluation.md#your-own-gates), by their names."""
     spec: ModelSpec
     """After this run's changes; it names every feature."""
     feature_patterns: dict[str, tuple[Text, ...]] = Field(default_factory=dict)

@@ -23,22 +23,29 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.notify import Notify
 from retraining.core.untyped import ApiJson
 
-MAIL, CHANNEL = "mail", "channel"
+MAIL, CHANNEL, NOTIFIER = "mail", "channel", "notifier"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipient:
-    """One owner by mail, or one channel.
+    """One owner by mail, one channel, or one notifier of a team's own.
 
     Attributes:
         name: How documents and logs call it: without an address.
-        connection_id: Airflow connection that it goes through.
-        owner: E-mail address; None: it is a channel.
+        connection_id: Airflow connection that it goes through; empty: it is a team's own notifier.
+        owner: E-mail address; None: it is none.
+        notifier: Name of the entry point; None: it is none.
     """
 
     name: str
     connection_id: str
     owner: str | None = None
+    notifier: str | None = None
+
+    @property
+    def through(self) -> str:
+        """What it goes through, for a log."""
+        return self.connection_id or self.name
 
 
 def recipients(notify: Notify, settings: Settings) -> list[Recipient]:
@@ -50,7 +57,8 @@ def recipients(notify: Notify, settings: Settings) -> list[Recipient]:
         for owner in owners
     ]
     posts = [Recipient(name=f"{CHANNEL}:{connection}", connection_id=connection) for connection in channels]
-    return list({each.name: each for each in (*mails, *posts)}.values())
+    own = [Recipient(name=f"{NOTIFIER}:{name}", connection_id="", notifier=name) for name in notify.notifiers]
+    return list({each.name: each for each in (*mails, *posts, *own)}.values())
 
 
 def short(text: str) -> str:
@@ -65,11 +73,16 @@ MOST_SUBJECT, MOST_BODY = 140, 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """What is sent: the mail's subject and HTML, and the post of a webhook as Slack reads it."""
+    """What is sent: the mail's subject and HTML, the post of a webhook as Slack reads it, and its parts as plain text.
+
+    The parts are what a team's own notifier gets: `event`, `model` (None: of all models), `subject`, `lines`,
+    `way_out`, `links` (each with `label` and `address`) and `runbook`.
+    """
 
     subject: str
     html: str
     post: ApiJson
+    parts: ApiJson
 
 
 def render_message(notice: Notice, runbook_url: str | None = None) -> Message:
@@ -101,6 +114,12 @@ def render_message(notice: Notice, runbook_url: str | None = None) -> Message:
         post=read_object(
             post.render(subject=subject, body=body, linked=_cut(" · ".join(links), MOST_BODY)), "slack.json.j2"
         ),
+        parts={
+            **shown,
+            "event": notice.event,
+            "model": notice.model,
+            "links": [{"label": link.label, "address": link.address} for link in notice.links],
+        },
     )
 
 
@@ -138,7 +157,7 @@ def _environment() -> jinja2.Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One message on its way: whom it goes to, what it says, and the id of a mail."""
+    """One message on its way: whom it goes to, what it says, and its id."""
 
     recipient: Recipient
     message: Message
@@ -170,4 +189,4 @@ def explain_settings(settings: Settings, whose: str) -> str:
 
 def nobody(spec: ModelSpec) -> str:
     """Return what to do where nobody is told."""
-    return f"{spec.name}: nobody is told; name notify.owners or notify.channels in its file"
+    return f"{spec.name}: nobody is told; name notify.owners, notify.channels or notify.notifiers in its file"

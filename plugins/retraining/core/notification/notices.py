@@ -12,7 +12,8 @@ from datetime import timedelta
 from urllib.parse import quote
 
 from retraining.core import errors
-from retraining.core.documents import Decision, Deployment, Failure, Ledger, Plan, RampGate, Rollback, Signal
+from retraining.core.documents import Decision, Deployment, Failure, Gate, Ledger, Plan, RampGate, Rollback, Signal
+from retraining.core.documents.evaluation import OWN_GATE
 from retraining.core.naming import pages, storage
 from retraining.core.naming.vertex import ResourceName
 from retraining.core.signal_kinds import SIGNAL_KINDS
@@ -182,19 +183,22 @@ def of_decision(plan: Plan, decision: Decision, run: DagRun, *, asks: bool = Fal
         values={
             "verdict": decision.verdict,
             "as_of": f"{plan.as_of:%Y-%m-%d}",
-            # Of the worst slice the words name the value of a column.
-            "gates": [
-                "a slice of the examples is surely worse than it may be: the run page says which"
-                if gate.gate == "slices"
-                else gate.message
-                for gate in shown
-            ],
+            "gates": [_message_of(gate) for gate in shown],
             "champion": decision.champion.version_id if decision.champion else "",
             "next": "asks" if asks else "deploys" if plan.deploy else "registers",
         },
         links=(*_page(run, plan.run_uri, later=True), *run.links),
         runbook="why-did-it-not-deploy",
     )
+
+
+def _message_of(gate: Gate) -> str:
+    """Return what is told of a gate: nothing that may name a value of the data."""
+    if gate.gate == "slices":
+        return "a slice of the examples is surely worse than it may be: the run page says which"
+    if gate.gate.startswith(OWN_GATE):
+        return f"{gate.gate} does not pass: the run page says why"
+    return gate.message
 
 
 def of_approval(plan: Plan, warned: Sequence[str], run: DagRun, task_id: str, answer_within: timedelta) -> Notice:

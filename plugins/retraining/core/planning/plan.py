@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, overload
 
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from retraining.core.catalog.cost import Prices, estimate, machine_hourly, require_budget, unknown_prices
 from retraining.core.catalog.machines import all_machines
 from retraining.core.documents.document import canonical_json, digest, format_time
-from retraining.core.documents.plan import Mode, Plan, Query, TakenFrom, Trigger
+from retraining.core.documents.plan import GateCode, Mode, Plan, Query, TakenFrom, Trigger
 from retraining.core.errors import PlanError
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import RunKey
@@ -25,6 +25,7 @@ from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.sql_file import used_parameters
 from retraining.core.spec.stages import FILE as STAGES
 from retraining.core.spec.yaml_file import SpecText
+from retraining.core.team_code import TeamFunction
 from retraining.core.untyped import YamlValues
 
 
@@ -63,6 +64,24 @@ DECIDES_NOTHING = ("scoring", "triggers", "service_account", "machine_pool")
 """Sections of a spec that no run's result depends on."""
 OF_TRAINING = ("tune", "train")
 """Tasks whose jobs a run does not have that takes a version over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnParts:
+    """What a run has beside the spec: queries of a team's own checks and code of its gates, by name.
+
+    Attributes:
+        assertions: The queries.
+        gates: The code.
+        taken: The version of another stage that the run takes over; None: it trains.
+    """
+
+    assertions: dict[str, Query] = field(default_factory=dict)
+    gates: dict[str, GateCode] = field(default_factory=dict)
+    taken: TakenFrom | None = None
+
+
+NOTHING_OWN = OwnParts()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +124,8 @@ def build_plan(
     prices: Prices | None = None,
     frozen_set_sql: str | None = None,
     columns: Sequence[str] = (),
+    assertions: Mapping[str, str] | None = None,
+    gates: Mapping[str, TeamFunction] | None = None,
 ) -> Plan:
     """Return the plan of a run.
 
@@ -116,6 +137,8 @@ def build_plan(
         prices: For the estimate; without them, or for another region, it is None.
         frozen_set_sql: Text of `spec.data.golden_query`.
         columns: Of the examples query, in its order, where the spec has patterns of features.
+        assertions: Texts of the queries of `spec.data.assertions`, by name.
+        gates: Functions of `spec.evaluation.gates`, by name; None: nothing is decided.
 
     Raises:
         PlanError: A pattern names no column, the overrides do not fit, or the run may cost more than its budget.
@@ -124,7 +147,9 @@ def build_plan(
     changed = with_validation(resolved.with_overrides(asked.overrides))
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
-    key, given = _run_key(asked, deciding_values(changed, query, frozen, settings, asked.taken_from))
+    asserted = {item.name: _query(item.query, (assertions or {})[item.name]) for item in changed.data.assertions}
+    own = OwnParts(assertions=asserted, gates=_gate_codes(changed, gates) if gates else {}, taken=asked.taken_from)
+    key, given = _run_key(asked, deciding_values(changed, query, frozen, settings, own))
     return Plan(
         model=changed.name,
         run_key=str(key),
@@ -137,6 +162,8 @@ def build_plan(
         window=windows.window(changed.data, asked.as_of.value),
         query=query,
         golden_query=frozen,
+        assertions=own.assertions,
+        gates=own.gates,
         spec=changed,
         feature_patterns=patterns,
         overrides=dict(asked.overrides),
@@ -146,6 +173,14 @@ def build_plan(
         **given,
         **{name: getattr(settings, name) for name in AGREED},
     )
+
+
+def _gate_codes(spec: ModelSpec, gates: Mapping[str, TeamFunction]) -> dict[str, GateCode]:
+    """Return what the plan keeps of the gates' code."""
+    return {
+        gate.name: GateCode(function=gate.function, sha256=gates[gate.name].sha256, package=gates[gate.name].package)
+        for gate in spec.evaluation.gates
+    }
 
 
 def with_validation(spec: ModelSpec) -> ModelSpec:
@@ -212,7 +247,7 @@ def _run_key(asked: AskedRun, decides: Mapping[str, Any]) -> tuple[RunKey, YamlV
 
 
 def deciding_values(
-    spec: ModelSpec, query: Query, frozen: Query | None, where: Settings | Plan, taken: TakenFrom | None = None
+    spec: ModelSpec, query: Query, frozen: Query | None, where: Settings | Plan, own: OwnParts = NOTHING_OWN
 ) -> YamlValues:
     """Return what decides the result of a run beside its mode, and whose it is.
 
@@ -223,7 +258,7 @@ def deciding_values(
         query: Of the examples.
         frozen: Of the frozen set; None: there is none.
         where: The images and the environment: of the settings, or of a plan that was made by them.
-        taken: The version of another stage that it takes over; None: it trains.
+        own: Checks and gates of the team's own, and the version that is taken over.
     """
     return {
         "spec": deciding_spec(spec),
@@ -233,7 +268,9 @@ def deciding_values(
         "environment": where.environment,
         **({"trainer_package": where.trainer_package} if spec.training.runtime.framework else {}),
         **({"frozen_set_sql": frozen.sha256} if frozen else {}),
-        **({"taken_from": taken.model_dump(mode="json")} if taken else {}),
+        **({"taken_from": own.taken.model_dump(mode="json")} if own.taken else {}),
+        **({"assertions": {name: item.sha256 for name, item in own.assertions.items()}} if own.assertions else {}),
+        **({"gates": {name: item.sha256 for name, item in own.gates.items()}} if own.gates else {}),
     }
 
 
@@ -273,6 +310,12 @@ def explain(plan: Plan) -> list[str]:
         lines.append(f"a sample of {plan.spec.data.sample_percent:g} % of the keys")
     if plan.golden_query:
         lines.append(f"frozen set of {plan.golden_query.path}, SHA-256 {plan.golden_query.sha256[:16]}")
+    lines += [_assertion(plan, item.name, item.severity) for item in plan.spec.data.assertions]
+    lines += [
+        f"gate own.{gate.name} ({gate.severity}) of {gate.function}, SHA-256 {plan.gates[gate.name].sha256[:16]}"
+        for gate in plan.spec.evaluation.gates
+        if gate.name in plan.gates
+    ]
     lines += [f"features {name}: {', '.join(found)}" for name, found in plan.feature_patterns.items()]
     if explanations := plan.spec.deployment.explanations:
         asked = explanations.paths * len(plan.spec.features) + 1
@@ -287,6 +330,11 @@ def explain_taken(taken: TakenFrom) -> str:
         f"the version of run {taken.run_key} in stage {taken.stage} is taken over, which was trained as of "
         f"{format_time(taken.as_of)}"
     )
+
+
+def _assertion(plan: Plan, name: str, severity: str) -> str:
+    query = plan.assertions[name]
+    return f"assertion {name} ({severity}) of {query.path}, SHA-256 {query.sha256[:16]}"
 
 
 def _examples(plan: Plan) -> str:

@@ -345,9 +345,22 @@ def _differences(there: Plan, here: Plan) -> Iterator[str]:
     frozen = [plan.golden_query.sha256 if plan.golden_query else "none" for plan in (there, here)]
     if frozen[0] != frozen[1]:
         yield f"SQL of the frozen set: SHA-256 {frozen[0][:12]} there, {frozen[1][:12]} here"
+    yield from _own_differences(there, here)
     for name in ("trainer_image", "serving_image"):
         if not _same_image(there, here, name):
             yield f"{SETTINGS[name].variable} is {getattr(there, name)} there, {getattr(here, name)} here"
+
+
+def _own_differences(there: Plan, here: Plan) -> Iterator[str]:
+    """Yield the checks and gates of the team's own that are not the same code in both stages."""
+    for kind, before, now in (
+        ("SQL of assertion", there.assertions, here.assertions),
+        ("code of gate", there.gates, here.gates),
+    ):
+        for name in sorted(before.keys() | now.keys()):
+            digests = [found[name].sha256[:12] if name in found else "none" for found in (before, now)]
+            if digests[0] != digests[1]:
+                yield f"{kind} {name}: SHA-256 {digests[0]} there, {digests[1]} here"
 
 
 def _fixed(plan: Plan) -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from retraining.core.documents import Plan
 from retraining.core.documents.document import read_object
 from retraining.core.naming.run_keys import RunKey
-from retraining.core.planning.plan import DECIDES_NOTHING, deciding_values
+from retraining.core.planning.plan import DECIDES_NOTHING, OwnParts, deciding_values
 from retraining.core.untyped import JsonObject
 
 MOST_NAMED = 5
@@ -31,7 +31,8 @@ def key_changes(data: bytes, where: str) -> list[str]:
         ContractError: This release cannot read it.
     """
     plan = Plan.parse(data, where)
-    decides = deciding_values(plan.spec, plan.query, plan.golden_query, plan, plan.taken_from)
+    own = OwnParts(assertions=plan.assertions, gates=plan.gates, taken=plan.taken_from)
+    decides = deciding_values(plan.spec, plan.query, plan.golden_query, plan, own)
     given = {"mode": plan.mode, "deploy": plan.deploy, "attempt": plan.attempt}
     if str(RunKey.of(plan.as_of, {**decides, **given})) == plan.run_key:
         return []

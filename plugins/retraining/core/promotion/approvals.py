@@ -16,6 +16,7 @@ from retraining.core.documents import (
 )
 from retraining.core.errors import ConflictError
 from retraining.core.promotion.gates import NOT_PROVEN
+from retraining.core.promotion.own_gates import warnings_of
 from retraining.core.promotion.serving import NOT_CHECKED
 from retraining.core.promotion.versions import Version
 
@@ -23,7 +24,7 @@ from retraining.core.promotion.versions import Version
 def warnings(decision: Decision, checks: Checks) -> list[str]:
     """Return what a run went on with although it was found: of its data, and of its comparison."""
     unproven = [gate.message for gate in decision.gates if gate.passed and gate.found in (NOT_PROVEN, NOT_CHECKED)]
-    return [*(finding.message for finding in checks.findings), *unproven]
+    return [*(finding.message for finding in checks.findings), *unproven, *warnings_of(decision.gates)]
 
 
 def reason_not_to_ask(plan: Plan, champion: Version | None, warned: list[str]) -> str | None:

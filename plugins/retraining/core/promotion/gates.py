@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,7 +45,11 @@ NOT_PROVEN = "not proven"
 
 
 def decide(
-    plan: Plan, evaluate_request: EvaluateRequest, evaluation: Evaluation, digests: Mapping[InputName, str]
+    plan: Plan,
+    evaluate_request: EvaluateRequest,
+    evaluation: Evaluation,
+    digests: Mapping[InputName, str],
+    own: Sequence[Gate] = (),
 ) -> Decision:
     """Promote, reject, or (in a backfill) only record.
 
@@ -54,6 +58,7 @@ def decide(
         evaluate_request: Whom the judge compared, and why not when there was nobody.
         evaluation: What the judge found.
         digests: SHA-256 of the three stored documents.
+        own: Verdicts of the team's own gates, as `own_gates.judge_own_gates` gives them.
 
     Raises:
         ContractError: The documents are of different runs, or champion and evaluation do not fit.
@@ -72,6 +77,7 @@ def decide(
         _slices(plan, evaluate_request, evaluation),
         *((reference_gate(plan, evaluation),) if evaluation.reference else ()),
         *((serving_gate(plan, evaluation.serving),) if evaluation.serving else ()),
+        *own,
     )
     verdict: Verdict = "promote" if all(gate.passed for gate in gates) else "reject"
     if plan.mode == "backfill":

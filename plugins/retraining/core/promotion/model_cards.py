@@ -36,6 +36,7 @@ def model_card(
             window=plan.window,
             rows={name: manifest.splits[name].rows for name in ("train", "validation", "test")},
             quarantined=manifest.quarantined,
+            assertions={item.name: item.rows for item in checks.assertions},
         ),
         training=_training(plan, report),
         metrics=scores.metrics,

@@ -77,6 +77,11 @@ def differences(before: documents.Plan, now: documents.Plan) -> list[Change]:
     changes = []
     if before.query.sha256 != now.query.sha256:
         changes.append(Change(what=f"query {now.query.path}", before=before.query.sha256, now=now.query.sha256))
+    asserted = before.assertions.keys() & now.assertions.keys()  # the spec's own keys say which came and went
+    for name in sorted(asserted):
+        old_query, new_query = before.assertions[name], now.assertions[name]
+        if old_query.sha256 != new_query.sha256:
+            changes.append(Change(what=f"assertion {name}", before=old_query.sha256, now=new_query.sha256))
     for what, old, new in (
         ("trainer image", before.trainer_image, now.trainer_image),
         ("serving image", before.serving_image, now.serving_image),

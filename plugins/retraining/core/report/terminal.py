@@ -61,7 +61,7 @@ def explain_run(run: Run) -> Iterator[str]:
         yield f"data      {finding.severity}: {finding.message}"
     yield from _warnings(run)
     for gate in run.decision.gates if run.decision else ():
-        yield f"{'passed' if gate.passed else 'FAILED':<9} {gate.gate}: {gate.message}"
+        yield f"{'warned' if gate.warns else 'passed' if gate.passed else 'FAILED':<9} {gate.gate}: {gate.message}"
     yield from _failed(run.failure)
     if run.decision or not run.failure:
         yield f"outcome   {outcome(run)}"

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from retraining.core.spec.check_rules import Severity, severity_problem
 from retraining.core.spec.cluster import MachineType
@@ -14,8 +14,19 @@ from retraining.core.spec.section import ColumnName, Count, Fraction, Section
 from retraining.core.spec.source_files import SourceFiles
 
 SamplePercent = Annotated[float, Field(ge=0.001, le=100)]
-SqlPath = Annotated[str, StringConstraints(max_length=500, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$")]
 
+
+def _stays_inside(value: str) -> str:
+    if ".." in PurePosixPath(value).parts:
+        raise ValueError("the path must stay below include/sql: remove '..'")
+    return value
+
+
+SqlPath = Annotated[
+    str,
+    StringConstraints(max_length=500, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.sql$"),
+    AfterValidator(_stays_inside),
+]
 
 VALIDATION_PERCENT = 10
 LEAST_VALIDATION_DAYS = 2
@@ -76,6 +87,18 @@ class DataChecks(Section):
         if not value[0] < value[1]:
             raise ValueError(f"the lower bound must be below the upper one, got {list(value)}")
         return value
+
+
+class Assertion(Section):
+    """A query of one's own: each row that it gives is something [wrong with the data](checks.md#your-own-checks)."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
+    """What findings call it."""
+    query: SqlPath
+    """Path below `include/sql`: one SELECT, in which the run's examples are the table `examples`. It may use
+    `@window_start`, `@window_end` and `@as_of`; with `split: hash` `@as_of` alone."""
+    severity: Literal["block", "warn"] = "block"
+    """Whether a row ends the run before training is paid for, or is a finding that the run goes on with."""
 
 
 class Layout(Section):
@@ -162,12 +185,15 @@ class Data(Section):
     keep_table_days: Annotated[int, Field(ge=1, le=90)] = 7
     """Days until the run table expires by itself."""
     checks: DataChecks = Field(default_factory=DataChecks)
+    assertions: Annotated[tuple[Assertion, ...], Field(max_length=50, exclude_if=lambda value: not value)] = ()
+    """[Checks of one's own](checks.md#your-own-checks), in SQL."""
 
-    @field_validator("query", "golden_query")
+    @field_validator("assertions")
     @classmethod
-    def _stays_inside(cls, value: str | None) -> str | None:
-        if value and ".." in PurePosixPath(value).parts:
-            raise ValueError("the path must stay below include/sql: remove '..'")
+    def _assertions_are_told_apart(cls, value: tuple[Assertion, ...]) -> tuple[Assertion, ...]:
+        names = [assertion.name for assertion in value]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"assertions has the name {twice!r} twice: rename one of them")
         return value
 
     @field_validator("days")

@@ -42,6 +42,7 @@ def read_rule(text: RuleText) -> tuple[RuleName, float | None]:
     return names[name], float(least) if least else None
 
 
+OWN_FUNCTION = r"^([A-Za-z0-9_][A-Za-z0-9_/-]*\.py:[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][A-Za-z0-9_.-]*)$"
 BaselineName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 CONSTANT_BASELINES = ("mean", "median")
 
@@ -80,6 +81,18 @@ class ImportanceRule(Section):
     """What is not measured by then is left out, and the run's page says so."""
 
 
+class OwnGate(Section):
+    """A function of one's own that [a version must pass](evaluation.md#your-own-gates)."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
+    """What the decision calls it, `own.` before it."""
+    function: Annotated[str, StringConstraints(max_length=300, pattern=OWN_FUNCTION)]
+    """`file.py:name` of a function in a file below `include/gates`, or the name of an entry point `retraining.gates`
+    of an installed package."""
+    severity: Literal["block", "warn"] = "block"
+    """Whether a version that does not pass is rejected, or promoted with a warning."""
+
+
 class Evaluation(Section):
     """How a model is judged. The floor is `min_value` where higher is better, `max_value` where lower is."""
 
@@ -114,6 +127,8 @@ class Evaluation(Section):
     )
     """How much each model relies on [each feature](evaluation.md#feature-importance), measured on test rows by the
     evaluation job; `null`: it is not measured."""
+    gates: Annotated[tuple[OwnGate, ...], Field(max_length=20, exclude_if=lambda value: not value)] = ()
+    """[Gates of one's own](evaluation.md#your-own-gates), in Python."""
 
     @field_validator("threshold", mode="before")
     @classmethod
@@ -147,6 +162,13 @@ class Evaluation(Section):
                 raise ValueError(f"slices crosses {first!r} with itself: name another column")
         if twice := [name for name in self.slice_names if self.slice_names.count(name) > 1]:
             raise ValueError(f"slices names {twice[0]!r} twice: once is enough")
+        return self
+
+    @model_validator(mode="after")
+    def _gates_are_told_apart(self) -> Self:
+        names = [gate.name for gate in self.gates]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"gates has the name {twice!r} twice: rename one of them")
         return self
 
     @property

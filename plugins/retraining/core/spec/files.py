@@ -119,6 +119,20 @@ def load_frozen_set_query(spec: ModelSpec, include: Path) -> str | None:
     return None if path is None else _read_sql(path, f"{spec.name}.yaml, data.golden_query", include, ())
 
 
+def load_assertions(spec: ModelSpec, include: Path) -> dict[str, str]:
+    """Return the texts of the queries of the spec's own assertions, by their names.
+
+    Raises:
+        SpecError: A file is missing, empty, outside include/sql, or not one SELECT with the parameters of examples at
+            most.
+    """
+    known = AS_OF if spec.data.split == "hash" else PARAMETERS
+    return {
+        item.name: _read_sql(item.query, f"{spec.name}.yaml, data.assertions, {item.name}", include, (), known)
+        for item in spec.data.assertions
+    }
+
+
 def load_scoring_query(model: str, path: str, include: Path) -> str:
     """Return the text of a query whose rows are scored.
 

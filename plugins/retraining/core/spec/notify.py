@@ -14,6 +14,7 @@ EVENTS: tuple[Event, ...] = get_args(Event)
 Email = Annotated[str, StringConstraints(pattern=f"^{EMAIL_PATTERN}$", max_length=254)]
 ConnectionId = Annotated[str, StringConstraints(pattern=f"^{CONNECTION_PATTERN}$")]
 """Id of an Airflow connection: what is secret stands there."""
+NotifierName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,99}$")]
 
 
 class Notify(Section):
@@ -24,6 +25,9 @@ class Notify(Section):
     nobody."""
     channels: Annotated[tuple[ConnectionId, ...], Field(max_length=10)] | None = None
     """Ids of Airflow connections of webhooks; `null`: those of `RETRAINING_NOTIFY_CHANNELS`, `[]`: none."""
+    notifiers: Annotated[tuple[NotifierName, ...], Field(max_length=10)] = ()
+    """Names of entry points `retraining.notifiers` of installed packages: [notifiers of one's
+    own](operations.md#your-own-notifiers)."""
     events: tuple[Event, ...] = EVENTS
     """What they are told."""
 

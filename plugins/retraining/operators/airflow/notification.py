@@ -184,13 +184,9 @@ class _Telling:
         return state
 
     def _send(self, recipient: Recipient, message: Message, state: Notification) -> None:
-        notifiers = self._cloud.notifiers
-        if recipient.owner is None:
-            notifiers.post(recipient.connection_id, message.post)
-            return
         told_once_for = short(f"{self._uri}|{state.cause}|{state.since.isoformat()}|{recipient.name}")
         message_id = f"<{told_once_for}@{self._cloud.settings.bucket}.retraining>"
-        notifiers.send_mail(recipient.connection_id, recipient.owner, message.subject, message.html, message_id)
+        self._cloud.notifiers.send(recipient, message, message_id)
 
 
 def notify_of(model: str | None) -> Notify:

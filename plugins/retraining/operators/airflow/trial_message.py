@@ -42,16 +42,11 @@ class SendTrialMessageOperator(CloudOperator):
         self.log.info(explain_settings(cloud.settings, "this Airflow"))
         reached, failed = [], []
         for trial in trials(spec, cloud.settings, cloud.clock.now()):
-            name, connection, message = trial.recipient.name, trial.recipient.connection_id, trial.message
+            name = trial.recipient.name
             try:
-                if trial.recipient.owner is None:
-                    cloud.notifiers.post(connection, message.post)
-                else:
-                    cloud.notifiers.send_mail(
-                        connection, trial.recipient.owner, message.subject, message.html, trial.message_id
-                    )
+                cloud.notifiers.send(trial.recipient, trial.message, trial.message_id)
                 reached.append(name)
-                self.log.info("%s by %s: sent", name, connection)
+                self.log.info("%s by %s: sent", name, trial.recipient.through)
             except NotSentError as error:
                 failed.append(f"{name}: {error}")
                 self.log.warning("%s: not sent, %s", name, error)

@@ -12,6 +12,7 @@ from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
 from retraining.operators.airflow.dag_run import end_run, job_attempt
+from retraining.operators.data.assertions import ask_assertions
 from retraining.operators.data.earlier_runs import find_repetition, read_history
 from retraining.operators.data.run_table import RunTable
 from retraining.operators.record.run_record import Record
@@ -35,7 +36,8 @@ class CheckDataOperator(RunTask, CloudOperator):
         write_tfdv(cloud, record, planned, taken, counted)
         judged = record.find_document(Checks)
         if judged is None:
-            found = dataset.check_data(planned, taken, counted, read_history(cloud.artifacts, planned))
+            asked = ask_assertions(cloud, planned, counted.quarantined, job_attempt(context))
+            found = dataset.check_data(planned, taken, counted, read_history(cloud.artifacts, planned), asked)
             repeats = find_repetition(cloud, planned, taken, found) if found.passed else None
             judged = record.write_once(found.model_copy(update={"repeats": repeats}))
         for finding in judged.findings:

@@ -10,8 +10,11 @@ from retraining.core.notification import notices
 from retraining.core.notification.notices import Notice
 from retraining.core.promotion import approvals, gates
 from retraining.core.promotion.comparison import champion_is_gone, missing_champion, models_of, require_challenger
+from retraining.core.promotion.own_gates import judge_own_gates
 from retraining.core.report.quality import quality_warnings
 from retraining.core.report.training import training_warnings
+from retraining.core.settings import include_path
+from retraining.core.spec.own_gates import load_gates
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator, RunTask
@@ -57,14 +60,19 @@ class DecideOperator(RunTask, CloudOperator):
             "evaluate_request": record.document_digest(EvaluateRequest),
             "evaluation": record.document_digest(Evaluation),
         }
-        decision = record.find_document(Decision) or record.write_once(gates.decide(plan, request, evaluation, digests))
+        decision = record.find_document(Decision)
+        if decision is None:
+            functions = load_gates(plan.spec, include_path()) if plan.spec.evaluation.gates else {}
+            own = judge_own_gates(plan, evaluation, functions)
+            decision = record.write_once(gates.decide(plan, request, evaluation, digests, own))
         report = record.find_document(Report)
         for warning in training_warnings(report, plan.spec.training.model) if report else ():
             self.log.warning("training: %s", warning)
         for warning in quality_warnings(evaluation):
             self.log.warning("evaluation: %s", warning)
         for gate in decision.gates:
-            self.log.info("%s %s: %s", "passed" if gate.passed else "FAILED", gate.gate, gate.message)
+            outcome = "WARNED" if gate.warns else "passed" if gate.passed else "FAILED"
+            self.log.info("%s %s: %s", outcome, gate.gate, gate.message)
         self.log.info(decision.message)
 
         def make() -> Notice | None:

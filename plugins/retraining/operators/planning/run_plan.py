@@ -21,6 +21,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.own_gates import require_gates
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -28,6 +29,7 @@ from retraining.operators.airflow.dag_run import asks_for_study, asset_events, e
 from retraining.operators.airflow.failures import forget_unplanned
 from retraining.operators.airflow.links import ReportLink, RunDocumentsLink, push_link, shown_address
 from retraining.operators.airflow.params import retrain_params
+from retraining.operators.data.assertions import price_assertions
 from retraining.operators.data.run_table import query_columns
 from retraining.operators.planning.possible_runs import require_possible, traffic_of_ramp
 from retraining.operators.planning.taken_version import find_taken_version, keep_documents, require_takeable
@@ -75,6 +77,8 @@ class PlanRunOperator(CloudOperator):
             settings=cloud.settings,
             prices=load_prices(include),
             frozen_set_sql=files.load_frozen_set_query(spec, include),
+            assertions=files.load_assertions(spec, include),
+            gates=require_gates(spec, include),
         )
         if taken:
             require_takeable(cloud, planned, taken)
@@ -98,9 +102,11 @@ class PlanRunOperator(CloudOperator):
     def _require_doable(
         self, cloud: CloudPort, include: Path, spec: ModelSpec, planned: Plan, *, over_budget: bool
     ) -> None:
-        """Refuse what cannot be done, or passes a budget; log what is only unwise."""
+        """Refuse what cannot be done, or passes a budget; log what is only unwise, and what a team's checks read."""
         for warning in require_possible(cloud, planned, include):
             self.log.warning(warning)
+        for line in price_assertions(cloud, planned, load_prices(include)):
+            self.log.info(line)
         for warning in require_month_budget(cloud, load_budgets(include), spec, planned, over_budget=over_budget):
             self.log.warning(warning)
 

@@ -14,7 +14,7 @@ def dependencies(spec: ModelSpec, facts: Facts) -> Answer:
     limit = spec.monitoring.max_source_age_hours or spec.data.checks.max_age_hours
     missing = [] if limit is not None else ["monitoring.max_source_age_hours"]
     missing += _not_watched(spec, "source")
-    missing += [] if facts.recipients else ["notify.owners or notify.channels"]
+    missing += [] if facts.recipients else ["notify.owners, notify.channels or notify.notifiers"]
     missing += [] if "drift" in spec.notify.events else ["drift among notify.events"]
     if missing or limit is None:
         return unmet(f"{', '.join(missing)}: people are told when a source stops or changes", "file")
