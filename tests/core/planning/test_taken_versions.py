@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 from retraining.core import settings
-from retraining.core.documents import Plan
+from retraining.core.documents import GateCode, Plan, Query
 from retraining.core.errors import PlanError
 from retraining.core.planning import plan, taken_versions
 from retraining.core.planning.taken_versions import TakenVersion
@@ -18,6 +18,8 @@ from tests.support.small_model import AS_OF, ENVIRON, SQL, make_plan, make_spec
 from tests.support.small_taken import KEY, taken_from
 
 DIGEST = f"sha256:{'b' * 64}"
+GATE = GateCode(function="late.py:judge", sha256="c" * 64)
+QUERY = Query(path="late/whole.sql", sql="SELECT 1", sha256="d" * 64)
 
 
 def version_of(there: Plan) -> TakenVersion:
@@ -76,6 +78,23 @@ def test_what_a_stage_may_change_makes_no_other_model(small_plan, changes):
 def test_another_model_is_refused_by_what_differs(small_plan, changes, found):
     with refuses(PlanError, where=f"Param taken_from, staging/{KEY}", found=found, way_out="images by digest"):
         taken_versions.require_same_model(version_of(make_plan(**changes)), small_plan)
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "found"),
+    [
+        ({"gates": {"own": GATE}}, {}, f"code of gate own: SHA-256 {'c' * 12} there, none here"),
+        ({}, {"gates": {"own": GATE}}, f"code of gate own: SHA-256 none there, {'c' * 12} here"),
+        ({}, {"assertions": {"whole": QUERY}}, f"SQL of assertion whole: SHA-256 none there, {'d' * 12} here"),
+    ],
+)
+def test_checks_and_gates_of_a_teams_own_are_the_same_code_in_both(small_plan, there, here, found):
+    """What was never judged by this stage's gates is not what it asks for."""
+    taken = version_of(small_plan.model_copy(update=there))
+    with refuses(PlanError, found=found):
+        taken_versions.require_same_model(taken, small_plan.model_copy(update=here))
+    both = small_plan.model_copy(update={**there, **here})
+    taken_versions.require_same_model(version_of(both), both)
 
 
 def test_only_the_first_differences_are_named(small_plan):
