@@ -15,7 +15,6 @@ import sqlglot  # type: ignore[import-not-found]  # only in the local cloud envi
 from sqlglot import exp
 
 from localcloud.bigquery.patches import numerics
-from localcloud.bigquery.patches.refusals import NotOfferedError
 from localcloud.bigquery.patches.sql import (
     array_indexes,
     arrays_without_nulls,
@@ -46,6 +45,7 @@ from localcloud.bigquery.patches.sql import (
     time_formats,
     top_counts,
 )
+from localcloud.bigquery.refusals import NotOfferedError
 from localcloud.bigquery.types import expressions
 from localcloud.untyped import Untyped
 

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.refusals import refuse
 from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.refusals import refuse
 
 # A text that is no number ends a statement as `error` would; that one is a side effect to DuckDB, beside no alias.
 MACROS: Mapping[str, str] = {

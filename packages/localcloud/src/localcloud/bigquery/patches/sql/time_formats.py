@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.refusals import refuse
 from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.refusals import refuse
 
 _MARK = "\ue000"  # of no text that anybody writes
 _DAY = "\ue001"
