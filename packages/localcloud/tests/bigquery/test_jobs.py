@@ -135,6 +135,31 @@ def test_faults_of_the_emulator_are_not_retried(client, local_cloud):
     assert answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ({"query": "SELECT 1"}, 501),
+        ({"query": "SELECT 1", "useLegacySql": True}, 501),
+        ({"query": "#legacySQL\nSELECT 1", "useLegacySql": False}, 501),
+        ({"query": "SELECT x FROM [local-project:d.t]"}, 501),
+        ({"query": "SELECT 1", "useLegacySql": False}, 200),
+        ({"query": " #standardsql\nSELECT 1"}, 200),
+        ({"query": "#standardSQL\nSELECT 1", "useLegacySql": True}, 200),
+    ],
+    ids=["left out", "asked for", "by its prefix", "its names", "GoogleSQL", "GoogleSQL by its prefix", "prefix first"],
+)
+def test_legacy_sql_is_refused_by_name(local_cloud, query, status):
+    """Of both methods; it is what a request asks for that does not say otherwise."""
+    url = f"https://bigquery.googleapis.com/bigquery/v2/projects/{local_cloud.project}"
+    answers = [
+        local_cloud.http.post(f"{url}/queries", json=query, timeout=30),
+        local_cloud.http.post(f"{url}/jobs", json={"configuration": {"query": query}}, timeout=30),
+    ]
+    assert [answer.status_code for answer in answers] == [status, status]
+    if status == 501:
+        assert all("Legacy SQL" in answer.json()["error"]["message"] for answer in answers)
+
+
 def test_parameters_are_bound(client):
     """Of every type that the project uses."""
     at = dt.datetime(2013, 11, 20, 3, tzinfo=dt.UTC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import localcloud
 from packages.localcloud.tests.bigquery.patches.conftest import rows_of, what_comes
 
 PATCHES = Path(localcloud.__file__).parent / "bigquery" / "patches" / "sql"
-# Patch: a statement, and the columns and rows that BigQuery gives.
-FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
+# Patch: a statement, and the columns and rows that BigQuery gives, or the kind of the refusal.
+FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
     "array_indexes": (
         "SELECT [10, 20, 30][OFFSET(o)] v FROM UNNEST([2, 0]) o ORDER BY v",
         [{"v": 10}, {"v": 30}],
@@ -25,7 +26,10 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
         "SELECT ARRAY_AGG(DISTINCT x IGNORE NULLS) v FROM UNNEST([2, NULL, 2]) x",
         [{"v": [2]}],
     ),
-    "offset_names": ("SELECT o FROM UNNEST(['a', 'b']) WITH OFFSET o ORDER BY o", [{"o": 0}, {"o": 1}]),
+    "offset_names": (
+        "SELECT o FROM (SELECT o FROM UNNEST(['a', 'b']) WITH OFFSET AS o) ORDER BY o",
+        [{"o": 0}, {"o": 1}],
+    ),
     "selected_structs": (
         "SELECT ARRAY(SELECT AS STRUCT LOWER(x) AS n FROM UNNEST(['B', 'A']) x ORDER BY n) v",
         [{"v": [{"n": "a"}, {"n": "b"}]}],
@@ -51,6 +55,23 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
             " SELECT n v FROM patched.deleted"
         ),
         [{"v": 1}],
+    ),
+    "not_a_number": ("SELECT x > 1 v FROM UNNEST([CAST('NaN' AS FLOAT64)]) x", [{"v": False}]),
+    "nan_orders": (
+        "SELECT IS_NAN(x) v FROM UNNEST([1.0, CAST('NaN' AS FLOAT64)]) x ORDER BY x",
+        [{"v": True}, {"v": False}],
+    ),
+    "sums": ("SELECT [SUM(x)] v FROM UNNEST([1, 2]) x", [{"v": [3]}]),
+    "json_arrays": ("SELECT JSON_QUERY_ARRAY('[\"a\"]') v", [{"v": ['"a"']}]),
+    "strict_json": ("SELECT LAX_INT64(JSON 'true') v", [{"v": 1}]),
+    "strict_casts": ("SELECT SAFE_CAST('yes' AS BOOL) v", [{"v": None}]),
+    "concatenations": ("SELECT CONCAT(b'a', b'b') v", [{"v": b"ab"}]),
+    "struct_positions": ("SELECT STRUCT(1 AS a) = STRUCT(1 AS b) v", [{"v": True}]),
+    "text_functions": ("SELECT FORMAT('%s', 'x') v", [{"v": "x"}]),
+    "decimals": ("SELECT DIV(NUMERIC '7.5', 2) v", [{"v": Decimal(3)}]),
+    "refused_functions": (
+        "SELECT ARRAY_LENGTH(APPROX_TOP_SUM(x, 1, 1)) v FROM UNNEST([1]) x",
+        "MethodNotImplemented",
     ),
     "divisions": ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [{"v": 36}]),
 }

@@ -8,6 +8,7 @@ was asked for is told to who keeps it, with its labels and limits; and a `jobs.q
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,7 @@ RESOURCES = {
 }
 _SCHEMAS: tuple[tuple[str, ...], ...] = (("schema",), ("configuration", "load", "schema"))
 _QUERIES: tuple[tuple[str, ...], ...] = ((), ("configuration", "query"))
+_DIALECT = re.compile(r"\s*#(standard|legacy)SQL\b", re.IGNORECASE)
 _AGAIN_S = 15 * 60
 _REMEMBERED = 1000
 _ANSWERED = 200
@@ -138,7 +140,7 @@ def field_problems(event: str, document: Mapping[str, Untyped]) -> Iterator[tupl
     for way in _SCHEMAS:
         schema = _at(document, way)
         yield from _schema_problems(schema.get("fields"), ".".join([*way, "fields"]))
-    for way in _QUERIES:
+        yield from _dialect_problems(resource, way, _at(document, way))
         for each in _at(document, way).get("connectionProperties") or ():
             if isinstance(each, dict) and each.get("key") != "session_id":
                 message = f"The connection property {str(each.get('key'))[:100]!r} is not offered. Expected session_id."
@@ -146,6 +148,20 @@ def field_problems(event: str, document: Mapping[str, Untyped]) -> Iterator[tupl
     sources = _at(document, ("configuration", "copy")).get("sourceTables") or []
     if len(sources) > 1:
         yield "UNIMPLEMENTED", "Job.configuration.copy.sourceTables is not offered: one table at a time. Copy each."
+
+
+def _dialect_problems(resource: str, way: tuple[str, ...], query: Mapping[str, Untyped]) -> Iterator[tuple[str, str]]:
+    """Yield code and message of a query in legacy SQL, which is that of a request that does not say otherwise."""
+    text = query.get("query")
+    if not isinstance(text, str):
+        return
+    written = _DIALECT.match(text)
+    is_legacy = written[1].lower() == "legacy" if written else query.get("useLegacySql", True)
+    if is_legacy:
+        field = ".".join([resource, *way, "useLegacySql"])
+        asked = "the default of" if "useLegacySql" not in query else "as asked for by"
+        message = f"Legacy SQL, {asked} {field}, is not offered by the local cloud."
+        yield "UNIMPLEMENTED", f'{message} Say "useLegacySql": false, or begin the statement with #standardSQL.'
 
 
 def _schema_problems(fields: Untyped, at: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,18 @@ import re
 
 from localcloud.untyped import Untyped
 
+# What our own macros end a statement with: a text that is no number, by its beginning.
+_OWN = (
+    "Array index",
+    "Bad ",
+    "Division by zero",
+    "Floating point error",
+    "No matching signature for (?:function CONCAT|operator \\|\\|)",
+    "The (?:local cloud has no|provided JSON input|length of|count of)",
+    "division by zero",
+)
 _WORDS = (
+    (re.compile(rf"Could not convert string '((?:{'|'.join(_OWN)})(?:[^']|'(?! to ))*)' to "), "{}"),
     (re.compile(r"NOT NULL constraint failed: (?:.*\.)?(\w+)"), "Required field {} cannot be null"),
     (re.compile(r'Referenced column "([^"]+)" not found'), "Unrecognized name: {}"),
     (

@@ -10,6 +10,8 @@ from __future__ import annotations
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
+from localcloud.bigquery.patches import sql
+from localcloud.bigquery.refusals import NotOfferedError
 from localcloud.bigquery.types.columns import ColumnType, quoted, read_expression
 
 
@@ -84,7 +86,10 @@ def _translate(statement: str, project: str) -> str:
     from bqemulator.sql.table_rewriter import rewrite_table_refs
     from bqemulator.sql.translator import SQLTranslator
 
-    result = SQLTranslator().translate(statement)
+    try:
+        result = SQLTranslator().translate(sql.rewrite(statement))
+    except NotOfferedError as error:
+        raise RestrictionError(f"request failed: Query error: {error}") from error
     if not hasattr(result, "value"):
         raise RestrictionError(f"request failed: Query error: {getattr(result, 'error', result)}")
     return str(rewrite_table_refs(result.value, project))

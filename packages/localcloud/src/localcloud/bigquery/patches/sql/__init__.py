@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import duckdb
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
@@ -21,20 +21,33 @@ from localcloud.bigquery.patches.sql import (
     bounds,
     byte_literals,
     column_names,
+    concatenations,
     conversions,
     dates,
+    decimals,
     deletes,
     divisions,
+    json_arrays,
+    nan_orders,
     nested_keys,
+    not_a_number,
     offset_names,
     operators,
     overflows,
+    refused_functions,
     selected_structs,
+    strict_casts,
+    strict_json,
     struct_fields,
+    struct_positions,
+    sums,
     text_escapes,
+    text_functions,
     time_formats,
     top_counts,
 )
+from localcloud.bigquery.refusals import NotOfferedError
+from localcloud.bigquery.types import expressions
 from localcloud.untyped import Untyped
 
 REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
@@ -44,18 +57,29 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     arrays_without_nulls.rewrite,
     struct_fields.rewrite,
     selected_structs.rewrite,
+    struct_positions.rewrite,
+    refused_functions.rewrite,
+    concatenations.rewrite,
     byte_literals.rewrite,
+    text_functions.rewrite,
     bounds.rewrite,
+    decimals.rewrite,  # before the divisions, and behind what looks at their divisors
     divisions.rewrite,
     operators.rewrite,
     overflows.rewrite,
+    strict_casts.rewrite,
     conversions.rewrite,  # before those that make casts
+    strict_json.rewrite,
+    json_arrays.rewrite,
     nested_keys.rewrite,
     time_formats.rewrite,
     dates.rewrite,
     column_names.rewrite,
     deletes.rewrite,
     numerics.rewrite,
+    not_a_number.rewrite,
+    sums.rewrite,
+    nan_orders.rewrite,  # the last: another query may stand in the place of the statement
 )
 
 _MACROS = {
@@ -66,6 +90,16 @@ _MACROS = {
     **operators.MACROS,
     **overflows.MACROS,
     **nested_keys.MACROS,
+    **not_a_number.MACROS,
+    **nan_orders.MACROS,
+    **sums.MACROS,
+    **json_arrays.MACROS,
+    **concatenations.MACROS,
+    **offset_names.MACROS,
+    **decimals.MACROS,
+    **strict_casts.MACROS,
+    **strict_json.MACROS,
+    **text_functions.MACROS,
 }
 """DuckDB's, which statements call after they were rewritten: what stands for each call."""
 
@@ -74,6 +108,8 @@ _FUNCTIONS = (
     ("localcloud_json_numbers", conversions.json_numbers, ["VARCHAR"], "VARCHAR"),
     ("localcloud_json_keys", nested_keys.json_keys, ["VARCHAR", "BIGINT"], "VARCHAR[]"),
     ("localcloud_replaced", nested_keys.replaced, ["BLOB"], "VARCHAR"),
+    ("localcloud_quotient", sums.quotients, ["VARCHAR", "VARCHAR"], "VARCHAR"),
+    ("localcloud_stripped", strict_json.stripped, ["VARCHAR"], "VARCHAR"),
 )
 """Python's, which macros call: name, function over columns, its parameters' types, its answer's."""
 
@@ -91,20 +127,34 @@ def register_functions(connection: Untyped) -> None:
 
 def apply(executor: Untyped) -> None:
     """Rewrite each statement before it is translated, also those of scripts."""
+    from bqemulator.domain.errors import UnsupportedFeatureError
     from bqemulator.scripting import interpreter
+    from bqemulator.sql.catalog_schema import build_catalog_schema
 
     translate = executor.rewrite_and_translate_statement
 
     @functools.wraps(translate)
     async def translate_rewritten(bq_sql: str, **kwargs: Untyped) -> str:
-        return str(await translate(rewrite(bq_sql), **kwargs))
+        tables = build_catalog_schema(bq_sql, project_id=kwargs["project_id"], catalog=kwargs["ctx"].catalog)
+        try:
+            statement = rewrite(bq_sql, tables)
+        except NotOfferedError as error:
+            raise UnsupportedFeatureError(str(error)) from error
+        return str(await translate(statement, **kwargs))
 
     for module in (executor, interpreter):
         module.rewrite_and_translate_statement = translate_rewritten
 
 
-def rewrite(statement: str) -> str:
-    """Return a statement that bqemulator understands as BigQuery understands the original."""
+def rewrite(statement: str, tables: Mapping[str, Mapping[str, str]] | None = None) -> str:
+    """Return a statement that bqemulator understands as BigQuery understands the original.
+
+    Args:
+        tables: by the last name of each table that is known its columns' DuckDB types.
+
+    Raises:
+        NotOfferedError: it asks for what is not offered.
+    """
     statement = text_escapes.with_characters(statement)
     try:
         trees = sqlglot.parse(statement, read="bigquery")
@@ -112,5 +162,7 @@ def rewrite(statement: str) -> str:
         return statement  # bqemulator says what is wrong with it
     if len(trees) != 1 or trees[0] is None or isinstance(trees[0], exp.Command):
         return statement
+    expressions.remember_columns(trees[0], tables or {})
     changed = [rewrite_one(trees[0]) for rewrite_one in REWRITES]
-    return str(trees[0].sql(dialect="bigquery")) if any(changed) else statement
+    tree = trees[0].meta.get(nan_orders.INSTEAD, trees[0])
+    return str(tree.sql(dialect="bigquery")) if any(changed) else statement

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.refusals import refuse
 
 # A text that is no number ends a statement as `error` would; that one is a side effect to DuckDB, beside no alias.
 MACROS: Mapping[str, str] = {
@@ -54,8 +55,7 @@ def rewrite(tree: exp.Expression) -> bool:
         found = _bound(node) or found
     for node in list(tree.find_all(exp.StrPosition, exp.Format, exp.Round, exp.TimestampTrunc)):
         if missing := _not_offered(node):
-            node.replace(_refusal(f"The local cloud has no {missing}"))
-            found = True
+            refuse(missing)
     return found
 
 
@@ -70,11 +70,12 @@ def _bound(node: exp.Expression) -> bool:
         case exp.ArraySlice():
             node.replace(call("localcloud_slice", node.this, node.args["start"], node.args["end"], type_=None))
         case exp.TimestampAdd() | exp.TimestampSub() if node.args["unit"].name.upper() in _LONG_PARTS:
-            node.replace(_refusal(f"A TIMESTAMP has no {node.args['unit'].name.upper()}s to add: use a DATETIME"))
+            unit = node.args["unit"].name.upper()
+            node.replace(_error(f"A TIMESTAMP has no {unit}s to add: use a DATETIME", "TIMESTAMP"))
         case exp.Repeat() if not _is_number(node.args["times"]):
             node.set("times", call("localcloud_at_least_0", node.args["times"], "The count of REPEAT"))
         case exp.GenerateSeries() if _is_zero(node.args.get("step")):
-            node.replace(_refusal("The step of GENERATE_ARRAY must not be 0"))
+            node.replace(_error("The step of GENERATE_ARRAY must not be 0", "ARRAY<INT64>"))
         case _:
             return False
     return True
@@ -110,5 +111,7 @@ def _is_zero(value: exp.Expression | None) -> bool:
     return isinstance(value, exp.Literal) and value.this == "0"
 
 
-def _refusal(message: str) -> exp.Expression:
-    return exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(message)])
+def _error(message: str, type_: str) -> exp.Expression:
+    """Return what ends a statement; without a type it would be NULL beneath another function."""
+    found = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(message)])
+    return exp.cast(found, type_, dialect="bigquery")

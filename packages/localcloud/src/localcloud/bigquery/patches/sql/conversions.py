@@ -1,10 +1,12 @@
-"""Patches conversions: numbers to integers, and values to texts and JSON, which DuckDB writes in ways of its own.
+r"""Patches conversions: numbers to integers, and values to texts and JSON, which DuckDB writes in ways of its own.
 
 | GoogleSQL | without it |
 |---|---|
 | CAST(2.5 AS INT64) | 2: half to even; BigQuery rounds half away from zero |
 | CAST('1.5' AS INT64) | 2; BigQuery refuses it, and SAFE_CAST gives NULL |
-| CAST(25.0 AS STRING), of NUMERIC, of a TIMESTAMP with parts of a second | `25.0`, nine digits, `.5` |
+| CAST(25.0 AS STRING), of NUMERIC, of times with parts of a second | `25.0`, nine digits, `.5` |
+| CAST(1/3 AS STRING), of 1e15: 15 or 17 digits, `e` from the fifteenth on | 16 digits, whole |
+| CAST(b'\xff' AS STRING), which is no UTF-8: refused | `\xFF` |
 | STRING(timestamp, zone) | without the zone's offset |
 | TO_JSON_STRING of NaN, infinities, 1.0, NULL, a TIMESTAMP, BYTES | no JSON, `1.0`, NULL, with a blank, as text |
 | TO_JSON_STRING of NUMERIC, of a DATETIME | nine digits, with a blank |
@@ -62,16 +64,30 @@ MACROS: Mapping[str, str] = {
         f" || CASE WHEN {_MINUTES} < 0 THEN '-' ELSE '+' END || {_two_digits(f'abs({_MINUTES}) // 60')}"
         f" || CASE WHEN {_MINUTES} % 60 = 0 THEN '' ELSE ':' || {_two_digits(f'abs({_MINUTES}) % 60')} END"
     ),
+    # Fifteen digits where they say it, otherwise seventeen, as `%g` has them.
+    "localcloud_float_text(d)": (
+        "CASE WHEN CAST(printf('%.15g', d) AS DOUBLE) = d THEN printf('%.15g', d) ELSE printf('%.17g', d) END"
+    ),
+    "localcloud_in_threes(s, whole)": (
+        "CASE WHEN length(s) <= whole THEN s"
+        " ELSE system.main.rpad(s, CASE WHEN length(s) <= whole + 4 THEN whole + 4 ELSE whole + 7 END, '0') END"
+    ),
     "localcloud_text(x)": (
         "CASE"
-        r" WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN regexp_replace(CAST(x AS VARCHAR), '\.0$', '')"
+        " WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN localcloud_float_text(TRY_CAST(x AS DOUBLE))"
         r" WHEN typeof(x) LIKE 'DECIMAL%' THEN"
         r" regexp_replace(regexp_replace(CAST(x AS VARCHAR), '(\.[0-9]*?)0+$', '\1'), '\.$', '')"
         " WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE'"
         " THEN localcloud_timestamp_text(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ), 'UTC')"
+        " WHEN typeof(x) = 'TIMESTAMP' THEN localcloud_in_threes(CAST(x AS VARCHAR), 19)"
+        " WHEN typeof(x) = 'TIME' THEN localcloud_in_threes(CAST(x AS VARCHAR), 8)"
+        " WHEN typeof(x) = 'BLOB' THEN decode(CAST(x AS BLOB))"
         " WHEN typeof(x) = 'INTERVAL'"
         " THEN CAST(CAST('The local cloud has no texts of intervals: ' || CAST(x AS VARCHAR) AS BIGINT) AS VARCHAR)"
         " ELSE CAST(x AS VARCHAR) END"
+    ),
+    "localcloud_safe_text(x)": (
+        "CASE WHEN typeof(x) = 'BLOB' THEN TRY(decode(CAST(x AS BLOB))) ELSE localcloud_text(x) END"
     ),
     "localcloud_json_kind(kind)": (
         "CASE WHEN kind IN ('bigint', 'ubigint', 'hugeint', 'double') THEN 'number'"
@@ -84,7 +100,9 @@ MACROS: Mapping[str, str] = {
         " || localcloud_second_parts(timezone('UTC', TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ))) || 'Z\"'"
         " WHEN typeof(x) = 'TIMESTAMP' THEN '\"' || strftime(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMP),"
         " '%Y-%m-%dT%H:%M:%S') || localcloud_second_parts(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMP)) || '\"'"
-        " WHEN typeof(x) LIKE 'DECIMAL%' THEN localcloud_text(x)"
+        " WHEN typeof(x) LIKE 'DECIMAL%' OR typeof(x) = 'INTERVAL' THEN localcloud_text(x)"
+        " WHEN typeof(x) = 'DOUBLE' AND isfinite(TRY_CAST(x AS DOUBLE))"
+        " THEN localcloud_float_text(TRY_CAST(x AS DOUBLE))"
         " WHEN typeof(x) = 'BLOB' THEN '\"' || base64(CAST(x AS BLOB)) || '\"'"
         " ELSE localcloud_json_numbers(CAST(to_json(x) AS VARCHAR)) END"
     ),
@@ -142,8 +160,8 @@ def _converted(node: exp.Expression) -> exp.Expression | None:
             safe = isinstance(node, exp.TryCast)
             if node.to.is_type("bigint") and not _is_plain(node.this):
                 return call("localcloud_safe_int64" if safe else "localcloud_int64", node.this)
-            if node.to.is_type("text") and not safe and not _is_plain(node.this):
-                return call("localcloud_text", node.this, type_="STRING")
+            if node.to.is_type("text") and not _is_plain(node.this):
+                return call("localcloud_safe_text" if safe else "localcloud_text", node.this, type_="STRING")
         case exp.String() if node.args.get("zone") is not None:
             return call("localcloud_timestamp_text", node.this, node.args["zone"], type_="STRING")
         case exp.JSONType():

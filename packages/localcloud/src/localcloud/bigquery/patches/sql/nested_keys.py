@@ -21,6 +21,7 @@ import pyarrow as pa
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.refusals import refuse
 from localcloud.untyped import Untyped
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -43,7 +44,7 @@ def rewrite(tree: exp.Expression) -> bool:
 def _patch(node: exp.Expression) -> bool:
     match node:
         case exp.JSONKeysAtDepth() if node.args.get("mode") is not None:
-            node.replace(_refusal("The local cloud has no JSON_KEYS with a mode"))
+            refuse("JSON_KEYS with a mode")
         case exp.JSONKeysAtDepth():
             depth = node.args.get("expression") or _EVERY_DEPTH
             node.replace(call("localcloud_keys", node.this, depth, type_="ARRAY<STRING>"))
@@ -52,7 +53,7 @@ def _patch(node: exp.Expression) -> bool:
         case exp.StrToTime() if "%z" in node.args["format"].name and not isinstance(node.parent, exp.Cast):
             node.replace(exp.cast(node.copy(), "TIMESTAMP", dialect="bigquery"))
         case exp.Pivot() if not node.args.get("unpivot") and any(isinstance(e, exp.Alias) for e in node.expressions):
-            node.set("expressions", [_refusal("The local cloud has no PIVOT with an alias of the aggregate")])
+            refuse("PIVOT with an alias of the aggregate")
         case _:
             return False
     return True
@@ -78,7 +79,3 @@ def replaced(values: pa.Array) -> pa.Array:
     """Return bytes as texts, with U+FFFD in the place of what is no UTF-8."""
     texts = [None if value is None else value.decode(errors="replace") for value in values.to_pylist()]
     return pa.array(texts, pa.string())
-
-
-def _refusal(message: str) -> exp.Expression:
-    return exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(message)])

@@ -1,0 +1,102 @@
+r"""Patches casts that DuckDB makes of what BigQuery refuses.
+
+| GoogleSQL | without it |
+|---|---|
+| CAST('t' AS BOOL), of '1', 'yes', 1.5: refused | true |
+| CAST(TRUE AS FLOAT64), AS NUMERIC: refused | 1 |
+| CAST('1e400' AS FLOAT64): refused | infinity |
+| CAST('2020-01-02 03:04:05' AS DATE): refused | the day |
+| CAST('abc' AS STRING(2)), which is refused by name | `abc` |
+
+Source: the reference of conversion rules, cloud.google.com/bigquery/docs/reference/standard-sql.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+
+from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.refusals import refuse
+
+_WHOLE = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT')"
+_DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*$"
+_INFINITE = r"^\s*[-+]?inf(inity)?\s*$"
+_BEYOND = f"isinf(CAST(x AS DOUBLE)) AND NOT regexp_matches(lower(CAST(x AS VARCHAR)), '{_INFINITE}')"
+_SAFELY_BEYOND = _BEYOND.replace("CAST(x AS DOUBLE)", "TRY_CAST(x AS DOUBLE)")
+
+
+def _bad(what: str) -> str:
+    """Return what ends a statement, of type BIGINT; NULL of NULL."""
+    return f"CAST('Bad {what} value: ' || CAST(x AS VARCHAR) AS BIGINT)"
+
+
+def _bool(otherwise: str) -> str:
+    return (
+        "CASE WHEN typeof(x) = 'VARCHAR' THEN CASE lower(CAST(x AS VARCHAR)) WHEN 'true' THEN TRUE"
+        f" WHEN 'false' THEN FALSE ELSE {otherwise} END WHEN typeof(x) IN {_WHOLE} THEN TRY_CAST(x AS HUGEINT) <> 0"
+        f" WHEN typeof(x) = 'BOOLEAN' THEN TRY_CAST(CAST(x AS VARCHAR) AS BOOLEAN) ELSE {otherwise} END"
+    )
+
+
+MACROS: Mapping[str, str] = {
+    "localcloud_bool(x)": _bool(f"{_bad('bool')} <> 0"),
+    "localcloud_safe_bool(x)": _bool("NULL"),
+    "localcloud_float64(x)": (
+        f"CASE WHEN typeof(x) = 'BOOLEAN' THEN {_bad('double')}"
+        f" WHEN typeof(x) = 'VARCHAR' AND ({_BEYOND}) THEN {_bad('double')} ELSE CAST(x AS DOUBLE) END"
+    ),
+    "localcloud_safe_float64(x)": (
+        "CASE WHEN typeof(x) = 'BOOLEAN' THEN NULL"
+        f" WHEN typeof(x) = 'VARCHAR' AND ({_SAFELY_BEYOND}) THEN NULL ELSE TRY_CAST(x AS DOUBLE) END"
+    ),
+    "localcloud_no_bool(x)": (f"list_extract([x], CASE WHEN typeof(x) = 'BOOLEAN' THEN {_bad('numeric')} ELSE 1 END)"),
+    "localcloud_day(x)": (
+        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND NOT regexp_matches(CAST(x AS VARCHAR), '{_DAY}')"
+        f" THEN {_bad('date')} ELSE 1 END)"
+    ),
+    "localcloud_safe_day(x)": (
+        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND NOT regexp_matches(CAST(x AS VARCHAR), '{_DAY}')"
+        " THEN NULL ELSE 1 END)"
+    ),
+}
+
+
+def rewrite(tree: exp.Expression) -> bool:
+    """Rewrite a statement's tree; tell whether anything in it is concerned."""
+    found = False
+    for node in reversed(list(tree.find_all(exp.Cast))):
+        if node.args.get("format") is None and not node.to.args.get("nested"):
+            found = _patch(node) or found
+    return found
+
+
+def _patch(node: exp.Cast) -> bool:
+    safe = "safe_" if isinstance(node, exp.TryCast) else ""
+    value = node.this
+    if node.to.expressions and node.to.is_type("text", "varchar", "binary"):
+        refuse(f"{node.to.sql(dialect='bigquery')} in casts: a length is not looked at")
+    if isinstance(value, exp.Null) or (isinstance(value, exp.Literal) and value.is_int and not value.is_string):
+        return False
+    if node.to.is_type("boolean"):
+        node.replace(call(f"localcloud_{safe}bool", value, type_="BOOL"))
+    elif node.to.is_type("double", "float") and not _is_plain(value):
+        node.replace(call(f"localcloud_{safe}float64", value, type_="FLOAT64"))
+    elif node.to.is_type("decimal", "bigdecimal") and not isinstance(value, exp.Literal) and not safe:
+        node.set("this", call("localcloud_no_bool", value, type_=None))
+    elif node.to.is_type("date") and not _is_day(value):
+        node.set("this", call(f"localcloud_{safe}day", value, type_=None))
+    else:
+        return False
+    return True
+
+
+def _is_plain(value: exp.Expression) -> bool:
+    """Return whether a text is a number or NaN as everybody reads it."""
+    return isinstance(value, exp.Literal) and len(value.this) < len("1e300") and "_" not in value.this
+
+
+def _is_day(value: exp.Expression) -> bool:
+    """Return whether a text is written without a time of the day."""
+    return isinstance(value, exp.Literal) and not any(mark in value.this for mark in "T: ")
