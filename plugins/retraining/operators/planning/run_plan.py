@@ -71,8 +71,7 @@ class PlanRunOperator(CloudOperator):
             settings=cloud.settings,
             prices=load_prices(include),
             frozen_set_sql=files.load_frozen_set_query(spec, include),
-            assertions=files.load_assertions(spec, include),
-            gates=require_gates(spec, include),
+            own=plan.OwnFiles(assertions=files.load_assertions(spec, include), gates=require_gates(spec, include)),
         )
         for warning in require_possible(cloud, planned, include):
             self.log.warning(warning)
