@@ -80,8 +80,15 @@ def make_plan(spec: ModelSpec | None = None, **changes: Any) -> documents.Plan:
     }
     fields = {field.name for field in dataclasses.fields(plan.AskedRun)}
     asked |= {name: changes.pop(name) for name in fields & set(changes)}
-    given: dict[str, Any] = {"spec": spec or make_spec(), "sql": SQL, "settings": settings.load(ENVIRON), **changes}
-    return plan.build_plan(plan.AskedRun(**asked), **given)
+    own = plan.OwnFiles(assertions=changes.pop("assertions", {}), gates=changes.pop("gates", {}))
+    given: dict[str, Any] = {
+        "own": own,
+        "spec": spec or make_spec(),
+        "sql": SQL,
+        "settings": settings.load(ENVIRON),
+        **changes,
+    }
+    return plan.build_plan(plan.AskedRun(**asked), own=own, **given)
 
 
 def fingerprint_rows(*days: str, rows: int = 90) -> list[dict[str, Any]]:

@@ -51,8 +51,7 @@ def make_plan(spec: ModelSpec, as_of: str, cloud: CloudPort, include: Path) -> P
         prices=load_prices(include),
         columns=query_columns(cloud.warehouse, spec, sql),
         frozen_set_sql=files.load_frozen_set_query(spec, include),
-        assertions=files.load_assertions(spec, include),
-        gates=require_gates(spec, include),
+        own=plan.OwnFiles(assertions=files.load_assertions(spec, include), gates=require_gates(spec, include)),
     )
     for warning in require_possible(cloud, made, include):
         print_warning(f"warning: {warning}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, overload
 
@@ -67,6 +67,19 @@ OF_TRAINING = ("tune", "train")
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnFiles:
+    """What a team's files bring of its own beside the spec, by name.
+
+    Attributes:
+        assertions: Texts of the queries of `spec.data.assertions`.
+        gates: Functions of `spec.evaluation.gates`; none where nothing is decided.
+    """
+
+    assertions: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, TeamFunction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnParts:
     """What a run has beside the spec: queries of a team's own checks and code of its gates, by name.
 
@@ -124,8 +137,7 @@ def build_plan(
     prices: Prices | None = None,
     frozen_set_sql: str | None = None,
     columns: Sequence[str] = (),
-    assertions: Mapping[str, str] | None = None,
-    gates: Mapping[str, TeamFunction] | None = None,
+    own: OwnFiles | None = None,
 ) -> Plan:
     """Return the plan of a run.
 
@@ -137,8 +149,7 @@ def build_plan(
         prices: For the estimate; without them, or for another region, it is None.
         frozen_set_sql: Text of `spec.data.golden_query`.
         columns: Of the examples query, in its order, where the spec has patterns of features.
-        assertions: Texts of the queries of `spec.data.assertions`, by name.
-        gates: Functions of `spec.evaluation.gates`, by name; None: nothing is decided.
+        own: What the team's files bring beside the spec; None: nothing.
 
     Raises:
         PlanError: A pattern names no column, the overrides do not fit, or the run may cost more than its budget.
@@ -147,9 +158,8 @@ def build_plan(
     changed = with_validation(resolved.with_overrides(asked.overrides))
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
-    asserted = {item.name: _query(item.query, (assertions or {})[item.name]) for item in changed.data.assertions}
-    own = OwnParts(assertions=asserted, gates=_gate_codes(changed, gates) if gates else {}, taken=asked.taken_from)
-    key, given = _run_key(asked, deciding_values(changed, query, frozen, settings, own))
+    parts = replace(_own_parts(changed, own or OwnFiles()), taken=asked.taken_from)
+    key, given = _run_key(asked, deciding_values(changed, query, frozen, settings, parts))
     return Plan(
         model=changed.name,
         run_key=str(key),
@@ -162,8 +172,8 @@ def build_plan(
         window=windows.window(changed.data, asked.as_of.value),
         query=query,
         golden_query=frozen,
-        assertions=own.assertions,
-        gates=own.gates,
+        assertions=parts.assertions,
+        gates=parts.gates,
         spec=changed,
         feature_patterns=patterns,
         overrides=dict(asked.overrides),
@@ -175,12 +185,16 @@ def build_plan(
     )
 
 
-def _gate_codes(spec: ModelSpec, gates: Mapping[str, TeamFunction]) -> dict[str, GateCode]:
-    """Return what the plan keeps of the gates' code."""
-    return {
-        gate.name: GateCode(function=gate.function, sha256=gates[gate.name].sha256, package=gates[gate.name].package)
-        for gate in spec.evaluation.gates
-    }
+def _own_parts(spec: ModelSpec, own: OwnFiles) -> OwnParts:
+    """Return what the plan keeps of a team's own checks and gates."""
+    return OwnParts(
+        assertions={item.name: _query(item.query, own.assertions[item.name]) for item in spec.data.assertions},
+        gates={
+            gate.name: GateCode(function=gate.function, sha256=code.sha256, package=code.package)
+            for gate in spec.evaluation.gates
+            if (code := own.gates.get(gate.name))
+        },
+    )
 
 
 def with_validation(spec: ModelSpec) -> ModelSpec:

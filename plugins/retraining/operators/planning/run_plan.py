@@ -77,8 +77,7 @@ class PlanRunOperator(CloudOperator):
             settings=cloud.settings,
             prices=load_prices(include),
             frozen_set_sql=files.load_frozen_set_query(spec, include),
-            assertions=files.load_assertions(spec, include),
-            gates=require_gates(spec, include),
+            own=plan.OwnFiles(assertions=files.load_assertions(spec, include), gates=require_gates(spec, include)),
         )
         if taken:
             require_takeable(cloud, planned, taken)

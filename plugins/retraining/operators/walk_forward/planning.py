@@ -169,5 +169,5 @@ def _build_plan(cloud: CloudPort, context: Context, spec: ModelSpec, as_of: date
         columns=query_columns(cloud.warehouse, spec, sql),
         settings=cloud.settings,
         prices=load_prices(include),
-        assertions=files.load_assertions(spec, include),
+        own=plan.OwnFiles(assertions=files.load_assertions(spec, include)),
     )
