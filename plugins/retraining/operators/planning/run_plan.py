@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Context
@@ -17,6 +18,7 @@ from retraining.core.promotion import deployments
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.budgets import load_budgets
+from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.own_gates import require_gates
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
@@ -62,17 +64,7 @@ class PlanRunOperator(CloudOperator):
         events = asset_events(context)
         changed = overrides(spec, params, tune=asks_for_study(events))
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
-        asked, sql = _asked(context, changed, events), files.load_query(spec, include)
-        planned = plan.build_plan(
-            asked,
-            spec=spec,
-            sql=sql,
-            columns=query_columns(cloud.warehouse, spec, sql),
-            settings=cloud.settings,
-            prices=load_prices(include),
-            frozen_set_sql=files.load_frozen_set_query(spec, include),
-            own=plan.OwnFiles(assertions=files.load_assertions(spec, include), gates=require_gates(spec, include)),
-        )
+        planned = _build_plan(cloud, _asked(context, changed, events), spec, include)
         for warning in require_possible(cloud, planned, include):
             self.log.warning(warning)
         for line in price_assertions(cloud, planned, load_prices(include)):
@@ -104,6 +96,21 @@ class PlanRunOperator(CloudOperator):
     def _end(self, context: Context, message: str) -> None:
         self.log.warning(message)
         end_run(self, context, message)
+
+
+def _build_plan(cloud: CloudPort, asked: plan.AskedRun, spec: ModelSpec, include: Path) -> Plan:
+    """Return the plan by the model's files."""
+    sql = files.load_query(spec, include)
+    return plan.build_plan(
+        asked,
+        spec=spec,
+        sql=sql,
+        columns=query_columns(cloud.warehouse, spec, sql),
+        settings=cloud.settings,
+        prices=load_prices(include),
+        frozen_set_sql=files.load_frozen_set_query(spec, include),
+        own=plan.OwnFiles(assertions=files.load_assertions(spec, include), gates=require_gates(spec, include)),
+    )
 
 
 def _asked(context: Context, changed: YamlValues, events: Sequence[AssetEvent]) -> plan.AskedRun:
