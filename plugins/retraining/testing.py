@@ -24,6 +24,7 @@ from retraining.core.notification.messages import render_message
 from retraining.core.notification.notices import Link
 from retraining.core.promotion.own_gates import Interval, RunToJudge, SliceOfRun, ask
 from retraining.core.spec.own_gates import gate_place
+from retraining.core.untyped import ApiJson, YamlValues
 
 __all__ = ["Interval", "RunToJudge", "SliceOfRun", "check_gate", "message_parts", "run_to_judge", "runs_to_judge"]
 
@@ -50,7 +51,7 @@ def run_to_judge(**changes: object) -> RunToJudge:
     slices = (
         SliceOfRun(column="carrier", value="AA", rows=900, challenger=_METRICS, champion=_WORSE, difference=_GAIN),
     )
-    values: dict[str, Any] = {
+    values: YamlValues = {
         "model": "example",
         "as_of": datetime(2026, 1, 16, 3, tzinfo=UTC),
         "is_backfill": False,
@@ -89,7 +90,7 @@ def runs_to_judge(kind: Kind = "binary") -> Mapping[str, RunToJudge]:
     }
 
 
-def message_parts(**changes: object) -> dict[str, Any]:
+def message_parts(**changes: object) -> ApiJson:
     """Return what a notifier gets, of a trial message; `changes` replace parts."""
     notice = dataclasses.replace(notices.of_trial("example"), links=(Link(label="Run page", address=_PAGE),))
     return {**render_message(notice).parts, "id": "<0123456789ab@my-bucket.retraining>", **changes}
@@ -120,8 +121,8 @@ def check_gate(
     found = team_code.load(function, "check_gate", gate_place(Path(include)))
     answers = {}
     for name, run in (runs or runs_to_judge(kind)).items():
-        try:
-            answers[name] = ask(found, run)
-        except Exception as error:
-            raise AssertionError(f"{function}, asked about {name}: {team_code.explain(error)}") from error
+        answer = ask(found, run)
+        if isinstance(answer, Exception):
+            raise AssertionError(f"{function}, asked about {name}: {team_code.explain(answer)}") from answer
+        answers[name] = answer
     return answers

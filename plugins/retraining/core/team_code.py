@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import sys
 import threading
@@ -19,9 +21,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from retraining.core.errors import RetrainingError, SpecError, suggest
+from retraining.core.errors import SpecError, suggest
 
 _T = TypeVar("_T")
 
@@ -89,35 +91,50 @@ def load(function: str, where: str, place: Place) -> TeamFunction:
         return _load_point(_find_point(function, where, place), where)
     source = _read(path, where, place)
     sha256 = hashlib.sha256(source).hexdigest()
-    module = _attempt(lambda: _run_file(source, str(place.folder / path), sha256), f"{where}, {path}")
+    module = _require(lambda: _import_file(source, str(place.folder / path), sha256), f"{where}, {path}")
     call = getattr(module, name, None)
     if not callable(call):
         raise SpecError(f"{where}, {path}", f"{name} is {type(call).__name__}", "a function", _WAY_OUT)
     return TeamFunction(call=call, sha256=sha256)
 
 
-def within(seconds: float, function: Callable[[], _T]) -> _T:
-    """Return what a function returns, and wait no longer than that for it, in a thread of its own.
+def attempt(seconds: float, function: Callable[[], _T]) -> _T | Exception:
+    """Return what a function returns, or the error that it ended with; it is waited for so long, in its own thread.
 
-    Raises:
-        OutOfTimeError: It was not done in time. Its thread ends with the process.
-        Exception: Whatever it raises; `SystemExit` is a `RuntimeError`.
+    Of a function that is not done in time it is an `OutOfTimeError`, and its thread ends with the process. What ends a
+    program (`SystemExit`) is a `RuntimeError`.
     """
-    done: list[Callable[[], _T]] = []
+    outcome = _Outcome()
+    results: list[_T] = []
 
     def work() -> None:
-        try:
-            result = function()
-            done.append(lambda: result)
-        except BaseException as error:  # noqa: BLE001 - raised again, where it is waited for
-            done.append(_raising(error))
+        with outcome:
+            results.append(function())
 
     thread = threading.Thread(target=work, name="team-code", daemon=True)
     thread.start()
     thread.join(seconds)
-    if not done:
-        raise OutOfTimeError(f"not done within {seconds:g} seconds")
-    return done[0]()
+    if results:
+        return results[0]
+    error = outcome.error
+    if error is None:
+        return OutOfTimeError(f"not done within {seconds:g} seconds")
+    return error if isinstance(error, Exception) else RuntimeError(f"it ended the program: {explain(error)}")
+
+
+class _Outcome:
+    """Keeps whatever ends what is done within it."""
+
+    error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> bool:
+        self.error = error
+        return True
 
 
 def explain(error: BaseException) -> str:
@@ -126,33 +143,43 @@ def explain(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
 
 
-def _raising(error: BaseException) -> Callable[[], NoReturn]:
-    def again() -> NoReturn:
-        if isinstance(error, Exception):
-            raise error
-        raise RuntimeError(f"it ended the program: {explain(error)}") from error
-
-    return again
-
-
-def _attempt(function: Callable[[], _T], where: str) -> _T:
-    try:
-        return within(LOAD_S, function)
-    except RetrainingError:
-        raise
-    except Exception as error:
-        raise SpecError(
-            where, f"it cannot be imported: {explain(error)}", "a file that can be imported", _WAY_OUT
-        ) from error
+def _require(function: Callable[[], _T], where: str) -> _T:
+    found = attempt(LOAD_S, function)
+    if not isinstance(found, Exception):
+        return found
+    raise SpecError(
+        where, f"it cannot be imported: {explain(found)}", "a file that can be imported", _WAY_OUT
+    ) from found
 
 
-def _run_file(source: bytes, path: str, sha256: str) -> types.ModuleType:
-    """Import a file from the very bytes that its digest is of, under a name that no other module has."""
+class _FileLoader(importlib.abc.InspectLoader):
+    """Imports a file from the very bytes that its digest is of."""
+
+    def __init__(self, source: bytes, path: str) -> None:
+        self._source, self._path = source, path
+
+    def get_source(self, fullname: str) -> str:
+        del fullname
+        return importlib.util.decode_source(self._source)
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        del fullname
+        return self.source_to_code(self._source, self._path)
+
+    def is_package(self, fullname: str) -> bool:
+        del fullname
+        return False
+
+
+def _import_file(source: bytes, path: str, sha256: str) -> types.ModuleType:
+    """Import a file under a name that no other module has."""
     name = f"retraining_team_{sha256[:32]}"
-    module = types.ModuleType(name)
-    module.__file__ = path
+    loader = _FileLoader(source, path)
+    spec = importlib.machinery.ModuleSpec(name, loader, origin=path)
+    spec.has_location = True  # so that it has its `__file__`
+    module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # as an import does: dataclasses look there
-    exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102 - the team's own code, as its DAG files are
+    loader.exec_module(module)
     return module
 
 
@@ -211,8 +238,8 @@ def _find_point(name: str, where: str, place: Place) -> EntryPoint:
 def _load_point(point: EntryPoint, where: str) -> TeamFunction:
     package = f"{point.dist.name} {point.dist.version}" if point.dist else point.module
     place = f"{where}, {point.value} of {package}"
-    call = _attempt(point.load, place)
-    spec = _attempt(lambda: importlib.util.find_spec(point.module), place)
+    call = _require(point.load, place)
+    spec = _require(lambda: importlib.util.find_spec(point.module), place)
     if not callable(call) or spec is None or not spec.origin or not Path(spec.origin).is_file():
         raise SpecError(place, type(call).__name__, "a function in a file", "Correct or remove that package")
     sha256 = hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from retraining.core.errors import ContractError
 from retraining.core.notification.messages import NOTIFIER, Message, Recipient
-from retraining.core.team_code import OutOfTimeError, within
+from retraining.core.team_code import OutOfTimeError, attempt
 from retraining.core.untyped import ApiJson
 from retraining.hooks import limits
 from retraining.hooks.session import is_transient, retry
@@ -86,15 +86,14 @@ class Notifiers:
         where = f"{NOTIFIER} {name}"
         if where in self._too_slow:
             raise NotSentError(f"{where}: {self._too_slow[where]} a moment ago, not tried again")
-        try:
-            within(DEADLINE_S, lambda: load_notifier(name)(parts))
-        except NotSentError:
-            raise
-        except OutOfTimeError as error:
-            self._too_slow[where] = str(error)
-            raise NotSentError(f"{where}: {error}") from None
-        except Exception as error:  # noqa: BLE001 - whatever a team's function does, no task fails for it
-            raise NotSentError(f"{where}: {type(error).__name__}") from None
+        found = attempt(DEADLINE_S, lambda: load_notifier(name)(parts))
+        if isinstance(found, NotSentError):
+            raise found
+        if isinstance(found, OutOfTimeError):
+            self._too_slow[where] = str(found)
+            raise NotSentError(f"{where}: {found}")
+        if isinstance(found, Exception):
+            raise NotSentError(f"{where}: {type(found).__name__}")
 
     def send_mail(self, connection_id: str, to: str, subject: str, html: str, message_id: str) -> None:
         """Send one mail to one address.
@@ -164,10 +163,9 @@ def load_notifier(name: str) -> Callable[[ApiJson], object]:
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
         raise NotSentError(f"{where}: no installed package has an entry point {GROUP} of this name")
-    try:
-        function: Callable[[ApiJson], object] = within(DEADLINE_S, found[name].load)
-    except Exception as error:  # noqa: BLE001 - another package's import may raise anything
-        raise NotSentError(f"{where}: it cannot be imported, {type(error).__name__}") from None
+    function = attempt(DEADLINE_S, found[name].load)
+    if not callable(function):
+        raise NotSentError(f"{where}: it cannot be imported, {type(function).__name__}")
     return function
 
 

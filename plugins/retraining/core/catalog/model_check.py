@@ -62,13 +62,7 @@ def check_model(
         QuotaError: One of its jobs needs more than a region's quota.
     """
     spec = load_spec(path, stage)
-    sql = load_query(spec, include)
-    load_frozen_set_query(spec, include)
-    load_labels_query(spec, include)
-    load_assertions(spec, include)
-    require_gates(spec, include)
-    if spec.scoring is not None and spec.scoring.query is not None:
-        load_scoring_query(spec.name, spec.scoring.query, include)
+    sql = _load_files(spec, include)
     require_trainable(spec, load_capabilities())
     require_trainer(spec, include)
     hardware = load_hardware(include)
@@ -87,6 +81,22 @@ def check_model(
     ]
     said = [*(f"warning: {warning}" for warning in warnings), *not_looked_at(spec, include, cloud=cloud)]
     return _ok_line(spec, stage), said
+
+
+def _load_files(spec: ModelSpec, include: Path) -> str:
+    """Return the text of the examples query, if all that the model's file names can be read.
+
+    Raises:
+        SpecError: An SQL file, or a gate of the team's own, is wrong.
+    """
+    sql = load_query(spec, include)
+    load_frozen_set_query(spec, include)
+    load_labels_query(spec, include)
+    load_assertions(spec, include)
+    require_gates(spec, include)
+    if spec.scoring is not None and spec.scoring.query is not None:
+        load_scoring_query(spec.name, spec.scoring.query, include)
+    return sql
 
 
 def _ok_line(spec: ModelSpec, stage: str | None) -> str:

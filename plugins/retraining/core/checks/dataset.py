@@ -180,11 +180,7 @@ def check_data(
         assertions: What the model's own checks found.
     """
     spec, volume = plan.spec, volume_of(plan, statistics)
-    of_columns = [
-        *_columns(spec, "columns", missing_columns(spec, snapshot.columns)),
-        *_columns(spec, "types", mismatches(spec, snapshot.columns)),
-        *schema_changes(plan, snapshot, history),
-    ]
+    of_columns = list(_of_columns(plan, snapshot, history))
     of_rows = [
         *_left_out(spec, snapshot),
         *bad_days(plan, statistics.days),
@@ -216,6 +212,12 @@ def check_data(
         compared_with=history.compared_with,
         assertions=assertions,
     )
+
+
+def _of_columns(plan: Plan, snapshot: Snapshot, history: History) -> Iterator[Finding]:
+    yield from _columns(plan.spec, "columns", missing_columns(plan.spec, snapshot.columns))
+    yield from _columns(plan.spec, "types", mismatches(plan.spec, snapshot.columns))
+    yield from schema_changes(plan, snapshot, history)
 
 
 def _columns(spec: ModelSpec, check: str, unfit: Iterable[Mismatch]) -> Iterator[Finding]:

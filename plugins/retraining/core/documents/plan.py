@@ -82,7 +82,7 @@ class GateCode(Value):
     function: Text
     sha256: Sha256
     package: Text | None = None
-    """Distribution and version that has it; null: it is a file below `include/gates`."""
+    """Distribution and version that has it; null: it is a file of the folder `gates` in `include`."""
 
 
 class Estimate(Value):

@@ -163,17 +163,12 @@ def build_plan(
     return Plan(
         model=changed.name,
         run_key=str(key),
-        as_of=asked.as_of.value,
-        as_of_source=asked.as_of.source,
-        trigger=asked.trigger,
-        dag_id=asked.dag_id,
-        dag_run_id=asked.dag_run_id,
+        **_asked_fields(asked),
         **_folders(settings, changed.name, str(key)),
         window=windows.window(changed.data, asked.as_of.value),
         query=query,
         golden_query=frozen,
-        assertions=parts.assertions,
-        gates=parts.gates,
+        **vars(parts),
         spec=changed,
         feature_patterns=patterns,
         overrides=dict(asked.overrides),
@@ -195,6 +190,17 @@ def _own_parts(spec: ModelSpec, own: OwnFiles) -> OwnParts:
             if (code := own.gates.get(gate.name))
         },
     )
+
+
+def _asked_fields(asked: AskedRun) -> YamlValues:
+    """Return the plan's fields of who asked for the run, and for when."""
+    return {
+        "as_of": asked.as_of.value,
+        "as_of_source": asked.as_of.source,
+        "trigger": asked.trigger,
+        "dag_id": asked.dag_id,
+        "dag_run_id": asked.dag_run_id,
+    }
 
 
 def with_validation(spec: ModelSpec) -> ModelSpec:

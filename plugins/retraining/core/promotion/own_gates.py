@@ -17,7 +17,7 @@ from retraining.core.documents.plan import Plan
 from retraining.core.errors import SpecError, plain_text
 from retraining.core.metrics import HIGHER_IS_BETTER, Quality
 from retraining.core.spec.evaluation import OwnGate
-from retraining.core.team_code import TeamFunction, explain, within
+from retraining.core.team_code import TeamFunction, attempt, explain
 
 NOT_JUDGED = "not judged"
 ANSWER_S = 30.0
@@ -142,17 +142,21 @@ def judge_own_gates(
     return tuple(_judge(plan, gate, functions.get(gate.name), given) for gate in plan.spec.evaluation.gates)
 
 
-def ask(function: TeamFunction, given: RunToJudge) -> tuple[bool, str]:
+def ask(function: TeamFunction, given: RunToJudge) -> tuple[bool, str] | Exception:
     """Ask a gate twice; return whether it passes, and why.
 
-    Raises:
-        ValueError: Its answer is none, or the two are not the same; the message says what it was.
-        Exception: Whatever it raises itself, or that it takes too long.
+    Returns:
+        An error where it has not judged: what it raised, that it took too long (`OutOfTimeError`), that its answer is
+        none, or that its answers are not the same (`ValueError`).
     """
-    first, second = within(ANSWER_S, lambda: (_checked(function.call(given)), _checked(function.call(given))))
-    if first != second:
-        raise ValueError(f"it answered {first!r} and then {second!r} to the same question")
-    return first
+
+    def twice() -> tuple[bool, str]:
+        first, second = (_checked(function.call(given)) for _ in range(2))
+        if first != second:
+            raise ValueError(f"it answered {first!r} and then {second!r} to the same question")
+        return first
+
+    return attempt(ANSWER_S, twice)
 
 
 def _judge(plan: Plan, gate: OwnGate, found: TeamFunction | SpecError | None, given: RunToJudge) -> Gate:
@@ -165,10 +169,10 @@ def _judge(plan: Plan, gate: OwnGate, found: TeamFunction | SpecError | None, gi
     if found.sha256 != code.sha256:
         changed = f"its file is not the one of the plan (SHA-256 {found.sha256[:16]}, planned {code.sha256[:16]})"
         return _unjudged(gate, code.sha256, f"{changed}; trigger again with Force")
-    try:
-        passes, reason = ask(found, given)
-    except Exception as error:  # noqa: BLE001 - whatever a team's function does, it is what came of this gate
-        return _unjudged(gate, code.sha256, explain(error))
+    answer = ask(found, given)
+    if isinstance(answer, Exception):
+        return _unjudged(gate, code.sha256, explain(answer))
+    passes, reason = answer
     return _gate(gate, code.sha256, "passes" if passes else "does not pass", reason, passes=passes)
 
 

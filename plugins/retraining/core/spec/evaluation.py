@@ -87,8 +87,8 @@ class OwnGate(Section):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
     """What the decision calls it, `own.` before it."""
     function: Annotated[str, StringConstraints(max_length=300, pattern=OWN_FUNCTION)]
-    """`file.py:name` of a function in a file below `include/gates`, or the name of an entry point `retraining.gates`
-    of an installed package."""
+    """`file.py:name` of a function in a file of the folder `gates` in `include`, or the name of an entry point
+    `retraining.gates` of an installed package."""
     severity: Literal["block", "warn"] = "block"
     """Whether a version that does not pass is rejected, or promoted with a warning."""
 

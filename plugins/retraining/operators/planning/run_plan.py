@@ -68,17 +68,7 @@ class PlanRunOperator(CloudOperator):
         changed = overrides(spec, params, tune=asks_for_study(events))
         require_trainable(spec.with_overrides(changed), load_capabilities(), f"{self.model} with this run's Params")
         taken = find_taken_version(cloud, include, self.model, params.get(PARAM))
-        asked, sql = _asked(context, changed, events, taken), files.load_query(spec, include)
-        planned = plan.build_plan(
-            asked,
-            spec=spec,
-            sql=sql,
-            columns=query_columns(cloud.warehouse, spec, sql),
-            settings=cloud.settings,
-            prices=load_prices(include),
-            frozen_set_sql=files.load_frozen_set_query(spec, include),
-            own=plan.OwnFiles(assertions=files.load_assertions(spec, include), gates=require_gates(spec, include)),
-        )
+        planned = _build_plan(cloud, _asked(context, changed, events, taken), spec, include)
         if taken:
             require_takeable(cloud, planned, taken)
         self._require_doable(cloud, include, spec, planned, over_budget=params["over_budget"])
@@ -118,6 +108,21 @@ class PlanRunOperator(CloudOperator):
     def _end(self, context: Context, message: str) -> None:
         self.log.warning(message)
         end_run(self, context, message)
+
+
+def _build_plan(cloud: CloudPort, asked: plan.AskedRun, spec: ModelSpec, include: Path) -> Plan:
+    """Return the plan by the model's files."""
+    sql = files.load_query(spec, include)
+    return plan.build_plan(
+        asked,
+        spec=spec,
+        sql=sql,
+        columns=query_columns(cloud.warehouse, spec, sql),
+        settings=cloud.settings,
+        prices=load_prices(include),
+        frozen_set_sql=files.load_frozen_set_query(spec, include),
+        own=plan.OwnFiles(assertions=files.load_assertions(spec, include), gates=require_gates(spec, include)),
+    )
 
 
 def _asked(
