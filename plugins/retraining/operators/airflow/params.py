@@ -187,11 +187,16 @@ def rollback_params(models: Sequence[str], only: str | None = None) -> dict[str,
         models: These.
         only: The one model that a DAG of its own takes.
     """
-    model = {"title": "Model", "section": _RUN, "description": "Whose champion."}
+    title, of_whom = "Model", "Whose champion."
+    if only is None:
+        known = list(models)
+        model = Param(
+            description=of_whom, type="string", pattern=MODEL_PATTERN, examples=known, title=title, section=_RUN
+        )
+    else:
+        model = Param(only, description=of_whom, type="string", title=title, section=_RUN, enum=[only])
     return {
-        "model": Param(type="string", pattern=MODEL_PATTERN, examples=list(models), **model)
-        if only is None
-        else Param(only, type="string", enum=[only], **model),
+        "model": model,
         "to": Param(
             PREVIOUS,
             type="string",
