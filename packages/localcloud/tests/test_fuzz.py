@@ -187,7 +187,9 @@ def test_http_itself(local_cloud):
 def rest_inputs(rng: random.Random, bucket: str) -> tuple[str, str, str, bytes]:
     """Return host, method, target and body of a call with something wrong."""
     job = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [{"machineSpec": {"machineType": "n1"}}]}}
-    query = {"configuration": {"query": {"query": "SELECT @a", "queryParameters": [{"name": "a"}]}}}
+    asked = {"query": "SELECT @a", "queryParameters": [{"name": "a"}], "useLegacySql": False}
+    query = {"configuration": {"query": asked}}
+    select = {"query": "SELECT 1", "maxResults": 1, "useLegacySql": False}
     entry = {"resourceNames": ["projects/local-project"], "filter": 'severity>=ERROR AND labels.a="b"', "pageSize": 2}
     vertex, bigquery, logging = "us-central1-aiplatform", "bigquery", "logging"
     host, method, target, body = rng.choice(
@@ -197,7 +199,7 @@ def rest_inputs(rng: random.Random, bucket: str) -> tuple[str, str, str, bytes]:
             (vertex, "POST", f"/v1/{PARENT}/endpoints/1:predict", '{"instances": [{"a": 1}]}'),
             (vertex, "POST", "/faults", '{"target": "x", "count": 1, "action": {"kind": "error"}}'),
             (bigquery, "POST", "/bigquery/v2/projects/local-project/jobs", json.dumps(query)),
-            (bigquery, "POST", "/bigquery/v2/projects/local-project/queries", '{"query": "SELECT 1", "maxResults": 1}'),
+            (bigquery, "POST", "/bigquery/v2/projects/local-project/queries", json.dumps(select)),
             (bigquery, "GET", "/bigquery/v2/projects/local-project/datasets/d/tables/t/data?startIndex=1", ""),
             ("storage", "GET", f"/storage/v1/b/{bucket}/o?prefix=a&maxResults=2&pageToken=x&delimiter=%2F", ""),
             ("storage", "POST", f"/upload/storage/v1/b/{bucket}/o?uploadType=resumable", '{"name": "fuzz/a"}'),

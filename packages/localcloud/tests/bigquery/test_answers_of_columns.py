@@ -43,6 +43,22 @@ def test_by_columns_nan_is_as_alone(client: bigquery.Client) -> None:
     assert [row["i"] for row in found] == [3]
 
 
+def test_what_is_set_is_no_comparison(client: bigquery.Client) -> None:
+    """Though it is written as one, with floats and structs that have other names."""
+    name = f"`{client.project}`.nans.changed"
+    client.create_dataset("nans", exists_ok=True)
+    client.query_and_wait(
+        f"CREATE OR REPLACE TABLE {name} AS SELECT 1 AS i, 1.5 AS x, 2.5 AS y, STRUCT(1 AS a) AS s UNION ALL"
+        " SELECT 2, CAST('NaN' AS FLOAT64), 3.5, STRUCT(2 AS a)"
+    )
+    client.query_and_wait(f"UPDATE {name} SET x = y, s = STRUCT(i + 1 AS a) WHERE x > 0")
+    client.query_and_wait(
+        f"MERGE {name} AS t USING (SELECT 2 AS i, 0.5 AS x) AS n ON t.i = n.i WHEN MATCHED THEN UPDATE SET y = n.x"
+    )
+    rows = client.query_and_wait(f"SELECT i, IF(IS_NAN(x), NULL, x) AS x, y, s.a AS a FROM {name} ORDER BY i")
+    assert [tuple(row.values()) for row in rows] == [(1, 2.5, 2.5, 2), (2, None, 0.5, 2)]
+
+
 def test_of_many_rows_decimals_keep_their_digits(client: bigquery.Client) -> None:
     """By columns, groups and windows."""
     rows = client.query_and_wait(

@@ -96,6 +96,8 @@ def test_small_tables_have_one_stream_and_empty_ones_none(reader, table):
         ("span = DATE '2013-01-02' AND n < 10", 2),
         ("n BETWEEN 5 AND 9 AND words LIKE 'row%'", 5),
         ("ABS(MOD(FARM_FINGERPRINT(words), 2)) < 2", ROWS),
+        ("CAST('NaN' AS FLOAT64) > half", 0),
+        ("n > 2 AND CAST(n / 2 AS INT64) = 2", 2),
     ],
 )
 def test_row_restriction_selects(reader, table, restriction, expected):
@@ -118,6 +120,7 @@ def test_row_restriction_selects(reader, table, restriction, expected):
         "FOO(n) = 1",
         "n = 'x' ORDER BY n",
         "-- n",
+        "INSTR(words, 'a', -1) = 1",
     ],
 )
 def test_bad_row_restriction_is_refused(reader, table, restriction):

@@ -140,6 +140,7 @@ def field_problems(event: str, document: Mapping[str, Untyped]) -> Iterator[tupl
     for way in _SCHEMAS:
         schema = _at(document, way)
         yield from _schema_problems(schema.get("fields"), ".".join([*way, "fields"]))
+    for way in _QUERIES:
         yield from _dialect_problems(resource, way, _at(document, way))
         for each in _at(document, way).get("connectionProperties") or ():
             if isinstance(each, dict) and each.get("key") != "session_id":

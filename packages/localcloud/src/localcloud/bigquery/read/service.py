@@ -21,6 +21,7 @@ import grpc
 import pyarrow as pa
 from google.cloud.bigquery_storage_v1 import types
 
+from localcloud.bigquery.patches import sql
 from localcloud.bigquery.read.restriction import RestrictionError, select_statement
 from localcloud.bigquery.read.sessions import (
     RefusalError,
@@ -137,6 +138,8 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         connection = self._engine.connection.cursor()  # its own: others run queries at the same time
         try:
             with self._relation(*where, connection) as (source, relation):
+                if requested.read_options.row_restriction:
+                    sql.register_macros(connection)
                 statement, columns = select_statement(
                     project=where[0],
                     source=source,

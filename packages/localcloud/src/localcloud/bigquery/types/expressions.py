@@ -163,6 +163,11 @@ class Expressions:
             self._asked.discard(name)
 
 
+def is_assignment(node: exp.Expression) -> bool:
+    """Return whether what looks like a comparison gives a column or a variable its value: `UPDATE t SET x = y`."""
+    return isinstance(node.parent, exp.Update | exp.Set | exp.SetItem)
+
+
 def _children(node: exp.Expression) -> Iterable[exp.Expression]:
     return (each for each in node.iter_expressions() if isinstance(each, exp.Expression))
 

@@ -120,6 +120,11 @@ def register_functions(connection: Untyped) -> None:
         with contextlib.suppress(duckdb.Error):  # a session of the same connection has it
             connection.remove_function(name)
         connection.create_function(name, function, parameters, answer, type="arrow", null_handling="special")
+    register_macros(connection)
+
+
+def register_macros(connection: Untyped) -> None:
+    """Register the macros that rewritten statements call: each connection to a database has its own."""
     connection.execute(top_counts.MACRO)
     for head, body in _MACROS.items():
         connection.execute(f"CREATE OR REPLACE TEMP MACRO {head} AS {body}")

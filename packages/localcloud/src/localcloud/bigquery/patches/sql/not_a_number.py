@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.dates import call
-from localcloud.bigquery.types.expressions import Expressions
+from localcloud.bigquery.types.expressions import Expressions, is_assignment
 
 _IS_NAN = "typeof({0}) IN ('DOUBLE', 'FLOAT') AND isnan(TRY_CAST({0} AS DOUBLE))"
 MACROS: Mapping[str, str] = {
@@ -84,6 +84,8 @@ def _take_greatest(node: exp.Expression, greatest: exp.Expression) -> None:
 
 def _patch_comparison(node: exp.Binary, known: Expressions) -> bool:
     left, right = node.this, node.expression
+    if is_assignment(node):
+        return False
     if known.is_no_number(left) or known.is_no_number(right) or _is_pseudo(left) or _is_pseudo(right):
         return False
     of_left, of_right = known.can_be_nan(left), known.can_be_nan(right)

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud.bigquery.types.expressions import is_assignment
+
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 _WRITTEN = (exp.Struct, exp.Tuple)
 
@@ -22,7 +24,7 @@ def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
     found = False
     for node in list(tree.find_all(*_COMPARISONS, exp.In)):
-        found = _by_fields(node) or found
+        found = (not is_assignment(node) and _by_fields(node)) or found
     for node in reversed(list(tree.find_all(exp.Array, exp.If, exp.Case, exp.Coalesce, exp.SetOperation))):
         for first, *others in _groups(node):
             for other in others:
