@@ -34,7 +34,9 @@ LOCALCLOUD = {
     "localcloud.bigquery.files": Package(
         "load and extract jobs: rows from files, and files from rows", ("localcloud", "localcloud.bigquery.types")
     ),
-    "localcloud.bigquery.read": Package("the Storage Read API", ("localcloud", "localcloud.bigquery.types")),
+    "localcloud.bigquery.read": Package(
+        "the Storage Read API", ("localcloud", "localcloud.bigquery.types", "localcloud.bigquery.patches")
+    ),
     "localcloud.bigquery.middleware": Package(
         "what stands before the REST API: faults, the IAM table", ("localcloud", "localcloud.access")
     ),

@@ -89,10 +89,10 @@ class DeployedRuns:
         task = RollBackOperator(task_id="roll_back", retries=3, cloud=cloud.connect)
         return self._wake(self.rollback(to, number, from_version), task, wakes, lambda done: done["words"])
 
-    def rollback(self, to: str, number: int, from_version: str | None = None, dag_id: str = "rollback") -> Any:
-        """A DAG run, of all models or of one, triggered one second after another."""
+    def rollback(self, to: str, number: int, from_version: str | None = None) -> Any:
+        """A DAG run of `rollback`, triggered one second after another."""
         return self.make_run(
-            dag_id=dag_id,
+            dag_id="rollback",
             run_id=f"manual__{number}",
             run_after=FakeCloud().clock.now() + timedelta(seconds=number),
             params={
@@ -586,22 +586,6 @@ def test_a_model_without_a_version_before_or_any_is_refused(nights) -> None:
     run.params["model"] = "flight_delay"
     with pytest.raises(AirflowFailException, match="'flight_delays'"), contextlib.suppress(Death):
         run.execute(RollBackOperator(task_id="roll_back", cloud=it.cloud.connect))
-
-
-def test_who_may_take_one_model_back_takes_no_other(nights) -> None:
-    """The DAG of one model does what that of all does; a form that names another model changes nothing."""
-    it = nights()
-    task = RollBackOperator(task_id="roll_back", retries=3, cloud=it.cloud.connect)
-    other = it.rollback("previous", 1, dag_id="rollback__parcels")
-    said = it._wake(other, task, MOST_WAKES, lambda done: done["words"])
-    assert said.startswith("failed: Param model of rollback__parcels: 'flight_delays'. Expected 'parcels'")
-    end = EndRollbackOperator(task_id="end", cloud=it.cloud.connect)
-    assert it._wake(other, end, MOST_WAKES, str).startswith("failed: Param model of rollback__parcels")
-    it.require_served("", "2", "1")
-    assert it.documents() == []
-    own = it.rollback("previous", 2, dag_id="rollback__flight_delays")
-    it._wake(own, task, MOST_WAKES, lambda done: done["words"])
-    it.require_served("", "1", "2")
 
 
 def test_a_rollback_can_tell_its_lineage(nights) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from retraining.core.naming.dags import rollback_dag_id
 from retraining.hooks.clock import Clock
 from retraining.hooks.cloud import Cloud
 from retraining.operators.deployment.version_rollback import RollBackOperator
@@ -45,7 +46,7 @@ def two_runs(local_cloud, make_run, tmp_path) -> Iterator[list[DeployedRun]]:
 def go_back(night: DeployedRun, make_run: Any) -> None:
     """The DAG run that a person triggers, woken until its task ends."""
     run = make_run(
-        dag_id="rollback",
+        dag_id=rollback_dag_id(night.model),
         run_id="manual__1",
         run_after=datetime.now(UTC).replace(microsecond=0),
         params={"model": night.model, "to": "previous", "reason": "complaints", "pause_until": None},

@@ -14,7 +14,10 @@ from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow
 from retraining.core.report.models_page.rendering import render_one
 from retraining.operators.airflow.params import rollback_params
+from retraining.operators.deployment.rollback_end import EndRollbackOperator
+from retraining.operators.deployment.version_rollback import RollBackOperator
 from retraining.operators.report.models_refresh import refresh_model
+from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.deployment import FOLDER, Scene, deploy, example, register
 
@@ -52,6 +55,17 @@ def test_the_models_page_says_who_went_back_when_and_why() -> None:
     assert page.index("9, whose deployment was stopped") < page.rindex("by ada</td><td>&lt;b&gt;")
     went_back(cloud, "20131121t033000z", "1", "2")
     assert "gone back from 2013-11-20 03:30" not in shown(cloud)
+
+
+@pytest.mark.parametrize("task", [RollBackOperator, EndRollbackOperator])
+def test_who_may_take_one_model_back_takes_no_other(make_run, task: Any) -> None:
+    """Airflow's roles are per DAG: a form that names another model changes nothing, its pause neither."""
+    cloud = FakeCloud()
+    params = {"model": "flight_delays", "to": "previous", "reason": "", "pause_until": "7 days", "from_version": None}
+    run = make_run(dag_id="rollback__parcels", params=params)
+    with pytest.raises(AirflowFailException, match="Param model of rollback__parcels: 'flight_delays'"):
+        run.execute(task(task_id="roll_back", cloud=cloud.connect))
+    assert cloud.artifacts.objects == {}
 
 
 def test_a_broken_document_hides_no_other() -> None:

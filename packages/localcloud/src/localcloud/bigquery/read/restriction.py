@@ -11,8 +11,8 @@ import sqlglot  # type: ignore[import-not-found]  # only in the local cloud envi
 from sqlglot import exp
 
 from localcloud.bigquery.patches import sql
-from localcloud.bigquery.refusals import NotOfferedError
 from localcloud.bigquery.types.columns import ColumnType, quoted, read_expression
+from localcloud.refusals import NotOfferedError
 
 
 class RestrictionError(ValueError):

@@ -46,8 +46,8 @@ from localcloud.bigquery.patches.sql import (
     time_formats,
     top_counts,
 )
-from localcloud.bigquery.refusals import NotOfferedError
 from localcloud.bigquery.types import expressions
+from localcloud.refusals import NotOfferedError
 from localcloud.untyped import Untyped
 
 REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (

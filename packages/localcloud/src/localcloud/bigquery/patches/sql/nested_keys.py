@@ -21,7 +21,7 @@ import pyarrow as pa
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.dates import call
-from localcloud.bigquery.refusals import refuse
+from localcloud.refusals import refuse
 from localcloud.untyped import Untyped
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.refusals import refuse
+from localcloud.refusals import refuse
 
 _MEASURES = {"ST_DISTANCE", "ST_LENGTH", "ST_PERIMETER", "ST_AREA", "ST_DWITHIN", "ST_MAXDISTANCE"}
 _NULLS_KEPT = {

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.dates import call
-from localcloud.bigquery.refusals import refuse
+from localcloud.refusals import refuse
 
 _WHOLE = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT')"
 _DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*$"

@@ -20,7 +20,7 @@ import pyarrow as pa
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.dates import call
-from localcloud.bigquery.refusals import refuse
+from localcloud.refusals import refuse
 from localcloud.untyped import Untyped
 
 _KIND = "json_type(CAST(j AS JSON))"
