@@ -163,9 +163,10 @@ def load_notifier(name: str) -> Callable[[ApiJson], object]:
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
         raise NotSentError(f"{where}: no installed package has an entry point {GROUP} of this name")
-    function = attempt(DEADLINE_S, found[name].load)
-    if not callable(function):
-        raise NotSentError(f"{where}: it cannot be imported, {type(function).__name__}")
+    loaded = attempt(DEADLINE_S, found[name].load)
+    if not callable(loaded):
+        raise NotSentError(f"{where}: it cannot be imported, {type(loaded).__name__}")
+    function: Callable[[ApiJson], object] = loaded
     return function
 
 
