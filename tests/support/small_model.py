@@ -88,7 +88,7 @@ def make_plan(spec: ModelSpec | None = None, **changes: Any) -> documents.Plan:
         "settings": settings.load(ENVIRON),
         **changes,
     }
-    return plan.build_plan(plan.AskedRun(**asked), own=own, **given)
+    return plan.build_plan(plan.AskedRun(**asked), **given)
 
 
 def fingerprint_rows(*days: str, rows: int = 90) -> list[dict[str, Any]]:
