@@ -61,8 +61,11 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
         "SELECT IS_NAN(x) v FROM UNNEST([1.0, CAST('NaN' AS FLOAT64)]) x ORDER BY x",
         [{"v": True}, {"v": False}],
     ),
-    "sums": ("SELECT [SUM(x)] v FROM UNNEST([1, 2]) x", [{"v": [3]}]),
-    "json_arrays": ("SELECT JSON_QUERY_ARRAY('[\"a\"]') v", [{"v": ['"a"']}]),
+    "sums": (
+        "SELECT AVG(x) v FROM UNNEST([NUMERIC '1', NUMERIC '1', NUMERIC '2']) x",
+        [{"v": Decimal("1.333333333")}],
+    ),
+    "json_arrays": ("SELECT JSON_VALUE_ARRAY('[\"a\", {}]') IS NULL v", [{"v": True}]),
     "strict_json": ("SELECT LAX_INT64(JSON 'true') v", [{"v": 1}]),
     "strict_casts": ("SELECT SAFE_CAST('yes' AS BOOL) v", [{"v": None}]),
     "concatenations": ("SELECT CONCAT(b'a', b'b') v", [{"v": b"ab"}]),
