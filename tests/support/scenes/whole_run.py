@@ -27,9 +27,9 @@ def load_dags(name: str) -> Any:
     return importlib.import_module(f"retraining.dags.{name}")
 
 
-def run_whole(spec: Any, run: Any, last: str | None = None) -> dict[str, Any]:
+def run_whole(spec: Any, run: Any, last: str | None = None, **params: Any) -> dict[str, Any]:
     """Run every task of a night, or all up to `last`; give its documents by kind."""
-    found = _run_tasks(load_dags("retrain").retrain_dag(spec), run, last)
+    found = _run_tasks(load_dags("retrain").retrain_dag(spec), run, last, **params)
     if "decision" in found:
         require_same_decision(run.xcoms["plan", "return_value"]["run_uri"])
     return found
