@@ -81,17 +81,17 @@ class OwnFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnParts:
-    """What a run has beside the spec: queries of a team's own checks and code of its gates, by name.
+    """What a plan keeps beside the spec, by the plan's own names.
 
     Attributes:
-        assertions: The queries.
-        gates: The code.
-        taken: The version of another stage that the run takes over; None: it trains.
+        assertions: Queries of a team's own checks, by name.
+        gates: Code of its own gates, by name.
+        taken_from: The version of another stage that the run takes over; None: it trains.
     """
 
     assertions: dict[str, Query] = field(default_factory=dict)
     gates: dict[str, GateCode] = field(default_factory=dict)
-    taken: TakenFrom | None = None
+    taken_from: TakenFrom | None = None
 
 
 NOTHING_OWN = OwnParts()
@@ -158,7 +158,7 @@ def build_plan(
     changed = with_validation(resolved.with_overrides(asked.overrides))
     _require_history(asked, changed, sql)
     query, frozen = _query(changed.data.source_name, sql), _query(changed.data.golden_query, frozen_set_sql)
-    parts = replace(_own_parts(changed, own or OwnFiles()), taken=asked.taken_from)
+    parts = replace(_own_parts(changed, own or OwnFiles()), taken_from=asked.taken_from)
     key, given = _run_key(asked, deciding_values(changed, query, frozen, settings, parts))
     return Plan(
         model=changed.name,
@@ -172,7 +172,6 @@ def build_plan(
         spec=changed,
         feature_patterns=patterns,
         overrides=dict(asked.overrides),
-        taken_from=asked.taken_from,
         spec_sha256=digest(canonical_json(changed.model_dump(mode="json"))),
         **_machines(asked, changed, prices, settings.region),
         **given,
@@ -288,7 +287,7 @@ def deciding_values(
         "environment": where.environment,
         **({"trainer_package": where.trainer_package} if spec.training.runtime.framework else {}),
         **({"frozen_set_sql": frozen.sha256} if frozen else {}),
-        **({"taken_from": own.taken.model_dump(mode="json")} if own.taken else {}),
+        **({"taken_from": own.taken_from.model_dump(mode="json")} if own.taken_from else {}),
         **({"assertions": {name: item.sha256 for name, item in own.assertions.items()}} if own.assertions else {}),
         **({"gates": {name: item.sha256 for name, item in own.gates.items()}} if own.gates else {}),
     }

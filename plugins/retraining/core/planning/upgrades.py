@@ -31,7 +31,7 @@ def key_changes(data: bytes, where: str) -> list[str]:
         ContractError: This release cannot read it.
     """
     plan = Plan.parse(data, where)
-    own = OwnParts(assertions=plan.assertions, gates=plan.gates, taken=plan.taken_from)
+    own = OwnParts(assertions=plan.assertions, gates=plan.gates, taken_from=plan.taken_from)
     decides = deciding_values(plan.spec, plan.query, plan.golden_query, plan, own)
     given = {"mode": plan.mode, "deploy": plan.deploy, "attempt": plan.attempt}
     if str(RunKey.of(plan.as_of, {**decides, **given})) == plan.run_key:
