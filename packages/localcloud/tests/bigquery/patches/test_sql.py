@@ -66,6 +66,13 @@ def client(local_cloud) -> bigquery.Client:
             "SELECT ARRAY_AGG(STRUCT(key, x AS twice) ORDER BY x DESC LIMIT 1) v FROM sql.rows",
             [[{"key": "1000", "twice": 1500.0}]],
         ),
+        (
+            (
+                "SELECT part.value v FROM (SELECT CAST(key AS FLOAT64) / 2 x FROM sql.rows WHERE key = '1') t,"
+                " UNNEST([STRUCT('half' AS name, x / 2 AS value)]) part"
+            ),
+            [0.25],
+        ),
         ("SELECT TO_JSON_STRING(STRUCT(key, c)) v FROM sql.rows WHERE key = '1'", ['{"key":"1","c":"c1"}']),
         ("SELECT TO_JSON_STRING(t) v FROM (SELECT 1 AS a, 'é' AS b, NULL AS c) t", ['{"a":1,"b":"é","c":null}']),
         ("SELECT CAST(9223372036854775807 AS NUMERIC) * 4 v", [Decimal(36893488147419103228)]),

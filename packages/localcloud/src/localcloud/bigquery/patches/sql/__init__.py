@@ -170,4 +170,14 @@ def rewrite(statement: str, tables: Mapping[str, Mapping[str, str]] | None = Non
     expressions.remember_columns(trees[0], tables or {})
     changed = [rewrite_one(trees[0]) for rewrite_one in REWRITES]
     tree = trees[0].meta.get(nan_orders.INSTEAD, trees[0])
+    _name_called_fields(tree)
     return str(tree.sql(dialect="bigquery")) if any(changed) else statement
+
+
+def _name_called_fields(tree: exp.Expression) -> None:
+    """Keep a struct's field its name where a macro gives its value: beneath UNNEST beside a table DuckDB loses it."""
+    for struct in tree.find_all(exp.Struct):
+        for field in struct.expressions:
+            value = field.expression if isinstance(field, exp.PropertyEQ) else field
+            if isinstance(value, exp.Anonymous):
+                value.replace(exp.Coalesce(this=value.copy(), expressions=[]))
