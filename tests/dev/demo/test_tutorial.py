@@ -123,7 +123,10 @@ def shell_environment() -> dict[str, str]:
 def demonstration(checkout: Path, shell_environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     """What `make demo` runs, in the copy."""
     command = [str(LOCALCLOUD_PYTHON), "-m", "demo", "--port", str(free_port())]
-    environment = {**shell_environment, "PYTHONPATH": f"{checkout}/dev:{checkout}/packages/localcloud/src"}
+    environment = {
+        **shell_environment,
+        "PYTHONPATH": f"{checkout}/dev:{checkout}/packages/laptop/src:{checkout}/packages/localcloud/src",
+    }
     demo = subprocess.Popen(
         command,
         cwd=checkout,

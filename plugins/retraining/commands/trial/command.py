@@ -16,7 +16,7 @@ import click
 
 from retraining.commands.diagnosis import PASSING, Project, examine
 from retraining.commands.doctor import CHECKS
-from retraining.commands.shell import INCLUDE, Shell, print_answer, print_warning, printable
+from retraining.commands.shell import INCLUDE, Shell, print_answer, print_warning
 from retraining.commands.trial import jobs, serving
 from retraining.commands.trial.cleaning import clean, lock_uri
 from retraining.commands.trial.jobs import JobProbes
@@ -157,7 +157,7 @@ def _ask_all(project: Project) -> list[Answer]:
     trial, answers = begin(project), []
     try:
         for answer in answer_all(parts_of(trial), trial, names_of(project)):
-            print(printable(answer.line()), flush=True)
+            print_answer([answer.line()])
             answers.append(answer)
     finally:
         _clean(trial)

@@ -7,6 +7,7 @@ import functools
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
+from localcloud.bigquery.patches.inserted_rows import note_change
 from localcloud.untyped import Untyped
 
 _CHANGES = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.TruncateTable)
@@ -27,13 +28,6 @@ def apply(routes: Untyped) -> None:
         return job
 
     routes.execute_query_job = execute
-
-
-def note_change(ctx: Untyped, project: str, dataset: str, table: str) -> None:
-    """Note that a table's rows have changed now."""
-    stored = ctx.catalog.get_table(project, dataset, table)
-    if stored is not None:
-        ctx.catalog.update_table(stored.model_copy(update={"last_modified_time": ctx.clock.now()}))
 
 
 def _changed(sql: str, project: str) -> list[tuple[str, str, str]]:

@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from localcloud.bigquery.patches.changed_tables import note_change
 from localcloud.untyped import Untyped
 
 _MINUTE_S = 60
@@ -72,6 +71,13 @@ def apply(app: Untyped, context: Untyped) -> None:
 
     path = "/bigquery/v2/projects/{project}/datasets/{dataset}/tables/{table}/insertAll"
     app.router.routes.insert(0, Route(path, insert_all, methods=["POST"]))  # before the one it replaces
+
+
+def note_change(ctx: Untyped, project: str, dataset: str, table: str) -> None:
+    """Note that a table's rows have changed now."""
+    stored = ctx.catalog.get_table(project, dataset, table)
+    if stored is not None:
+        ctx.catalog.update_table(stored.model_copy(update={"last_modified_time": ctx.clock.now()}))
 
 
 _STOPPED = {"reason": "stopped", "location": "", "debugInfo": "", "message": ""}
