@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
-from localcloud.fields import Fate
 from localcloud.storage.attributes import FIELDS
 from localcloud.storage.calls import Conditions, Listing
 from localcloud.storage.refusals import RefusedError
@@ -47,7 +46,7 @@ def check_query(query: Query, method: str) -> None:
         rule = FIELDS.parameter(method, name)
         if rule is None:
             raise RefusedError(400, f"Unknown parameter {name[:100]!r} of {method}. Leave it out.")
-        if rule.fate is Fate.REFUSED and value.lower() not in ("", "false"):
+        if not rule.takes("" if value.lower() == "false" else value):
             message = (
                 f"The parameter {name} of {method} is not offered by the local cloud: {rule.reason}. Leave it out."
             )
