@@ -20,6 +20,7 @@ OPERATORS = (
     "retraining.operators.jobs.evaluation",
     "retraining.operators.jobs.job",
     "retraining.operators.jobs.machine_pools",
+    "retraining.operators.jobs.training",
     "retraining.operators.monitoring.decision",
     "retraining.operators.monitoring.measurement",
     "retraining.operators.monitoring.multivariate",
