@@ -16,7 +16,11 @@ from retraining.commands.trial import command
 from retraining.commands.trial.cleaning import clean
 from retraining.commands.trial.probes import FOLDER, LABEL, MODEL, TABLES, Trial, answer_all
 from retraining.commands.trial.record import Names
+from retraining.commands.trial.registry import run_key
+from retraining.commands.trial.serving import REPLICAS
 from retraining.commands.trial.storage import StorageProbes
+from retraining.core.catalog.cost import load_prices
+from retraining.core.errors import SettingsError
 from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.trial_calls import TrialCalls
 from tests.support.parcels import WHERE, write_parcels
@@ -109,12 +113,18 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
         """A process's end."""
 
     def killed(parts, made: Trial, names):
-        for part in parts[:4]:
+        for part in parts:
             for probe in part.probes():
-                probe.ask()
-                if probe.id in ("BQ-3", "JOB-4", "REG-5"):
+                if probe.id not in ("JOB-10", "LOGS-1"):  # one job goes on
+                    probe.ask()
+                if probe.id in ("BQ-3", "RUN-7", "REG-3", "END-5"):
                     break
-        raise _KilledError
+        second = made.cloud.registry.find_by_run(MODEL, run_key(made, 2))
+        endpoint = made.cloud.endpoints.get(MODEL)
+        made.cloud.endpoints.set_traffic(endpoint, dict.fromkeys(endpoint.deployed, 100))
+        endpoint = made.cloud.endpoints.get(MODEL)
+        made.cloud.endpoints.start_deploy(endpoint, second.version_name, run_key(made, 2), REPLICAS)
+        raise _KilledError  # in the middle of a deployment, with another model that serves
 
     def not_reached(made: Trial):
         raise _KilledError
@@ -124,7 +134,7 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
     with pytest.raises(_KilledError):
         trial("--pay-at-most", "1")
     monkeypatch.undo()
-    kinds = ("gs://", f".{TABLES}", "/customJobs/", f"/models/{MODEL}@")
+    kinds = ("gs://", f".{TABLES}", f"/models/{MODEL}@", "/endpoints/")
     assert [kind for kind in kinds if not any(kind in name for name in left(cloud))] == []
 
     status, lines, said = trial("--pay-at-most", "1")
@@ -136,8 +146,35 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
         assert left(cloud) == []
 
 
-def test_nothing_is_asked_for_more_than_it_may_cost(trial, cloud):
-    status, lines, said = trial("--pay-at-most", "0.1")
+def test_what_was_answered_is_kept_though_something_cannot_be_taken_away(trial, cloud, tmp_path, monkeypatch):
+    """The answers were paid for; what is left is said, and the next trial refused."""
+    path, parts_of = tmp_path / "answers.json", command.parts_of
+    monkeypatch.setattr(command, "parts_of", lambda made: parts_of(made)[:1])
+
+    def refuse(_):
+        raise SettingsError("the table", "no right to delete it", "one", "Give it")
+
+    monkeypatch.setattr(cloud.warehouse, "list_tables", refuse)
+    status, lines, said = trial("--pay-at-most", "1", "--record", str(path))
+    assert (status, len(json.loads(path.read_bytes())["answers"])) == (1, len(lines))
+    assert "not done: SettingsError: the table" in said
+    monkeypatch.undo()
+    assert trial("--pay-at-most", "1")[0] == 1
+    assert trial("--clean")[0] == 0
+    assert left(cloud) == []
+
+
+def test_it_costs_less_than_a_dollar_wherever_a_price_is_known():
+    """As the pages say."""
+    prices = load_prices(Path("nowhere"))
+    at_most = {region: command.price_at_most(prices, region) for region in prices.regions}
+    assert max(price for price in at_most.values() if price is not None) < 1
+    assert command.price_at_most(prices, "nowhere-north1") is None
+
+
+@pytest.mark.parametrize("most", ["0.1", "nan", "-1"])
+def test_nothing_is_asked_for_more_than_it_may_cost(trial, cloud, most):
+    status, lines, said = trial("--pay-at-most", most)
     assert (status, lines, left(cloud)) == (1, [], [])
     assert "--pay-at-most" in said
 

@@ -5,13 +5,12 @@ Each step is harmless twice, so it may be broken off itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from retraining.commands.shell import attempt
 from retraining.commands.trial.probes import FOLDER, LABEL, MODEL, TABLES, Trial
-from retraining.hooks.endpoints import Endpoint
 
 GONE_WITHIN = timedelta(minutes=30)
 
@@ -44,6 +43,8 @@ def _end_jobs(trial: Trial) -> str:
     jobs = trial.cloud.jobs.find_active(LABEL)
     for job in jobs:
         trial.cloud.jobs.cancel(job.name)
+    # One that still works would store its model behind the back of the steps that follow.
+    trial.wait("the jobs have ended", lambda: not trial.cloud.jobs.find_active(LABEL), GONE_WITHIN)
     return f"{len(jobs)} jobs cancelled"
 
 
@@ -59,20 +60,15 @@ def _delete_endpoint(trial: Trial) -> str:
         now = endpoints.get(MODEL)
         if now is None:
             return True
-        for deployed_id in now.deployed:
-            endpoints.undeploy(_read(endpoints.get), deployed_id)
-        return not now.deployed and not endpoints.running_operations(now)
+        if endpoints.running_operations(now):  # a deployment that nobody waits for, or what was asked for here
+            return False
+        if now.deployed:
+            endpoints.undeploy(now, next(iter(now.deployed)))
+        return not now.deployed
 
     trial.wait("the endpoint is empty", empty, GONE_WITHIN)
     trial.calls.endpoints.delete_endpoint(found.name)
     return "the endpoint is gone"
-
-
-def _read(get: Callable[[str], Endpoint | None]) -> Endpoint:
-    found = get(MODEL)
-    if found is None:
-        raise LookupError("the endpoint went meanwhile")
-    return found
 
 
 def _delete_model(trial: Trial) -> str:

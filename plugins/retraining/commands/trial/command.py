@@ -7,7 +7,7 @@ import json
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +18,7 @@ from retraining.commands.diagnosis import PASSING, Project, examine
 from retraining.commands.doctor import CHECKS
 from retraining.commands.shell import INCLUDE, Shell, print_answer, print_warning
 from retraining.commands.trial import jobs, serving
-from retraining.commands.trial.cleaning import clean, lock_uri
+from retraining.commands.trial.cleaning import GONE_WITHIN, clean, lock_uri
 from retraining.commands.trial.jobs import JobProbes
 from retraining.commands.trial.probes import MODEL, Part, Trial, answer_all
 from retraining.commands.trial.record import Answer, Names, differences, read_answers, to_text
@@ -34,7 +34,7 @@ from retraining.core.program import command_line
 from retraining.core.spec.files import find_specs
 from retraining.hooks.trial_calls import TrialCalls
 
-LONGEST = timedelta(hours=2)
+LONGEST = timedelta(minutes=90)
 """Of a trial: what is not answered by then is unknown, and everything is taken away."""
 JOBS = 2
 REPLICAS = 2
@@ -49,7 +49,8 @@ def price_at_most(prices: Prices | None, region: str) -> float | None:
     served = machine_hourly(prices, serving.MACHINE, region)
     if worked is None or served is None:
         return None
-    return round(worked * jobs.TIMEOUT.total_seconds() / 3600 + REPLICAS * served * LONGEST.total_seconds() / 3600, 2)
+    hours = [each.total_seconds() / 3600 for each in (jobs.TIMEOUT, LONGEST + GONE_WITHIN)]
+    return round(worked * hours[0] + REPLICAS * served * hours[1], 2)
 
 
 def require_consent(at_most: float | None, paid_at_most: float | None) -> None:
@@ -60,11 +61,12 @@ def require_consent(at_most: float | None, paid_at_most: float | None) -> None:
     """
     shown = "unknown" if at_most is None else f"{at_most:.2f}"
     if paid_at_most is None:
-        print_warning(f"This trial costs up to {shown} US dollars at list prices, and takes up to {LONGEST}.")
+        longest = LONGEST + GONE_WITHIN
+        print_warning(f"This trial costs up to {shown} US dollars at list prices, and takes up to {longest}.")
         typed = click.prompt(f"Type {shown} to start it", err=True)
         if typed.strip() != shown:
             raise BudgetError("trial", f"typed {typed!r}", shown, "Start it again")
-    elif at_most is None or at_most > paid_at_most:
+    elif at_most is None or not at_most <= paid_at_most:  # nor if that is no number
         way_out = "Name more with --pay-at-most, or leave it out to be asked"
         raise BudgetError("trial, --pay-at-most", f"a trial costs up to {shown} USD", f"{paid_at_most:.2f}", way_out)
 
@@ -152,13 +154,17 @@ def _require_well(project: Project) -> None:
         )
 
 
-def _ask_all(project: Project) -> list[Answer]:
-    """Ask everything, print each answer as it comes, and take everything away in the end, whatever happens."""
+def _ask_all(project: Project, keep: Callable[[list[Answer]], None]) -> list[Answer]:
+    """Ask everything, and take everything away in the end, whatever happens.
+
+    Each answer is printed and kept as it comes: it was paid for, whatever becomes of those after it.
+    """
     trial, answers = begin(project), []
     try:
         for answer in answer_all(parts_of(trial), trial, names_of(project)):
             print_answer([answer.line()])
             answers.append(answer)
+            keep(answers)
     finally:
         _clean(trial)
     return answers
@@ -204,9 +210,12 @@ def try_services(
     _require_well(project)
     require_consent(price_at_most(load_prices(project.include), project.settings.region), pay_at_most)
     began = datetime.now(UTC)
-    answers = _ask_all(project)
-    if record is not None:
-        record.write_text(to_text(answers, _version(), began, project.settings.region), encoding="utf-8")
+
+    def keep(answers: list[Answer]) -> None:
+        if record is not None:
+            record.write_text(to_text(answers, _version(), began, project.settings.region), encoding="utf-8")
+
+    answers = _ask_all(project, keep)
     counts = Counter({True: "hold", False: "are false", None: "are unknown"}[each.holds] for each in answers)
     lines = [", ".join(f"{count} {state}" for state, count in counts.items())]
     other = [] if there is None else differences(answers, there)
