@@ -129,11 +129,11 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
     def not_reached(made: Trial):
         raise _KilledError
 
-    monkeypatch.setattr(command, "answer_all", killed)
-    monkeypatch.setattr(command, "clean", not_reached)
-    with pytest.raises(_KilledError):
-        trial("--pay-at-most", "1")
-    monkeypatch.undo()
+    with monkeypatch.context() as dying:
+        dying.setattr(command, "answer_all", killed)
+        dying.setattr(command, "clean", not_reached)
+        with pytest.raises(_KilledError):
+            trial("--pay-at-most", "1")
     kinds = ("gs://", f".{TABLES}", f"/models/{MODEL}@", "/endpoints/")
     assert [kind for kind in kinds if not any(kind in name for name in left(cloud))] == []
 
@@ -154,11 +154,11 @@ def test_what_was_answered_is_kept_though_something_cannot_be_taken_away(trial, 
     def refuse(_):
         raise SettingsError("the table", "no right to delete it", "one", "Give it")
 
-    monkeypatch.setattr(cloud.warehouse, "list_tables", refuse)
-    status, lines, said = trial("--pay-at-most", "1", "--record", str(path))
+    with monkeypatch.context() as refusing:
+        refusing.setattr(cloud.warehouse, "list_tables", refuse)
+        status, lines, said = trial("--pay-at-most", "1", "--record", str(path))
     assert (status, len(json.loads(path.read_bytes())["answers"])) == (1, len(lines))
     assert "not done: SettingsError: the table" in said
-    monkeypatch.undo()
     assert trial("--pay-at-most", "1")[0] == 1
     assert trial("--clean")[0] == 0
     assert left(cloud) == []
