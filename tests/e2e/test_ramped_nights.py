@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(2400)]
 SHARE, WRONG_BY, WRONG_OVER = 10, 0.5, 0.35
 CANARY = {
     "percent": [SHARE, 100],
-    "bake_minutes": 1,
+    "bake_minutes": 2,
     "min_requests": 20,
     "max_error_increase": 0.05,
     "max_latency_ratio": 100.0,

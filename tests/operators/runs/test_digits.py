@@ -23,7 +23,7 @@ from tests.support.airflow_release import AirflowFailException, AirflowReschedul
 from tests.support.scenes.asked_endpoint import predict, retire
 from tests.support.scenes.whole_run import load_dags, read_object, run_scoring, run_whole
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 FIRST, SECOND = (datetime(2013, 11, day, 3, tzinfo=UTC) for day in (20, 21))
 
@@ -134,7 +134,7 @@ def test_the_monitor_counts_answers_where_images_have_no_values(digits, first, a
         predict(first["deployment"]["endpoint_name"], (ones * 2)[start : start + 20])
     asked.append(2 * len(ones))
     dag = load_dags("monitor").monitor_dag(digits)
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 900
     rows, attempt = 0, 0
     while rows < sum(asked):  # answers reach the log within a second
         assert time.monotonic() < deadline
@@ -203,7 +203,7 @@ def run_again(spec: Any, run: Any, task_id: str) -> None:
     run.dag_id, run.params = dag.dag_id, dag.params.dump()
     run.execute(dag.get_task("plan"))
     task = dag.get_task(task_id)
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 900
     while time.monotonic() < deadline:
         try:
             run.execute(task, max_tries=task.retries * 2 + 1)
