@@ -167,12 +167,17 @@ def test_each_model_is_previewed_and_one_that_is_not_fit_fails_the_others_not(te
 def test_models_are_brought_before_dags_and_to_a_bucket_that_is_named(team):
     done, calls = script(team, "deploy.sh", "composer-bucket", gcloud="")
     assert done.returncode == 0, done.stderr
+    rsync = "gcloud storage rsync --recursive --delete-unmatched-destination-objects"
     assert calls == [
-        "gcloud storage rsync --recursive --delete-unmatched-destination-objects include gs://composer-bucket/dags/include",
+        f"{rsync} --exclude ^teams/ include gs://composer-bucket/dags/include",
         "gcloud storage cp dags/.airflowignore dags/retraining_models.py gs://composer-bucket/dags/",
     ]
     done, calls = script(team, "deploy.sh", "composer-bucket", gcloud="exit 1")
     assert (done.returncode, len(calls)) == (1, 1)
+    done, calls = script(team, "deploy.sh", "composer-bucket", "growth", gcloud="")
+    assert calls == [f"{rsync} include gs://composer-bucket/dags/include/teams/growth"]
+    done, calls = script(team, "deploy.sh", "composer-bucket", "../growth", gcloud="")
+    assert (done.returncode, calls) == (2, [])
     done, calls = script(team, "deploy.sh", gcloud="")
     assert done.returncode == 1
     assert "expected the name of a bucket" in done.stderr

@@ -18,16 +18,16 @@ from retraining.core.errors import SpecError
 from retraining.core.program import command_line
 from retraining.core.spec.budgets import FILE as BUDGETS
 from retraining.core.spec.budgets import load_budgets
-from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.quotas import FILE as QUOTAS
 from retraining.core.spec.quotas import Quotas, load_quotas
 from retraining.core.spec.stages import FILE as STAGES
-from retraining.core.spec.stages import find_stages, require_stages
+from retraining.core.spec.stages import find_stages, folder_of_stages, require_stages
+from retraining.core.spec.teams import FILE as TEAMS
+from retraining.core.spec.teams import explain_teams, find_specs, team_folders
 from retraining.hooks.check_queries import check
 from retraining.hooks.session import own_session
-
-MODELS = "models"
 
 
 def region_hint() -> str:
@@ -75,9 +75,12 @@ def check_models(
         return (known_quotas(path.parent) or Quotas(regions={})).explain(region)
 
     is_good = check_each(paths, check_file)
-    is_good = check_each(files_named(include, STAGES), check_stages) and is_good
-    for stage, stage_region in _good_stages(include).items():
-        is_good = check_each(paths, partial(check_file, stage=stage, stage_region=stage_region)) and is_good
+    is_good = check_each(_teams(include), lambda path: explain_teams(path.parent)) and is_good
+    for folder in dict.fromkeys([include, *map(folder_of_stages, paths)]):
+        own = [path for path in paths if folder_of_stages(path) == folder]
+        is_good = check_each(files_named(folder, STAGES), check_stages) and is_good
+        for stage, stage_region in _good_stages(folder).items():
+            is_good = check_each(own, partial(check_file, stage=stage, stage_region=stage_region)) and is_good
     is_good = check_each(files_named(include, BUDGETS), lambda path: check_budgets(path, paths)) and is_good
     is_good = check_each(files_named(include, QUOTAS), explain_quotas) and is_good
     if region is None:
@@ -104,6 +107,10 @@ def check_queries(shell: Shell, project: str, region: str, include: Path | None)
 def files_named(include: Path, name: str) -> list[Path]:
     """Return the file of the month's budgets, of the quotas or of the stages, where there is one."""
     return [path for path in (include / name,) if path.is_file()]
+
+
+def _teams(include: Path) -> list[Path]:
+    return [include / TEAMS] if (include / TEAMS).is_file() or team_folders(include) else []
 
 
 def check_budgets(path: Path, models: Sequence[Path]) -> str:
@@ -134,7 +141,7 @@ def check_stages(path: Path) -> str:
     """
     found = require_stages(path.parent, path.name)
     for stage in found.names:
-        found.require_models(stage, path.parent / MODELS)
+        found.require_models(stage, path.parent)
     return found.explain()
 
 
@@ -145,7 +152,7 @@ def _good_stages(include: Path) -> dict[str, str | None]:
         if found is None:
             return {}
         for stage in found.names:
-            found.require_models(stage, include / MODELS)
+            found.require_models(stage, include)
     except SpecError:
         return {}
     return {name: stage.region for name, stage in found.said.stages.items()}

@@ -15,8 +15,9 @@ from retraining.commands.shell import Shell, attempt, known_error
 from retraining.core.errors import RetrainingError, SettingsError
 from retraining.core.permissions import ROLES, Binding
 from retraining.core.settings import Settings
-from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import find_specs
 from retraining.hooks.access import Access
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.ports import CloudPort

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 import click
 
-from retraining.commands.check import known_quotas
+from retraining.commands.check import files_named, known_quotas
 from retraining.commands.diagnosis import PASSING, Check, Finding, NotKnownError, Project, State, examine
 from retraining.commands.doctor_access import (
     OTHER_ROLE_CHECKS,
@@ -43,10 +43,11 @@ from retraining.core.planning import locations
 from retraining.core.program import command_line
 from retraining.core.report.rendering import render_template
 from retraining.core.settings import SETTINGS
-from retraining.core.spec.files import find_specs
 from retraining.core.spec.quotas import FILE as QUOTAS
 from retraining.core.spec.stages import FILE as STAGES
 from retraining.core.spec.stages import find_stages
+from retraining.core.spec.teams import FILE as TEAMS
+from retraining.core.spec.teams import explain_teams, find_specs
 from retraining.hooks.check_queries import check
 from retraining.operators.record.ownership import require_nobodys_bucket
 
@@ -226,7 +227,8 @@ def look_at_models(project: Project) -> str:
             "one YAML file for each",
             f"Write one: {command_line('new-model')}",
         )
-    return _of_each({path.stem: partial(check_model, path, project.include) for path in paths})
+    teams = {TEAMS: partial(explain_teams, project.include)} if files_named(project.include, TEAMS) else {}
+    return _of_each({**{path.stem: partial(check_model, path, project.include) for path in paths}, **teams})
 
 
 def look_at_machines(project: Project) -> str:

@@ -19,8 +19,9 @@ from retraining.core.planning import pauses
 from retraining.core.promotion.replay import REPLAYED, decision_changes, replay_decision, unasked_gates
 from retraining.core.report import terminal
 from retraining.core.report.run import TASK_OF_KIND, Run, read_failures, read_reported_run
-from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.files import load_spec
 from retraining.core.spec.own_gates import load_gates
+from retraining.core.spec.teams import find_specs
 from retraining.hooks.ports import ArtifactsPort
 
 LOGGER = logging.getLogger(__name__)

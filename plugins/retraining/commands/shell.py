@@ -22,8 +22,9 @@ import click
 
 from retraining.core.errors import PlanError, RetrainingError, SpecError, suggest
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import find_specs, spec_path
 from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.ports import CloudPort
 from retraining.hooks.session import explain
@@ -76,7 +77,7 @@ class Shell:
         Raises:
             SpecError: There is none, or it is wrong.
         """
-        return load_spec(self.find_include() / "models" / f"{self.require_model(model)}.yaml")
+        return load_spec(spec_path(self.find_include(), self.require_model(model)))
 
 
 def split_pair(option: str, text: str, expected: str, example: str, prefix: str = "") -> tuple[str, str]:

@@ -11,8 +11,9 @@ from retraining.commands.shell import INCLUDE, Shell, print_answer
 from retraining.core.errors import SpecError, suggest
 from retraining.core.planning.stage_changes import NOT_SET, stage_changes
 from retraining.core.report.terminal import table
-from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.files import load_spec
 from retraining.core.spec.stages import PLACES, require_stages
+from retraining.core.spec.teams import find_specs
 
 ANOTHER, SAME = "another run key", "the same run key"
 

@@ -20,7 +20,8 @@ from retraining.core.jobs.job import Job
 from retraining.core.naming import storage, vertex
 from retraining.core.planning.upgrades import key_changes
 from retraining.core.promotion import rollouts
-from retraining.core.spec.files import find_specs, load_query, load_spec
+from retraining.core.spec.files import load_query, load_spec
+from retraining.core.spec.teams import find_specs
 from retraining.hooks.ports import CloudPort
 
 MOST_RUNS = 5

@@ -334,8 +334,17 @@ def stage_name(environ: Mapping[str, str] = os.environ) -> str:
     return environ.get(SETTINGS["stage"].variable, "").strip()
 
 
+def as_written(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables of all settings that are set, unread.
+
+    Args:
+        environ: The process's environment: models' files are read where nothing has read the settings.
+    """
+    return {each.variable: environ[each.variable] for each in SETTINGS.values() if each.variable in environ}
+
+
 def include_path(root: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder with a team's files: models, sql, pools, quotas.yaml, budgets.yaml, environments.yaml.
+    """Return the folder with models, sql, pools, quotas.yaml, budgets.yaml, environments.yaml, teams.yaml.
 
     `RETRAINING_INCLUDE` names it, from the working folder if it is relative. Without it: inside `dags` in Composer's
     bundle, beside it in the checkout.
@@ -345,16 +354,16 @@ def include_path(root: Path | None = None, environ: Mapping[str, str] = os.envir
         environ: The process's environment: DAG files ask before anything has read the settings.
 
     Raises:
-        SettingsError: It is at neither place, or has no `models`.
+        SettingsError: It is at neither place, or has neither `models` nor `teams.yaml`.
     """
     variable = SETTINGS["include"].variable
     if named := environ.get(variable, "").strip():
-        if (Path(named) / "models").is_dir():
+        if _has_models(Path(named)):
             return Path(named).resolve()
         raise SettingsError(variable, f"no folder models in {named!r}", "a folder with models and sql", "Correct it")
     root = root or Path(__file__).resolve().parents[3]
     for path in (root / "dags" / "include", root / "include"):
-        if (path / "models").is_dir():
+        if _has_models(path):
             return path
     raise SettingsError(
         str(root),
@@ -362,6 +371,10 @@ def include_path(root: Path | None = None, environ: Mapping[str, str] = os.envir
         "it in dags/include (bundle) or beside dags (checkout)",
         f"Set {variable} to the folder that holds models and sql; `retraining init DIR` makes one",
     )
+
+
+def _has_models(path: Path) -> bool:
+    return (path / "models").is_dir() or (path / "teams.yaml").is_file()
 
 
 def data_path(name: str, include: Path | None = None) -> Path:

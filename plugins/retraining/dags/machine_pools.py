@@ -10,8 +10,8 @@ from airflow.sdk import DAG, chain
 
 from retraining.core.errors import SpecError
 from retraining.core.naming.dags import MACHINE_POOL
-from retraining.core.spec.files import plain_name
 from retraining.core.spec.machine_pool import MachinePool, find_pools, load_pool
+from retraining.core.spec.yaml_file import plain_id
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.refused_files import refusing_dag
 from retraining.operators.airflow.schedules import cron_schedule
@@ -58,7 +58,7 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
     """All DAGs by id."""
     dags = {}
     for path in find_pools(include):
-        dag_id = f"{MACHINE_POOL}__{plain_name(path)}"
+        dag_id = f"{MACHINE_POOL}__{plain_id(path)}"
         if only not in (None, dag_id):
             continue
         try:

@@ -9,8 +9,9 @@ from pathlib import Path
 from airflow.sdk import DAG, BaseOperator, TriggerRule, chain
 
 from retraining.core.errors import SpecError
-from retraining.core.spec.files import find_specs, load_spec, plain_name
+from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import find_specs, plain_name
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import give_params, monitor_params
 from retraining.operators.airflow.schedules import cron_schedule

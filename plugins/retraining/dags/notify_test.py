@@ -7,7 +7,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from retraining.core.spec.files import find_specs, plain_name
+from retraining.core.spec.teams import find_specs, plain_name
 from retraining.operators.airflow.params import notify_test_params
 from retraining.operators.airflow.task_defaults import BOUNDED
 from retraining.operators.airflow.trial_message import SendTrialMessageOperator

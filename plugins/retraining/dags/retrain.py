@@ -11,16 +11,11 @@ from retraining.core.catalog.capabilities import load_capabilities, require_trai
 from retraining.core.catalog.trainers import require_trainer
 from retraining.core.errors import SpecError
 from retraining.core.jobs.job import JobType
-from retraining.core.spec.files import (
-    find_specs,
-    load_assertions,
-    load_frozen_set_query,
-    load_query,
-    load_spec,
-    plain_name,
-)
+from retraining.core.spec.files import load_assertions, load_frozen_set_query, load_query, load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.own_gates import look_at_gates
+from retraining.core.spec.teams import FILE as TEAMS
+from retraining.core.spec.teams import MODELS, find_specs, missing_folders, plain_name
 from retraining.operators.airflow.params import give_params, retrain_params
 from retraining.operators.airflow.refused_files import refusing_dag
 from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
@@ -109,18 +104,30 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
         if only not in (None, dag_id):
             continue
         try:
-            spec = load_spec(path)
-            load_query(spec, include)
-            load_frozen_set_query(spec, include)
-            load_assertions(spec, include)
-            look_at_gates(spec, include)
-            require_trainable(spec, load_capabilities())
-            require_trainer(spec, include)
-            dags[dag_id] = retrain_dag(spec)
+            dags[dag_id] = retrain_dag(_load(path, include))
         except SpecError as error:
-            dags[dag_id] = refusing_dag(dag_id, path, error, BROKEN_RUNBOOK, what="spec", tag="retrain")
+            dags[dag_id] = _refusing_dag(dag_id, path, error, include, what="spec")
         except Exception as error:  # noqa: BLE001 - whatever one file does to this code, the other models keep their DAGs
             found = f"{type(error).__name__}: {error}"
             unexpected = SpecError(path.name, found, "a spec that makes a DAG", "Look at what was last changed in it")
-            dags[dag_id] = refusing_dag(dag_id, path, unexpected, BROKEN_RUNBOOK, what="spec", tag="retrain")
+            dags[dag_id] = _refusing_dag(dag_id, path, unexpected, include, what="spec")
+    for team, error in missing_folders(include).items():
+        dag_id = f"retrain__{team}.{MODELS}"
+        if only in (None, dag_id):
+            dags[dag_id] = _refusing_dag(dag_id, include / TEAMS, error, include, what="list of teams")
     return dags
+
+
+def _load(path: Path, include: Path) -> ModelSpec:
+    spec = load_spec(path)
+    load_query(spec, include)
+    load_frozen_set_query(spec, include)
+    load_assertions(spec, include)
+    look_at_gates(spec, include)
+    require_trainable(spec, load_capabilities())
+    require_trainer(spec, include)
+    return spec
+
+
+def _refusing_dag(dag_id: str, path: Path, error: SpecError, include: Path, *, what: str) -> DAG:
+    return refusing_dag(dag_id, path, error, BROKEN_RUNBOOK, what=what, tag="retrain", include=include)

@@ -9,7 +9,7 @@ from pathlib import Path
 from airflow.sdk import DAG, chain
 
 from retraining.core.naming import dags as dag_names
-from retraining.core.spec.files import find_specs, plain_name
+from retraining.core.spec.teams import find_specs, plain_name
 from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.params import rollback_params
 from retraining.operators.airflow.task_defaults import BOUNDED, FIRST, RETRIES

@@ -9,9 +9,10 @@ from airflow.sdk import DAG, chain
 
 from retraining.core.errors import SpecError
 from retraining.core.jobs.job import JobType
-from retraining.core.spec.files import find_specs, load_spec, plain_name
+from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.scoring import Scoring
+from retraining.core.spec.teams import find_specs, plain_name
 from retraining.operators.airflow.params import give_params, score_params
 from retraining.operators.airflow.schedules import cron_schedule
 from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, of_model

@@ -9,8 +9,9 @@ from airflow.sdk import DAG, BaseOperator, TriggerRule, chain, task_group
 
 from retraining.core.errors import SpecError
 from retraining.core.naming.dags import WALK_FORWARD
-from retraining.core.spec.files import find_specs, load_spec, plain_name
+from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import find_specs, plain_name
 from retraining.operators.airflow.params import give_params, walk_forward_params
 from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, of_model
 from retraining.operators.data.checks import CheckDataOperator

@@ -28,6 +28,7 @@ from retraining.core.documents.snapshot import Column
 from retraining.core.errors import DataError, SpecError
 from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.source_files import SourceFiles
+from retraining.core.spec.teams import folder_of
 from retraining.hooks import check_queries
 from retraining.hooks.artifacts import Artifacts
 from retraining.hooks.objects import Objects
@@ -79,7 +80,8 @@ def _load_files(uri: str, table: str, session: Session) -> SourceFiles:
 
 
 def _paths(model: NewModel, include: Path) -> tuple[Path, Path]:
-    return include / "models" / f"{model.name}.yaml", include / "sql" / model.name / "examples.sql"
+    folder = folder_of(include, model.name)
+    return folder / "models" / f"{model.name}.yaml", folder / "sql" / model.name / "examples.sql"
 
 
 def _look_and_write(model: NewModel, include: Path, session: Session, today: date) -> list[str]:

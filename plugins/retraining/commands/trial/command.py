@@ -31,7 +31,7 @@ from retraining.core.documents.document import format_time, read_object
 from retraining.core.documents.plan import Pool
 from retraining.core.errors import BudgetError, PlanError, SpecError
 from retraining.core.program import command_line
-from retraining.core.spec.files import find_specs
+from retraining.core.spec.teams import find_specs
 from retraining.hooks.trial_calls import TrialCalls
 
 LONGEST = timedelta(minutes=90)

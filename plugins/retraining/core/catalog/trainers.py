@@ -16,6 +16,7 @@ from retraining.core.spec.cluster import resolve_tier
 from retraining.core.spec.features import Loss, class_names
 from retraining.core.spec.messages import Finding, raise_findings
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import folder_of
 from retraining.core.spec.training import MEMBERS, InputSource
 
 _BUILD_ANEW = "Build the image anew with this release's contract, and write down what its command describe prints"
@@ -49,9 +50,12 @@ class Trainer(Document):
 
 
 def trainer_path(spec: ModelSpec, include: Path) -> Path | None:
-    """Return where the spec's own image is described, if it is; None: the spec has none."""
+    """Return where the spec's own image is described, if it is, by its team or for all; None: the spec has none."""
     name = spec.training.runtime.image_name
-    return include / "trainers" / f"{name}.json" if name else None
+    if name is None:
+        return None
+    own, shared = (folder / "trainers" / f"{name}.json" for folder in (folder_of(include, spec.name), include))
+    return own if own.is_file() else shared
 
 
 def require_trainer(spec: ModelSpec, include: Path, where: str | None = None) -> None:

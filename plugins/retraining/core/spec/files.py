@@ -5,7 +5,6 @@ In: `include/models/<name>.yaml` and the SQL that it names. Out: a `ModelSpec`, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,7 +17,8 @@ from retraining.core.spec.messages import explain
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.source_files import EVERY_ROW
 from retraining.core.spec.sql_file import AS_OF, PARAMETERS, require_select, require_time_travel
-from retraining.core.spec.stages import lay_over
+from retraining.core.spec.stages import lay_over, require_same_places
+from retraining.core.spec.teams import as_team_has_it, folder_of
 from retraining.core.spec.yaml_file import SpecText, read_spec_file
 
 REMOVED: dict[tuple[str, ...], tuple[str, str]] = {
@@ -45,7 +45,7 @@ def load_spec(path: Path, stage: str | None = None) -> ModelSpec:
     Raises:
         SpecError: Anything is wrong with it, or with what the stage says; the message has all findings, with lines.
     """
-    text = lay_over(read_spec_file(path), path, stage_name() if stage is None else stage)
+    text = _as_stage_and_team_have_it(path, stage)
     _refuse_removed(text)
     duplicate = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
     if duplicate.is_file():
@@ -64,6 +64,13 @@ def load_spec(path: Path, stage: str | None = None) -> ModelSpec:
             "Rename one of them",
         )
     return spec
+
+
+def _as_stage_and_team_have_it(path: Path, stage: str | None) -> SpecText:
+    text = read_spec_file(path)
+    if stage is None:
+        require_same_places(path)
+    return as_team_has_it(lay_over(text, path, stage_name() if stage is None else stage), path)
 
 
 def _refuse_removed(text: SpecText) -> None:
@@ -104,7 +111,7 @@ def load_query(spec: ModelSpec, include: Path) -> str:
     known = AS_OF if data.split == "hash" else PARAMETERS
     # Files are loaded whole, whatever the query takes of them.
     required, optional = ((), known) if data.files or data.split == "hash" else (known, ())
-    sql = _read_sql(data.query, where, include, required, optional)
+    sql = _read_sql(data.query, where, folder_of(include, spec.name), required, optional)
     require_time_travel(sql, f"{where}, {data.query}", asked=data.time_travel)
     return sql
 
@@ -116,7 +123,9 @@ def load_frozen_set_query(spec: ModelSpec, include: Path) -> str | None:
         SpecError: The file is missing, empty, outside include/sql, or not one SELECT with its parameters.
     """
     path = spec.data.golden_query
-    return None if path is None else _read_sql(path, f"{spec.name}.yaml, data.golden_query", include, ())
+    if path is None:
+        return None
+    return _read_sql(path, f"{spec.name}.yaml, data.golden_query", folder_of(include, spec.name), ())
 
 
 def load_assertions(spec: ModelSpec, include: Path) -> dict[str, str]:
@@ -127,8 +136,9 @@ def load_assertions(spec: ModelSpec, include: Path) -> dict[str, str]:
             most.
     """
     known = AS_OF if spec.data.split == "hash" else PARAMETERS
+    folder = folder_of(include, spec.name)
     return {
-        item.name: _read_sql(item.query, f"{spec.name}.yaml, data.assertions, {item.name}", include, (), known)
+        item.name: _read_sql(item.query, f"{spec.name}.yaml, data.assertions, {item.name}", folder, (), known)
         for item in spec.data.assertions
     }
 
@@ -139,7 +149,7 @@ def load_scoring_query(model: str, path: str, include: Path) -> str:
     Raises:
         SpecError: The file is missing, empty, outside include/sql, or not one SELECT that uses `@as_of` at most.
     """
-    return _read_sql(path, f"{model}, scoring.query", include, (), ("as_of",))
+    return _read_sql(path, f"{model}, scoring.query", folder_of(include, model), (), ("as_of",))
 
 
 def load_labels_query(spec: ModelSpec, include: Path) -> str | None:
@@ -150,11 +160,11 @@ def load_labels_query(spec: ModelSpec, include: Path) -> str | None:
     """
     path = spec.monitoring.performance.labels_query
     where = f"{spec.name}.yaml, monitoring.performance.labels_query"
-    return None if path is None else _read_sql(path, where, include, (), PARAMETERS)
+    return None if path is None else _read_sql(path, where, folder_of(include, spec.name), (), PARAMETERS)
 
 
-def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
-    folder = (include / "sql").resolve()
+def _read_sql(name: str, where: str, home: Path, parameters: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
+    folder = (home / "sql").resolve()
     path = (folder / name).resolve()
     if not path.is_relative_to(folder):
         raise SpecError(where, f"{name!r} leads outside", "a file below include/sql")
@@ -173,20 +183,3 @@ def _read_sql(name: str, where: str, include: Path, parameters: tuple[str, ...],
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def find_specs(include: Path) -> list[Path]:
-    """Return the files of all models, sorted by name.
-
-    Raises:
-        SpecError: There is no folder `models`.
-    """
-    folder = include / "models"
-    if not folder.is_dir():
-        raise SpecError(str(folder), "no such folder", "one YAML file per model in it", "Name the folder above it")
-    return sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
-
-
-def plain_name(path: Path) -> str:
-    """Return what a model's DAGs are called after; of a file whose name no DAG can have, something like it."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem)[:200]

@@ -7,6 +7,7 @@ from pathlib import Path
 from retraining.core import team_code
 from retraining.core.errors import SpecError
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import folder_of
 from retraining.core.team_code import Place, TeamFunction
 
 GROUP = "retraining.gates"
@@ -14,7 +15,7 @@ FOLDER = "gates"
 
 
 def gate_place(include: Path) -> Place:
-    """Return where gates are."""
+    """Return where gates are, below the folder with a model's files."""
     return Place(folder=include / FOLDER, group=GROUP)
 
 
@@ -25,7 +26,7 @@ def look_at_gates(spec: ModelSpec, include: Path) -> None:
         SpecError: One cannot be.
     """
     for gate in spec.evaluation.gates:
-        team_code.look(gate.function, _where(spec, gate.name), gate_place(include))
+        team_code.look(gate.function, _where(spec, gate.name), _place_of(spec, include))
 
 
 def require_gates(spec: ModelSpec, include: Path) -> dict[str, TeamFunction]:
@@ -34,7 +35,7 @@ def require_gates(spec: ModelSpec, include: Path) -> dict[str, TeamFunction]:
     Raises:
         SpecError: One cannot be imported.
     """
-    place = gate_place(include)
+    place = _place_of(spec, include)
     return {gate.name: team_code.load(gate.function, _where(spec, gate.name), place) for gate in spec.evaluation.gates}
 
 
@@ -43,10 +44,14 @@ def load_gates(spec: ModelSpec, include: Path) -> dict[str, TeamFunction | SpecE
     found: dict[str, TeamFunction | SpecError] = {}
     for gate in spec.evaluation.gates:
         try:
-            found[gate.name] = team_code.load(gate.function, _where(spec, gate.name), gate_place(include))
+            found[gate.name] = team_code.load(gate.function, _where(spec, gate.name), _place_of(spec, include))
         except SpecError as error:
             found[gate.name] = error
     return found
+
+
+def _place_of(spec: ModelSpec, include: Path) -> Place:
+    return gate_place(folder_of(include, spec.name))
 
 
 def _where(spec: ModelSpec, name: str) -> str:

@@ -17,10 +17,11 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 
 from retraining.core.errors import SettingsError, SpecError, suggest
-from retraining.core.settings import SETTINGS, STAGE_PATTERN, include_path, stage_name
+from retraining.core.settings import SETTINGS, STAGE_PATTERN, as_written, include_path, stage_name
 from retraining.core.spec.messages import Finding, explain, raise_findings, shorten
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.section import Section
+from retraining.core.spec.teams import FOLDER, find_specs, spec_path, team_folder
 from retraining.core.spec.yaml_file import Location, SpecText, read_spec_text, read_text
 from retraining.core.untyped import YamlValues
 
@@ -142,19 +143,19 @@ class StageFile:
             raise SpecError(where, f"no stage {name!r}", f"one of: {', '.join(self.names)} ({FILE})", way_out)
         return self.said.stages[name]
 
-    def require_models(self, name: str, folder: Path) -> None:
+    def require_models(self, name: str, include: Path) -> None:
         """Refuse what a stage says of a model that there is not.
 
         Args:
             name: The stage.
-            folder: With the models' files.
+            include: The folder that this file is in.
 
         Raises:
             SpecError: It says something of one.
         """
         for model in self.said.stages[name].models:
-            if not any((folder / f"{model}{ending}").is_file() for ending in (".yaml", ".yml")):
-                known = sorted(path.stem for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
+            if not spec_path(include, model).is_file():
+                known = [path.stem for path in find_specs(include)]
                 raise SpecError(
                     self.text.place(("stages", name, "models", model)),
                     f"no model {model!r}, and stage {name!r} changes it",
@@ -277,9 +278,10 @@ def lay_over(text: SpecText, path: Path, stage: str) -> SpecText:
     if not stage:
         return text
     where = SETTINGS["stage"].variable if stage == stage_name() else "stage"
-    found = require_stages(path.parent.parent, where)
+    include = folder_of_stages(path)
+    found = require_stages(include, where)
     found.stage(stage, where)
-    found.require_models(stage, path.parent)
+    found.require_models(stage, include)
     values, places = copy.deepcopy(text.values), dict[Location, str]()
     for place, overlay in found.overlays(stage, path.stem):
         for key, value in _values(overlay):
@@ -294,6 +296,37 @@ def lay_over(text: SpecText, path: Path, stage: str) -> SpecText:
                     f"Remove it, or add {key[0]} to {path.name}",
                 )
     return text.with_values(f"{path.name} in stage {stage}", values, places)
+
+
+def folder_of_stages(path: Path) -> Path:
+    """Return the folder whose stages a model's file has: of a team without a file of its own, those of all."""
+    own, team = path.parent.parent, team_folder(path)
+    return own if team is None or (own / FILE).is_file() else team.include
+
+
+def require_same_places(path: Path) -> None:
+    """Refuse a team's stage that says another place than where this Airflow environment is.
+
+    Args:
+        path: Of a model's file.
+
+    Raises:
+        SpecError: It says one; or a file of stages is wrong.
+    """
+    stage, team = stage_name(), team_folder(path)
+    own = find_stages(path.parent.parent) if stage and team else None
+    if team is None or own is None or stage not in own.said.stages:
+        return
+    everybodys = find_stages(team.include)
+    here = everybodys.said.stages.get(stage) if everybodys else None
+    environ = {SETTINGS[key].variable: value for key, value in here.places.items()} if here else {}
+    for variable, found, expected in _differences(own, stage, {**as_written(), **environ}):
+        raise SpecError(
+            f"{FOLDER}/{team.team}/{FILE}, {stage}",
+            f"{expected.removeprefix(variable).strip()}, and this Airflow environment has {variable} {found}",
+            "what the environment has, or nothing",
+            f"Remove it from {stage}",
+        )
 
 
 def _put(values: YamlValues, key: Location, value: object) -> bool:

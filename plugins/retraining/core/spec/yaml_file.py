@@ -65,7 +65,7 @@ class SpecText:
 
     def with_values(self, where: str, values: YamlValues, places: Mapping[Location, str]) -> SpecText:
         """Return the file with what another one says in place of some of its keys."""
-        return SpecText(where, values, self._lines, places)
+        return SpecText(where, values, self._lines, {**self._places, **places})
 
     def place(self, location: Location) -> str:
         """Return the file and the line of a key, of whichever file says it."""
@@ -80,6 +80,11 @@ class SpecText:
         while location and location not in self._lines:
             location = location[:-1]
         return self._lines.get(location)
+
+
+def plain_id(path: Path) -> str:
+    """Return what DAGs of a file are called after: its name, or where no DAG can be called so, something like it."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem)[:200]
 
 
 def read_spec_file(path: Path) -> SpecText:

@@ -19,6 +19,7 @@ from retraining.core.notification.once import Claimant, claim
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.notify import Event, Notify
+from retraining.core.spec.teams import spec_path
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.notifiers import NotSentError
 from retraining.hooks.ports import CloudPort
@@ -194,7 +195,7 @@ def notify_of(model: str | None) -> Notify:
     if model is None:
         return Notify()
     try:
-        return files.load_spec(include_path() / "models" / f"{model}.yaml").notify
+        return files.load_spec(spec_path(include_path(), model)).notify
     except RetrainingError as error:  # a broken file is one of the things to tell of
         LOGGER.warning("the file of %s names nobody: %s", model, type(error).__name__)
         return Notify()

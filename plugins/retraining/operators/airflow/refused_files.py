@@ -30,16 +30,20 @@ class RefuseSpecOperator(BaseOperator):
         raise AirflowFailException(self.message)
 
 
-def refusing_dag(dag_id: str, path: Path, error: Exception, runbook: str, *, what: str, tag: str) -> DAG:
+def refusing_dag(
+    dag_id: str, path: Path, error: Exception, runbook: str, *, what: str, tag: str, include: Path | None = None
+) -> DAG:
     """Make a DAG whose one task fails with what is wrong with a file.
 
     Args:
         dag_id: That of the DAG in whose place it stands.
         path: The file.
         error: What is wrong with it.
-        runbook: Has places for `{file}`, `{message}` and `{check}`, the command that checks files.
+        runbook: Has places for `{file}`, the file's name, `{path}`, `{what}`, `{message}` and `{check}`, the command
+            that checks files.
         what: The file should be, as people call it.
         tag: Of the DAG in whose place it stands.
+        include: The folder that `{path}` begins in; None: the runbook has no place for it.
     """
     message = str(error)
     with DAG(
@@ -47,6 +51,8 @@ def refusing_dag(dag_id: str, path: Path, error: Exception, runbook: str, *, wha
         description=f"{path.name} is not a valid {what}",
         doc_md=runbook.replace("{check}", command_line("check-models"))
         .replace("{file}", path.name)
+        .replace("{path}", path.relative_to(include).as_posix() if include else path.name)
+        .replace("{what}", what)
         .replace("{message}", message),
         schedule=None,
         catchup=False,

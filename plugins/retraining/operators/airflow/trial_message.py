@@ -10,6 +10,7 @@ from retraining.core.errors import SettingsError
 from retraining.core.notification.messages import explain_settings, nobody, trials
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
+from retraining.core.spec.teams import spec_path
 from retraining.hooks.notifiers import NotSentError
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -38,7 +39,7 @@ class SendTrialMessageOperator(CloudOperator):
             SettingsError: Nobody is told, or one was not reached.
         """
         del context
-        spec = load_spec(include_path() / "models" / f"{self.model}.yaml")
+        spec = load_spec(spec_path(include_path(), self.model))
         self.log.info(explain_settings(cloud.settings, "this Airflow"))
         reached, failed = [], []
         for trial in trials(spec, cloud.settings, cloud.clock.now()):

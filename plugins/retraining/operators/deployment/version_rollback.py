@@ -14,7 +14,7 @@ from retraining.core.promotion import rollbacks, rollouts
 from retraining.core.promotion.rollbacks import AskedRollback
 from retraining.core.promotion.versions import Version
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs, plain_name
+from retraining.core.spec.teams import find_specs, plain_name
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor

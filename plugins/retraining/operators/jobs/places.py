@@ -25,6 +25,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.quotas import FILE, Quotas, load_quotas
+from retraining.core.spec.teams import spec_path
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.dag_run import run_type
 
@@ -143,6 +144,6 @@ def _wish(context: Context, include: Path, needs: Mapping[str, int]) -> Wish:
 def _priority(include: Path, model: str) -> int:
     """Return what the model's file says now, so that it can be changed while a job waits."""
     try:
-        return load_spec(include / "models" / f"{model}.yaml").priority
+        return load_spec(spec_path(include, model)).priority
     except SpecError:  # the run goes by its plan; the file is refused where it is planned
         return int(ModelSpec.model_fields["priority"].default)

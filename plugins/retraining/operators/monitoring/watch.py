@@ -18,6 +18,7 @@ from retraining.core.promotion.versions import Version
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import spec_path
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.ports import CloudPort, WarehousePort
 from retraining.hooks.warehouse import Answer
@@ -113,7 +114,7 @@ def load_spec(model: str) -> ModelSpec:
     Raises:
         SpecError: The file is wrong.
     """
-    return files.load_spec(include_path() / "models" / f"{model}.yaml")
+    return files.load_spec(spec_path(include_path(), model))
 
 
 def unasked_for(watch: Watch, start: datetime, end: datetime) -> tuple[SmokeRequest, ...]:

@@ -22,6 +22,7 @@ from retraining.core.spec import files
 from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.own_gates import require_gates
+from retraining.core.spec.teams import spec_path
 from retraining.core.untyped import XCom, YamlValues
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -58,7 +59,7 @@ class PlanRunOperator(CloudOperator):
     def act(self, cloud: CloudPort, context: Context) -> XCom:
         """Read the spec and the run, ask `core`, store the plan (or take the one of an equal run)."""
         include = include_path()
-        spec = files.load_spec(include / "models" / f"{self.model}.yaml")
+        spec = files.load_spec(spec_path(include, self.model))
         params = context["params"]
         require_known(params, retrain_params(spec), addresses(spec, load_capabilities()))
         require_own_bucket(cloud)

@@ -26,6 +26,7 @@ from retraining.core.report.readiness.stored import StoredRun, facts_of, facts_o
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import spec_path
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 
 LOGGER = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ def score_of_run(cloud: CloudPort, plan: Plan) -> Readiness:
     """
     spec = plan.spec
     try:
-        file = load_spec(include_path() / "models" / f"{plan.model}.yaml")
+        file = load_spec(spec_path(include_path(), plan.model))
         spec = spec.model_copy(update={"notify": file.notify, "reviews": file.reviews})
     except SpecError as error:
         LOGGER.warning("scored without what the file alone says: %s", error)

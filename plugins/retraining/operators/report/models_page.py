@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs, plain_name
+from retraining.core.spec.teams import find_specs, plain_name
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
 

@@ -48,6 +48,7 @@ from retraining.core.report.run import read_failures, read_reported_run
 from retraining.core.settings import include_path
 from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.files import load_spec
+from retraining.core.spec.teams import spec_path
 from retraining.hooks.clock import data_days
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.operators.record.readiness import read_run, score_of
@@ -190,7 +191,7 @@ def _read_tested(
 
 
 def _path(model: str) -> Path:
-    return include_path() / "models" / f"{model}.yaml"
+    return spec_path(include_path(), model)
 
 
 def _ask(cloud: CloudPort, model: str) -> Live:

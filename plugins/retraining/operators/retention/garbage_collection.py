@@ -17,7 +17,7 @@ from retraining.core.planning.params import require_known
 from retraining.core.retention import spans, summary, versions
 from retraining.core.retention.spans import Limits, whole_second
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs
+from retraining.core.spec.teams import find_specs
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -163,4 +163,4 @@ class DeleteGarbageOperator(CollectionTask):
 
 def chosen_models(models: Sequence[str]) -> list[str]:
     """Return the models of a cleaning: those chosen, or every one that has a file, broken or not."""
-    return sorted(set(models)) or [path.stem for path in find_specs(include_path())]
+    return sorted({*models} or {path.stem for path in find_specs(include_path())})

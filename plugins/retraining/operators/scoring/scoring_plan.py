@@ -17,6 +17,7 @@ from retraining.core.scoring import plan
 from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.quotas import load_quotas
+from retraining.core.spec.teams import spec_path
 from retraining.core.untyped import XCom
 from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.cloud_task import CloudOperator
@@ -60,7 +61,7 @@ class PlanScoringOperator(CloudOperator):
 
     def _build_plan(self, cloud: CloudPort, context: Context) -> ScoringPlan:
         include, dag_run, params = include_path(), context["dag_run"], context["params"]
-        spec = files.load_spec(include / "models" / f"{self.model}.yaml")
+        spec = files.load_spec(spec_path(include, self.model))
         require_known(params, score_params(spec))
         scoring = plan.with_params(spec, params)
         plan.require_places(spec, scoring, cloud.settings)

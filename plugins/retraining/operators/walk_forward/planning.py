@@ -17,6 +17,7 @@ from retraining.core.settings import include_path
 from retraining.core.spec import files
 from retraining.core.spec.budgets import load_budgets
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import spec_path
 from retraining.core.untyped import XCom
 from retraining.core.walk_forward import plan as walk
 from retraining.hooks.clock import data_days
@@ -135,7 +136,7 @@ class PlanVersionOperator(CloudSensor):
 
 
 def _load_spec(model: str) -> ModelSpec:
-    return files.load_spec(include_path() / "models" / f"{model}.yaml")
+    return files.load_spec(spec_path(include_path(), model))
 
 
 def _asked(params: Mapping[str, Any]) -> walk.AskedWalk:

@@ -15,8 +15,9 @@ from retraining.core.documents.readiness import _MEANINGS, Readiness, RubricSect
 from retraining.core.report.readiness.facts import Facts
 from retraining.core.report.readiness.model import missing_keys
 from retraining.core.report.readiness.score import TESTS, score_model
-from retraining.core.spec.files import find_specs, load_spec
+from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
+from retraining.core.spec.teams import find_specs
 from tests.core.data.test_new_model import profile, write
 from tests.core.report.readiness.test_score import RUN, STORED
 

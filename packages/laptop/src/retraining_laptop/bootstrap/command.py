@@ -13,7 +13,7 @@ import click
 from retraining import __version__
 from retraining.core.errors import SettingsError, SpecError, suggest
 from retraining.core.settings import include_path
-from retraining.core.spec.files import find_specs
+from retraining.core.spec.teams import find_specs
 from retraining.core.spec.yaml_file import read_spec_file
 from retraining_laptop.bootstrap.environments import make_environments, python_of
 
