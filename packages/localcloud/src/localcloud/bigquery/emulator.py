@@ -40,6 +40,7 @@ from localcloud.bigquery.patches import (
     result_types,
     script_targets,
     shared_connection,
+    signatures,
     sql,
     star_columns,
     table_resources,
@@ -101,6 +102,7 @@ def patch_sql(executor: Untyped) -> None:
     sql.apply(executor)
     numerics.apply(executor)
     unnamed_columns.apply(executor)
+    signatures.apply(executor)
     star_columns.apply()
     column_case.apply()
     parameter_names.apply()

@@ -142,6 +142,10 @@ def name_columns_by_a_star(client: bigquery.Client) -> list[str]:
     return sorted(rows_of(client, about(name, "SELECT *, FARM_FINGERPRINT('a') AS f FROM $t"))[0])
 
 
+def compare_with_another_type(client: bigquery.Client) -> None:
+    rows_of(client, about(table_of(client), "SELECT n FROM $t WHERE n = '1'"))
+
+
 def set_two_variables(client: bigquery.Client) -> list[dict[str, object]]:
     return rows_of(client, "DECLARE a, b INT64; SET (a, b) = (SELECT AS STRUCT 1 AS x, 2 AS y); SELECT a, b;")
 
@@ -243,6 +247,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "refused_statements": (train_nothing, "MethodNotImplemented"),
     "result_types": (type_of_a_result, "JSON"),
     "script_targets": (set_two_variables, [{"a": 1, "b": 2}]),
+    "signatures": (compare_with_another_type, "BadRequest"),
     "star_columns": (name_columns_by_a_star, ["f", "id", "s"]),
     "table_resources": (count_rows, 5),
     "unknown_projects": (list_what_is_not_there, "Forbidden"),

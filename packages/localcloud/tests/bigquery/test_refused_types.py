@@ -1,0 +1,172 @@
+"""What BigQuery refuses for the types of its values, and DuckDB answers; and what looks like it and has an answer.
+
+Facts are from the conversion rules and the reference of operators and functions,
+cloud.google.com/bigquery/docs/reference/standard-sql.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from google.api_core.exceptions import BadRequest, GoogleAPICallError, MethodNotImplemented
+from google.cloud import bigquery
+
+ROW = (
+    "SELECT 1 AS i, 1.5 AS f, NUMERIC '2' AS n, '5' AS s, DATE '2020-01-02' AS day, TIMESTAMP '2020-01-02' AS ts,"
+    " DATETIME '2020-01-02' AS dt, TRUE AS b, [1, 2] AS a, STRUCT(1 AS x) AS st, b'5' AS bytes, JSON '{}' AS j"
+)
+MATCHING = "No matching signature for"
+REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
+    "comparisons": (
+        ("SELECT i = '1' FROM $t", f"{MATCHING} operator = for argument types: INT64, STRING"),
+        ("SELECT s = 5 FROM $t", f"{MATCHING} operator = for argument types: STRING, INT64"),
+        ("SELECT i FROM $t WHERE i != s", f"{MATCHING} operator != for argument types: INT64, STRING"),
+        ("SELECT f > '1' FROM $t", f"{MATCHING} operator > for argument types: FLOAT64, STRING"),
+        ("SELECT n > '1' FROM $t", f"{MATCHING} operator > for argument types: NUMERIC, STRING"),
+        ("SELECT b = 1 FROM $t", f"{MATCHING} operator = for argument types: BOOL, INT64"),
+        ("SELECT ts >= day FROM $t", f"{MATCHING} operator >= for argument types: TIMESTAMP, DATE"),
+        ("SELECT day = CURRENT_TIMESTAMP() FROM $t", f"{MATCHING} operator = for argument types: DATE, TIMESTAMP"),
+        ("SELECT bytes = s FROM $t", f"{MATCHING} operator = for argument types: BYTES, STRING"),
+        ("SELECT i IN ('1', '2') FROM $t", f"{MATCHING} operator IN for argument types: INT64, STRING"),
+        ("SELECT i IN (SELECT s FROM $t) FROM $t", f"{MATCHING} operator IN for argument types: INT64, STRING"),
+        ("SELECT i BETWEEN '1' AND '2' FROM $t", f"{MATCHING} operator BETWEEN"),
+        ("SELECT x.i FROM $t x JOIN $t y ON x.i = y.s", f"{MATCHING} operator ="),
+        ("WITH w AS (SELECT i + 1 AS more FROM $t) SELECT more FROM w WHERE more = '2'", f"{MATCHING} operator ="),
+        ("SELECT [1, 2] = [1, 2]", "Equality is not defined for arguments of type ARRAY<INT64>"),
+        ("SELECT a = a FROM $t", "Equality is not defined for arguments of type ARRAY<INT64>"),
+        ("SELECT j = j FROM $t", "Equality is not defined for arguments of type JSON"),
+        ("DELETE $t WHERE i = '1'", f"{MATCHING} operator = for argument types: INT64, STRING"),
+        ("UPDATE $t SET f = 1 WHERE i = '1'", f"{MATCHING} operator = for argument types: INT64, STRING"),
+        ("CREATE TABLE refused.never AS SELECT i FROM $t WHERE i = '1'", f"{MATCHING} operator ="),
+        ("INSERT $t (i) SELECT i FROM $t WHERE i = '1'", f"{MATCHING} operator ="),
+        ("DECLARE k INT64 DEFAULT 1; SELECT i + k FROM $t WHERE s = 5;", f"{MATCHING} operator ="),
+    ),
+    "one type of several": (
+        ("SELECT COALESCE(1, 'a')", f"{MATCHING} function COALESCE for argument types: INT64, STRING"),
+        ("SELECT IFNULL(i, '0') FROM $t", "argument types: INT64, STRING"),
+        ("SELECT IF(TRUE, 1, 'a')", f"{MATCHING} function IF for argument types: INT64, STRING"),
+        ("SELECT CASE WHEN b THEN 1 ELSE 'a' END FROM $t", f"{MATCHING} operator CASE"),
+        ("SELECT CASE i WHEN '1' THEN 1 END FROM $t", f"{MATCHING} operator CASE"),
+        ("SELECT NULLIF(i, '') FROM $t", f"{MATCHING} function NULLIF"),
+        ("SELECT GREATEST(day, ts) FROM $t", f"{MATCHING} function GREATEST for argument types: DATE, TIMESTAMP"),
+        ("SELECT [1, 'a']", "do not have a common supertype"),
+        (
+            "SELECT i FROM $t UNION ALL SELECT s FROM $t",
+            "Column 1 in UNION ALL has incompatible types: INT64, STRING",
+        ),
+    ),
+    "truths": (
+        ("SELECT 1 FROM $t WHERE i", "WHERE clause should return type BOOL, but returns INT64"),
+        ("SELECT i FROM $t GROUP BY i HAVING COUNT(*)", "HAVING clause should return type BOOL, but returns INT64"),
+        ("SELECT NOT i FROM $t", f"{MATCHING} operator NOT for argument types: INT64"),
+        ("SELECT i AND b FROM $t", f"{MATCHING} operator AND for argument types: INT64, BOOL"),
+        ("SELECT IF(i, 1, 2) FROM $t", "should return type BOOL, but returns INT64"),
+        ("SELECT LOGICAL_OR(i) FROM $t", f"{MATCHING} aggregate function LOGICAL_OR"),
+        ("SELECT i IS TRUE FROM $t", f"{MATCHING} operator IS TRUE"),
+    ),
+    "functions": (
+        ("SELECT LENGTH(i) FROM $t", f"{MATCHING} function LENGTH for argument types: INT64"),
+        ("SELECT STRING_AGG(i) FROM $t", f"{MATCHING} function STRING_AGG for argument types: INT64"),
+        ("SELECT MOD(f, 2) FROM $t", f"{MATCHING} function MOD for argument types: FLOAT64, INT64"),
+        ("SELECT DIV(f, 2) FROM $t", f"{MATCHING} function DIV for argument types: FLOAT64, INT64"),
+        ("SELECT MAX(a) FROM $t", "MAX is not defined for arguments of type ARRAY<INT64>"),
+        ("SELECT CAST(a AS STRING) FROM $t", "Invalid cast from ARRAY<INT64> to STRING"),
+        ("SELECT s[0] FROM $t", "not supported on values of type STRING"),
+        ("SELECT i FROM $t ORDER BY a", "ORDER BY does not support expressions of type ARRAY"),
+        ("SELECT RANK() OVER () FROM $t", "Window ORDER BY is required for analytic function rank"),
+        ("SELECT LAG(i, -1) OVER (ORDER BY i) FROM $t", "must not be negative"),
+    ),
+    "parts of times": (
+        ("SELECT DATE_DIFF(day, day, HOUR) FROM $t", "DATE_DIFF does not support the HOUR date part"),
+        ("SELECT DATE_TRUNC(day, HOUR) FROM $t", "DATE_TRUNC does not support the HOUR date part"),
+        ("SELECT DATE_ADD(day, INTERVAL 1 HOUR) FROM $t", "DATE_ADD does not support the HOUR date part"),
+        ("SELECT EXTRACT(HOUR FROM day) FROM $t", "EXTRACT from DATE does not support the HOUR date part"),
+        ("SELECT TIMESTAMP_DIFF(ts, ts, MONTH) FROM $t", "TIMESTAMP_DIFF does not support the MONTH date part"),
+    ),
+    "names and signs": (
+        ("SELECT i AS x FROM $t WHERE x = 1", "Unrecognized name: x"),
+        ("SELECT i AS x, x + 1 AS y FROM $t", "Unrecognized name: x"),
+        ("SELECT i % 2 FROM $t", 'Illegal input character "%"'),
+        ("SELECT i == 1 FROM $t", 'Unexpected "=="'),
+    ),
+}
+NOT_OFFERED = (
+    "SELECT day - day FROM $t",
+    "SELECT DATE_ADD(ts, INTERVAL 1 DAY) FROM $t",
+    "SELECT DATE_SUB(dt, INTERVAL 1 DAY) FROM $t",
+)
+ANSWERED = (
+    "SELECT i = 1.0, i < n, f = n, i IN (1.5, 2), n BETWEEN 1 AND 2.5 FROM $t",
+    "SELECT day = '2020-01-02', ts > '2020-01-01', dt = '2020-01-02', day IN ('2020-01-02') FROM $t",
+    "SELECT day = dt, day BETWEEN '2020-01-01' AND '2020-01-03' FROM $t",
+    "SELECT st = st, st IN (STRUCT(1 AS x)) FROM $t",
+    "SELECT COALESCE(i, 1.5), COALESCE(NULL, 'a'), IFNULL(day, '2020-01-01'), IF(b, i, NULL) FROM $t",
+    "SELECT CASE i WHEN 1 THEN 'a' WHEN NULL THEN NULL ELSE 'b' END FROM $t",
+    "SELECT CONCAT('a', 1, day), MOD(n, 2), MOD(i, 2), GREATEST(i, f) FROM $t",
+    "SELECT i FROM $t WHERE b AND NOT b OR TRUE GROUP BY i HAVING COUNT(*) > 0 AND i > 0",
+    "SELECT i AS x FROM $t GROUP BY x HAVING x > 0 ORDER BY x",
+    "SELECT i AS x FROM $t QUALIFY ROW_NUMBER() OVER (PARTITION BY s ORDER BY i) = 1",
+    "SELECT f AS i, i + 1 AS y FROM $t WHERE i = 1",
+    "SELECT o AS o, v AS v FROM $t, UNNEST(a) v WITH OFFSET o WHERE o = 1 AND v = 2",
+    "SELECT s AS x, (SELECT MAX(x) FROM UNNEST(a) x) AS y FROM $t",
+    "SELECT x FROM (SELECT i AS x FROM $t) WHERE x = 1",
+    "SELECT i FROM $t UNION ALL SELECT f FROM $t",
+    "SELECT i, s FROM $t UNION ALL SELECT 1, NULL",
+    "SELECT x.i FROM $t x JOIN $t y USING (i) WHERE i = 1",
+    "SELECT st.x = 1, a[OFFSET(0)] = 1, JSON_VALUE(j, '$.a') = '1' FROM $t",
+    "SELECT (SELECT AS STRUCT 1 AS k).k = 1, ARRAY(SELECT 1) IS NULL FROM $t",
+    "SELECT TIMESTAMP_DIFF(ts, ts, DAY), DATETIME_DIFF(dt, dt, MONTH), EXTRACT(HOUR FROM ts), ts - ts FROM $t",
+    "SELECT DATE_TRUNC(day, MONTH) = day, TIMESTAMP_TRUNC(ts, DAY) = ts, DATE(ts) = day FROM $t",
+    "SELECT '100 %', 'a == b' -- 5 % == 3",
+    "DECLARE x INT64 DEFAULT 1; SELECT i AS y FROM $t WHERE i = x;",
+)
+
+
+@pytest.fixture(scope="module")
+def client(local_cloud) -> bigquery.Client:
+    """Google's client, with a table of one row."""
+    made = bigquery.Client(project=local_cloud.project)
+    made.create_dataset("refused", exists_ok=True)
+    made.query_and_wait(f"CREATE OR REPLACE TABLE refused.one AS {ROW}")
+    return made
+
+
+def refusals(client: bigquery.Client, statements: Iterable[str]) -> dict[str, str]:
+    """Return what is said of each statement; "" of one that has an answer."""
+    said = {}
+    for statement in statements:
+        try:
+            client.query(statement.replace("$t", "refused.one"), retry=None, job_retry=None).result(retry=None)
+            said[statement] = ""
+        except GoogleAPICallError as error:
+            said[statement] = f"{type(error).__name__}: {error}"
+    return said
+
+
+@pytest.mark.parametrize("group", REFUSED)
+def test_it_is_refused_in_the_words_of_the_service(client, group):
+    found = refusals(client, dict(REFUSED[group]))
+    assert {
+        statement: found[statement]
+        for statement, words in REFUSED[group]
+        if BadRequest.__name__ not in found[statement] or words not in found[statement]
+    } == {}
+    (row,) = client.query_and_wait("SELECT i, f FROM refused.one")
+    assert (row.i, row.f) == (1, 1.5)  # nothing was changed
+
+
+def test_what_has_another_type_there_is_refused_by_name(client):
+    found = refusals(client, NOT_OFFERED)
+    assert {each: said for each, said in found.items() if MethodNotImplemented.__name__ not in said} == {}
+
+
+def test_what_looks_like_it_is_answered(client):
+    assert {each: said for each, said in refusals(client, ANSWERED).items() if said} == {}
+
+
+def test_a_dry_run_refuses_it_too(client):
+    """As check-queries asks before anything is deployed."""
+    config = bigquery.QueryJobConfig(dry_run=True)
+    with pytest.raises(BadRequest, match="No matching signature"):
+        client.query("SELECT i FROM refused.one WHERE i = '1'", job_config=config, retry=None)
