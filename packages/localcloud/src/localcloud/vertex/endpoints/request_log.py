@@ -111,22 +111,31 @@ class RequestLog:
             self._pending.clear()
             if not self._closed.is_set():
                 time.sleep(_GATHER_S)
-            try:
-                while self._flush():
-                    pass
-            except Exception as error:  # noqa: BLE001 - BigQuery may be away; nothing is lost, it is tried again
-                LOGGER.warning("request log: BigQuery does not take the rows yet: %s", error)
-                if not self._closed.wait(_RETRY_S):
-                    self._pending.set()
+            held: set[str] = set()
+            while self._flush(held):
+                pass
+            if held and not self._closed.wait(_RETRY_S):
+                self._pending.set()
             if self._closed.is_set():
                 return
 
-    def _flush(self) -> int:
+    def _flush(self, held: set[str]) -> int:
+        """Bring a batch over, but for tables that are held; give how many rows were looked at.
+
+        Args:
+            held: Tables that took nothing in this round; those of this batch are added. They hold up no other.
+        """
         with self._flushing:
-            waiting = self._store.list_documents(_COLLECTION, limit=_BATCH, max_characters=_BATCH_CHARACTERS)
+            waiting = self._store.list_documents(_COLLECTION, _BATCH, _BATCH_CHARACTERS, but=held)
             for table in {key for _, key, _ in waiting}:
                 batch = [(number, row) for number, key, row in waiting if key == table]
-                self._insert(table, [row for _, row in batch])
+                try:
+                    self._insert(table, [row for _, row in batch])
+                except Exception as error:  # noqa: BLE001 - BigQuery may be away; nothing is lost, it is tried again
+                    LOGGER.warning("request log: BigQuery does not take the rows yet: %s", error)
+                    self._ready.discard(table)  # it may have been deleted
+                    held.add(table)
+                    continue
                 self._store.delete_documents(_COLLECTION, *(number for number, _ in batch))
             return len(waiting)
 

@@ -12,7 +12,7 @@ import datetime
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -207,11 +207,21 @@ class Store:
         return int(done.lastrowid or 0)
 
     def list_documents(
-        self, collection: str, limit: int = -1, max_characters: int | None = None
+        self, collection: str, limit: int = -1, max_characters: int | None = None, but: Iterable[str] = ()
     ) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return (number, key, body) of a collection, oldest first; of long bodies fewer, but one at least."""
-        first = "SELECT id, key, body FROM documents WHERE shelf = ? ORDER BY id LIMIT ?"
-        values: tuple[str | int, ...] = (collection, limit)
+        """Return (number, key, body) of a collection, oldest first; of long bodies fewer, but one at least.
+
+        Args:
+            collection: Which.
+            limit: How many at most; -1: all.
+            max_characters: Of all bodies together, from which on no further one comes; None: any number.
+            but: Keys whose documents are left out.
+        """
+        first = (
+            "SELECT id, key, body FROM documents WHERE shelf = ?"
+            " AND key NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?"
+        )
+        values: tuple[str | int, ...] = (collection, json.dumps(sorted(but)), limit)
         if max_characters is not None:
             first = statement(
                 "SELECT id, key, body FROM (SELECT *, SUM(LENGTH(body)) OVER (ORDER BY id) - LENGTH(body) AS before"
