@@ -111,10 +111,10 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
             found = f"{type(error).__name__}: {error}"
             unexpected = SpecError(path.name, found, "a spec that makes a DAG", "Look at what was last changed in it")
             dags[dag_id] = _refusing_dag(dag_id, path, unexpected, include, what="spec")
-    for team, error in missing_folders(include).items():
+    for team, missing in missing_folders(include).items():
         dag_id = f"retrain__{team}.{MODELS}"
         if only in (None, dag_id):
-            dags[dag_id] = _refusing_dag(dag_id, include / TEAMS, error, include, what="list of teams")
+            dags[dag_id] = _refusing_dag(dag_id, include / TEAMS, missing, include, what="list of teams")
     return dags
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from retraining.core import settings
 from retraining.core.errors import PlanError, SpecError
-from retraining.core.spec import files, model
+from retraining.core.spec import files, model, teams
 from tests.support.refusals import refuses
 from tests.support.small_model import SPEC_YAML, SQL, make_spec, spec_values
 
@@ -35,7 +35,7 @@ def test_the_small_model_loads_with_the_defaults(tmp_path):
 
 def test_every_model_of_the_repository_is_valid():
     include = settings.include_path()
-    paths = files.find_specs(include)
+    paths = teams.find_specs(include)
     assert "flight_delays" in [path.stem for path in paths]
     for path in paths:
         assert files.load_query(files.load_spec(path), include)
@@ -266,9 +266,9 @@ def test_files_are_found_in_order(tmp_path):
     (tmp_path / "models").mkdir()
     for name in ("b.yaml", "a.yml", "note.txt"):
         (tmp_path / "models" / name).write_text("x", encoding="utf-8")
-    assert [path.name for path in files.find_specs(tmp_path)] == ["a.yml", "b.yaml"]
+    assert [path.name for path in teams.find_specs(tmp_path)] == ["a.yml", "b.yaml"]
     with pytest.raises(SpecError, match="no such folder"):
-        files.find_specs(tmp_path / "models")
+        teams.find_specs(tmp_path / "models")
 
 
 def test_the_query_is_read_and_its_absence_said(tmp_path):

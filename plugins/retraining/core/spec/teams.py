@@ -192,7 +192,7 @@ def plain_name(path: Path) -> str:
     try:
         owner = find_teams(found.include if found else path.parent.parent).of_model(path.stem)
     except SpecError:  # all teams' models are refused; the names of those that are not are still theirs
-        owner = None if found and _existing(found.include / MODELS, path.stem) else found and found.team
+        owner = found.team if found and not _existing(found.include / MODELS, path.stem) else None
     if owner == (found.team if found else None):
         return name
     return f"{found.team if found else MODELS}.{name}"

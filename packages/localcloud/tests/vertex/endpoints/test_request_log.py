@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from google.api_core.exceptions import Forbidden, NotFound
-from google.cloud import aiplatform_v1, bigquery
+from google.cloud import aiplatform_v1
 
 from localcloud.vertex.endpoints import request_log
 from localcloud.vertex.endpoints.request_log import RequestLog, payload_text
@@ -53,7 +53,7 @@ class _Tables:
         """As the source of clients."""
         return self
 
-    def create_table(self, table: bigquery.Table, *, exists_ok: bool, timeout: float) -> None:
+    def create_table(self, table: Any, *, exists_ok: bool, timeout: float) -> None:
         name = f"{table.project}.{table.dataset_id}.{table.table_id}"
         if name == NOBODYS:
             raise Forbidden(name)
