@@ -10,6 +10,7 @@ from retraining.core.errors import SpecError
 from retraining.core.spec import teams
 from retraining.core.spec.files import load_assertions, load_query, load_spec
 from retraining.core.spec.own_gates import require_gates
+from retraining.core.spec.stages import PLACES
 from retraining.core.spec.teams import explain_teams, find_specs, folder_of, missing_folders, plain_name, spec_path
 from tests.support.refusals import refuses
 from tests.support.small_model import SPEC_YAML, SQL
@@ -210,6 +211,8 @@ def test_a_teams_stage_cannot_be_somewhere_else(include, monkeypatch):
     own = include / "teams" / "mobile" / "environments.yaml"
     own.write_text("stages: {production: {bucket: mobile-bucket, region: us-central1}}")
     monkeypatch.setenv("RETRAINING_STAGE", "production")
+    for place in PLACES:
+        monkeypatch.delenv(f"RETRAINING_{place.upper()}", raising=False)
     (include / "environments.yaml").write_text(STAGES)
     assert load_spec(spec_path(include, "mob_late")).name == "mob_late"  # nothing says where this is
     monkeypatch.setenv("RETRAINING_REGION", "us-central1")

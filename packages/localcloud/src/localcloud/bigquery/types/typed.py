@@ -93,10 +93,23 @@ def _with_types(query: exp.Expression, schema: MappingSchema) -> exp.Expression 
             identify=False,
             expand_alias_refs=False,
         )
+        _type_offsets(named)
         return annotate_types(named, schema=schema, dialect="bigquery")
     except (SqlglotError, KeyError, AttributeError, TypeError, ValueError) as error:  # what it has no types for
         logging.getLogger(__name__).debug("no types: %s", error)
         return None
+
+
+def _type_offsets(query: exp.Expression) -> None:
+    """Say of places in arrays, `WITH OFFSET`, that they are whole numbers: sqlglot takes them for elements."""
+    offsets = {
+        (unnest.alias, unnest.args["offset"].name)
+        for unnest in query.find_all(exp.Unnest)
+        if isinstance(unnest.args.get("offset"), exp.Expression)
+    }
+    for column in list(query.find_all(exp.Column)):
+        if (column.table, column.name) in offsets:
+            column.replace(exp.cast(column.copy(), "INT64", dialect="bigquery"))
 
 
 def kind_of(node: exp.Expression | None) -> str:
