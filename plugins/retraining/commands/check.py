@@ -75,7 +75,7 @@ def check_models(
         return (known_quotas(path.parent) or Quotas(regions={})).explain(region)
 
     is_good = check_each(paths, check_file)
-    is_good = check_each(_teams(include), lambda path: explain_teams(path.parent)) and is_good
+    is_good = check_each(teams_named(include), lambda path: explain_teams(path.parent)) and is_good
     for folder in dict.fromkeys([include, *map(folder_of_stages, paths)]):
         own = [path for path in paths if folder_of_stages(path) == folder]
         is_good = check_each(files_named(folder, STAGES), check_stages) and is_good
@@ -109,7 +109,8 @@ def files_named(include: Path, name: str) -> list[Path]:
     return [path for path in (include / name,) if path.is_file()]
 
 
-def _teams(include: Path) -> list[Path]:
+def teams_named(include: Path) -> list[Path]:
+    """Return where the teams are named, or would have to be; none where there are no teams."""
     return [include / TEAMS] if (include / TEAMS).is_file() or team_folders(include) else []
 
 

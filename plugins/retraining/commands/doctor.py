@@ -20,7 +20,7 @@ from typing import NoReturn
 
 import click
 
-from retraining.commands.check import files_named, known_quotas
+from retraining.commands.check import known_quotas, teams_named
 from retraining.commands.diagnosis import PASSING, Check, Finding, NotKnownError, Project, State, examine
 from retraining.commands.doctor_access import (
     OTHER_ROLE_CHECKS,
@@ -46,7 +46,6 @@ from retraining.core.settings import SETTINGS
 from retraining.core.spec.quotas import FILE as QUOTAS
 from retraining.core.spec.stages import FILE as STAGES
 from retraining.core.spec.stages import find_stages
-from retraining.core.spec.teams import FILE as TEAMS
 from retraining.core.spec.teams import explain_teams, find_specs
 from retraining.hooks.check_queries import check
 from retraining.operators.record.ownership import require_nobodys_bucket
@@ -227,7 +226,7 @@ def look_at_models(project: Project) -> str:
             "one YAML file for each",
             f"Write one: {command_line('new-model')}",
         )
-    teams = {TEAMS: partial(explain_teams, project.include)} if files_named(project.include, TEAMS) else {}
+    teams = {path.name: partial(explain_teams, project.include) for path in teams_named(project.include)}
     return _of_each({**{path.stem: partial(check_model, path, project.include) for path in paths}, **teams})
 
 

@@ -44,7 +44,7 @@ class Team(Section):
     owner: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
     """Of its models: Airflow's owner, and the team of `budgets.yaml`; left out: the team's name."""
     service_account: ServiceAccount | None = None
-    """That its models' jobs run as; left out: what each model says."""
+    """That its models' jobs run as; left out: what each model says, but for an account of another team here."""
 
 
 class Teams(Section):
@@ -272,8 +272,21 @@ def as_team_has_it(text: SpecText, path: Path) -> SpecText:
             f"names that begin with {prefixes[found.team]!r}, as {FILE} has it of team {found.team}",
             "Rename the model and its file",
         )
+    _refuse_others_account(text, found)
     given = {"owner": team.owner or found.team, "service_account": team.service_account}
     return _with_given(text, {key: value for key, value in given.items() if value is not None}, found.team)
+
+
+def _refuse_others_account(text: SpecText, folder: TeamFolder) -> None:
+    said = text.values.get("service_account")
+    for name, other in find_teams(folder.include).teams.items():
+        if said is not None and name != folder.team and said == other.service_account:
+            raise SpecError(
+                text.place(("service_account",)),
+                f"service_account is {said!r}, which {FILE} gives team {name}",
+                f"none of another team than {folder.team}",
+                "Name another account, or leave it out",
+            )
 
 
 def _require_no_teams_name(path: Path) -> None:

@@ -17,7 +17,7 @@ from localcloud.bigquery.types.typed import Columns, type_of_field, typed_query
 from localcloud.untyped import Untyped
 
 _MOST_CHARACTERS = 100_000
-"""Of a statement that is looked at: types of one with thousands of columns take seconds."""
+"""Of a statement that is looked at: one of 1,000 columns and half as long takes a second."""
 
 _Translate = Callable[..., Awaitable[str]]
 

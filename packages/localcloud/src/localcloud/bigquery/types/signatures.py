@@ -9,7 +9,7 @@ cloud.google.com/bigquery/docs/reference/standard-sql.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import combinations
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
@@ -37,9 +37,9 @@ _ORDERED_WINDOWS = {
 def refusal(query: exp.Expression) -> str | None:
     """Return what the service says of a query that it does not take; None: nothing is known against it."""
     for node in query.walk():
-        for look in _LOOKS.get(type(node), ()):
-            if said := look(node):
-                return said
+        look = _LOOKS.get(type(node))
+        if look is not None and (said := look(node)):
+            return said
     return None
 
 
@@ -141,17 +141,20 @@ def _nullif(node: exp.Nullif) -> str | None:
 
 
 def _array(node: exp.Array) -> str | None:
-    for left, right in combinations(node.expressions[:100], 2):
-        if not comparable(left, right):
-            return f"Array elements of types {{{kind_of(left)}, {kind_of(right)}}} do not have a common supertype"
+    if clash := _clash(node.expressions):
+        return f"Array elements of types {{{', '.join(map(kind_of, clash))}}} do not have a common supertype"
     return None
 
 
-def _one_type(what: str, nodes: Sequence[exp.Expression | None]) -> str | None:
-    for left, right in combinations(nodes[:100], 2):
-        if not comparable(left, right):
-            return _no_signature(what, (left, right))
-    return None
+def _one_type(what: str, nodes: Iterable[exp.Expression | None]) -> str | None:
+    clash = _clash(nodes)
+    return _no_signature(what, clash) if clash else None
+
+
+def _clash(nodes: Iterable[exp.Expression | None]) -> tuple[exp.Expression, exp.Expression] | None:
+    """Return two expressions that cannot stand in one column; None: there are none."""
+    each = {(kind_of(node), is_text(node)): node for node in nodes if node is not None}  # one of a kind is enough
+    return next((pair for pair in combinations(each.values(), 2) if not comparable(*pair)), None)
 
 
 def _condition(node: exp.Expression | None, of: str) -> str | None:
@@ -326,34 +329,34 @@ def _known_names(node: exp.Select) -> set[str]:
 
 
 _Look = Callable[[exp.Expression], str | None]
-_LOOKS: Mapping[type[exp.Expression], tuple[_Look, ...]] = {
-    **dict.fromkeys((*_EQUALITIES, *_ORDERS), (_comparison,)),
-    exp.Between: (_between,),
-    exp.In: (_in,),
-    exp.Case: (_case,),
-    exp.If: (_if,),
-    exp.Coalesce: (_coalesce,),
-    **dict.fromkeys((exp.Greatest, exp.Least), (_greatest,)),
-    exp.Nullif: (_nullif,),
-    exp.Array: (_array,),
-    exp.Where: (_where,),
-    exp.Having: (_having,),
-    exp.Qualify: (_qualify,),
-    exp.Join: (_join,),
-    **dict.fromkeys((exp.And, exp.Or, exp.Not), (_logic,)),
-    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), (_union,)),
-    **dict.fromkeys(_OF_TEXTS, (_of_texts,)),
-    **dict.fromkeys(_OF_DATES, (_of_dates,)),
-    exp.Extract: (_extract,),
-    exp.TimestampDiff: (_timestamp_diff,),
-    **dict.fromkeys((exp.Mod, exp.IntDiv), (_whole_numbers,)),
-    **dict.fromkeys((exp.Max, exp.Min), (_extremes,)),
-    exp.Ordered: (_ordered,),
-    **dict.fromkeys((exp.Cast, exp.TryCast), (_cast,)),
-    exp.Window: (_window,),
-    exp.Select: (_aliases,),
-    **dict.fromkeys((exp.LogicalOr, exp.LogicalAnd), (_truths,)),
-    exp.Is: (_is,),
-    exp.Bracket: (_element,),
-    **dict.fromkeys((exp.Lag, exp.Lead), (_offset,)),
+_LOOKS: Mapping[type[exp.Expression], _Look] = {
+    **dict.fromkeys((*_EQUALITIES, *_ORDERS), _comparison),
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Coalesce: _coalesce,
+    **dict.fromkeys((exp.Greatest, exp.Least), _greatest),
+    exp.Nullif: _nullif,
+    exp.Array: _array,
+    exp.Where: _where,
+    exp.Having: _having,
+    exp.Qualify: _qualify,
+    exp.Join: _join,
+    **dict.fromkeys((exp.And, exp.Or, exp.Not), _logic),
+    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), _union),
+    **dict.fromkeys(_OF_TEXTS, _of_texts),
+    **dict.fromkeys(_OF_DATES, _of_dates),
+    exp.Extract: _extract,
+    exp.TimestampDiff: _timestamp_diff,
+    **dict.fromkeys((exp.Mod, exp.IntDiv), _whole_numbers),
+    **dict.fromkeys((exp.Max, exp.Min), _extremes),
+    exp.Ordered: _ordered,
+    **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
+    exp.Window: _window,
+    exp.Select: _aliases,
+    **dict.fromkeys((exp.LogicalOr, exp.LogicalAnd), _truths),
+    exp.Is: _is,
+    exp.Bracket: _element,
+    **dict.fromkeys((exp.Lag, exp.Lead), _offset),
 }
