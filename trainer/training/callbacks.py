@@ -39,13 +39,13 @@ def training_callbacks(
     job: TrainingJob,
     course: Course,
     examples: Examples,
-    rate: Rate | None,
+    end: EpochEnd,
     listeners: Sequence[tf_keras.callbacks.Callback] = (),
 ) -> Iterator[list[tf_keras.callbacks.Callback]]:
     """Yield a training's callbacks in the order in which they must be called; their files are closed at the end.
 
     Args:
-        rate: Of the optimizer, where it may change.
+        end: Called when an epoch has been measured.
         listeners: Called after validation and before the checkpoint.
     """
     request, strategy = job.request, course.strategy
@@ -64,7 +64,7 @@ def training_callbacks(
             callbacks += [Progress(course.steps, strategy.is_asynchronous), board]
         callbacks += [
             FirstCall(lambda: LOGGER.info(job.clock.describe_start())),
-            EpochEnd(course, request.training, rate),
+            end,
             StepEnd(course),
         ]
         yield callbacks
@@ -163,16 +163,19 @@ class EpochReport(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras h
 class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """Keeps the training's state, lowers the learning rate, stops when nothing gets better, and saves a checkpoint.
 
-    The watched metric is `val_loss`, or `loss` without validation examples.
+    The watched metric is `val_loss`, or `loss` without validation examples. Of an epoch that ends before the step
+    `kept_steps`, it says nothing: of few validation rows the first epoch can be the best by chance, of a network that
+    has learnt nothing yet. Until then the newest epoch is the best one, and nothing is waited for.
 
     Args:
         training: Whose patience counts.
         rate: Of the optimizer, where it may change.
+        kept_steps: Optimizer steps, 0 or more; 0: any epoch may be the best one.
     """
 
-    def __init__(self, course: Course, training: Training, rate: Rate | None) -> None:
+    def __init__(self, course: Course, training: Training, rate: Rate | None, kept_steps: int) -> None:
         super().__init__()
-        self._course, self._rate = course, rate
+        self._course, self._rate, self._kept_steps = course, rate, kept_steps
         self._patience, self._reduce = training.early_stopping_patience, training.callbacks.reduce_lr
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
@@ -181,18 +184,20 @@ class EpochEnd(tf_keras.callbacks.Callback):  # type: ignore[misc]  # Keras has 
         Raises:
             Diverged: The loss or a weight is not a number.
         """
-        value = float(logs.get("val_loss", logs["loss"]))
+        watched = "val_loss" if "val_loss" in logs else "loss"
+        value = float(logs[watched])
         state, steps = self._course.state, self._course.steps
         if not np.isfinite(value) or not np.isfinite(logs["loss"]):
             raise self._course.bad_loss((epoch + 1) * steps.per_epoch, value)
         state.step, state.epochs_run, state.running = (epoch + 1) * steps.per_epoch, epoch + 1, []
+        least = min(state.history.get(watched, []), default=float("inf"))
         for name, number in logs.items():
             state.history.setdefault(name, []).append(float(number))
-        if value < state.best_value:
-            state.best_value, state.best_epoch, state.waited, state.rate_waited = value, epoch + 1, 0, 0
+        state.rate_waited = 0 if value < least else state.rate_waited + 1
+        if value < state.best_value or state.best_step < self._kept_steps:
+            state.best_value, state.best_epoch, state.waited = value, epoch + 1, 0
         else:
             state.waited += 1
-            state.rate_waited += 1
         self._lower_rate()
         self._course.save_state()
         if state.should_stop(self._patience):

@@ -54,7 +54,7 @@ class TrainingState:
         best_value: Of the watched metric, lower is better.
         waited: Epochs since the best one.
         rate_factor: What the learning rate is multiplied by.
-        rate_waited: Epochs since the best one or since the learning rate was lowered.
+        rate_waited: Epochs since the least loss of all or since the learning rate was lowered.
         running: The unfinished epoch's sums behind its mean loss.
     """
 

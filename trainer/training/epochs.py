@@ -14,7 +14,7 @@ import tf_keras
 
 from trainer.cluster.strategy import Strategy, naming_lost_peers
 from trainer.training.batches import Steps, training_batches
-from trainer.training.callbacks import training_callbacks
+from trainer.training.callbacks import EpochEnd, training_callbacks
 from trainer.training.checkpoints import Attached, Checkpoints, TrainingState
 from trainer.training.examples import Examples
 from trainer.training.learning_rate import Rate
@@ -23,6 +23,8 @@ from trainer.training.steps import take_steps
 from trainer.training.training_job import TrainingJob
 
 LOGGER = logging.getLogger(__name__)
+LEAST_STEPS = 100
+"""Optimizer steps of a training from nothing before which no epoch is the best one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,7 @@ class Fit:
         examples: What to train on.
         steps: How long.
         strategy: How it is spread.
+        kept_steps: Optimizer steps before which the newest epoch is the best one, whatever the validation split says.
         listeners: Called at each epoch's end, after validation and before the checkpoint.
     """
 
@@ -45,6 +48,7 @@ class Fit:
     examples: Examples
     steps: Steps
     strategy: Strategy
+    kept_steps: int = LEAST_STEPS
     listeners: tuple[tf_keras.callbacks.Callback, ...] = ()
 
     def train_epochs(self, finished: TrainingState | None = None) -> tuple[TrainingState, TrainingState | None]:
@@ -98,7 +102,8 @@ class Fit:
             watch=self.model.loss_watch,
         )
         with contextlib.ExitStack() as stack:
-            callbacks = stack.enter_context(training_callbacks(job, course, self.examples, self.rate, self.listeners))
+            end = EpochEnd(course, training, self.rate, self.kept_steps)
+            callbacks = stack.enter_context(training_callbacks(job, course, self.examples, end, self.listeners))
             stack.enter_context(course.interruption.listening())
             stack.enter_context(naming_lost_peers(strategy.is_alone, lambda: state.step))
             take_steps(self.model, batches, training, self.steps, state.step, callbacks)

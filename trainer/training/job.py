@@ -21,7 +21,7 @@ from trainer.objective.outputs import objective_of
 from trainer.training.batches import plan_steps
 from trainer.training.callbacks import EpochReport
 from trainer.training.checkpoints import TrainingState, find_finished
-from trainer.training.epochs import Fit
+from trainer.training.epochs import LEAST_STEPS, Fit
 from trainer.training.examples import read_examples
 from trainer.training.keras_internals import seed_layers
 from trainer.training.model import make_model
@@ -66,7 +66,15 @@ def train(job: TrainingJob, source: Source) -> Report | None:
     model, rate = make_model(recipe, examples.preprocessing.shape, steps, strategy)
     initial = begin_with_champion(job, recipe, model, examples.preprocessing)
     job.clock.part("model")
-    fit = Fit(job=job, model=model, rate=rate, examples=examples, steps=steps, strategy=strategy)
+    fit = Fit(
+        job=job,
+        model=model,
+        rate=rate,
+        examples=examples,
+        steps=steps,
+        strategy=strategy,
+        kept_steps=0 if initial and initial.taken else LEAST_STEPS,
+    )
     if trial := Trial.of(request, job.storage):
         _report_trial(trial, fit, finished, vars(recipe.hyperparameters))
         return None

@@ -13,7 +13,7 @@ import sqlite3
 import ssl
 import string
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import quote, urlsplit
 
 import grpc
@@ -284,6 +284,16 @@ def test_grpc(local_cloud, host):
             assert code in ALLOWED, (number, data, code)
 
 
+def require_quick(act: Callable[[], object], case: object) -> None:
+    """Two seconds of this thread at most; three times in a row over it count, for a machine may stand still once."""
+    for _ in range(3):
+        begun = time.thread_time()
+        act()
+        if time.thread_time() - begun < 2:
+            return
+    pytest.fail(f"three times over 2 s: {case!r}")
+
+
 def test_log_filters(tmp_path):
     """500: filters of Cloud Logging, also those that are slow in other engines."""
     is_found("", "")  # the first search of a process takes a second or more
@@ -304,13 +314,13 @@ def test_log_filters(tmp_path):
     ]
     for number in range(500):
         text = slow[number] if number < len(slow) else mutated(rng, good)
-        begun = time.thread_time()
-        try:
-            condition, parameters = compile_filter(text)
-            store.page(where=condition, parameters=parameters)
-        except (FilterError, sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
-            del error  # refused, as it is by the service
-        assert time.thread_time() - begun < 2, (number, text)
+
+        def act(text: str = text) -> None:
+            with contextlib.suppress(FilterError, sqlite3.Error, OverflowError, UnicodeEncodeError):  # refused
+                condition, parameters = compile_filter(text)
+                store.page(where=condition, parameters=parameters)
+
+        require_quick(act, (number, text))
 
 
 def test_list_filters_and_names():
@@ -319,12 +329,15 @@ def test_list_filters_and_names():
     good = 'labels.run="a" AND NOT (display_name="x*" OR create_time>"2026-01-01T00:00:00Z")'
     fields = {"labels": "labels", "display_name": "display_name", "create_time": "create_time"}
     for number in range(500):
-        begun = time.thread_time()
-        with contextlib.suppress(InvalidArgument):
-            compile_list_filter(mutated(rng, good) if number > 1 else "(" * 9000 + "NOT " * 900, fields)
+        text = mutated(rng, good) if number > 1 else "(" * 9000 + "NOT " * 900
         name = mutated(rng, "a/b//../d/é") or "x"
-        assert decode(encode(name)) == name, (number, name)
-        assert time.thread_time() - begun < 2, number
+
+        def act(text: str = text, name: str = name) -> None:
+            with contextlib.suppress(InvalidArgument):
+                compile_list_filter(text, fields)
+            assert decode(encode(name)) == name, name
+
+        require_quick(act, (number, text, name))
 
 
 def test_a_stalled_upload_stops_nobody(local_cloud):

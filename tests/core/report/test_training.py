@@ -31,13 +31,14 @@ def report(**changes: Any) -> dict[str, Any]:
         ({"steps": 200}, []),
         ({"steps": 5}, ["5 optimizer steps are few (expected at least 200)"]),
         ({"best_epoch": 6}, ["the best epoch is the last of 6: the training was still getting better"]),
-        ({"best_epoch": 1, "epochs_run": 1, "steps": 3}, ["3 optimizer steps", "the best epoch is the last of 1"]),
+        ({"best_epoch": 1, "epochs_run": 1, "steps": 101}, ["101 optimizer steps", "the best epoch is the last of 1"]),
+        ({"best_epoch": 1, "epochs_run": 1, "steps": 3}, ["3 optimizer steps"]),
         (
             {"steps": 1, "framework": REPORT["framework"] | {"tensorflow": "none", "packages": {"scikit-learn": "1"}}},
             [],
         ),
     ],
-    ids=["learnt", "just enough", "few steps", "not over", "both", "no steps of its own"],
+    ids=["learnt", "just enough", "few steps", "not over", "both", "the newest until then", "no steps of its own"],
 )
 def test_a_short_training_is_found(changes, found):
     warnings = warnings_of("wide_deep", **changes)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 
+from retraining.core.jobs.recipe import FIRST_STEPS
 from tests.support.refusals import refuses
 from trainer.contract.documents import Challenger, Cross, Report
 from trainer.contract.reading import parse_document
@@ -21,6 +22,7 @@ from trainer.evaluation.scoring import load_model
 from trainer.input import open_source
 from trainer.objective.class_metrics import measure_scores
 from trainer.saved_model.model import digest_folder
+from trainer.training.epochs import LEAST_STEPS
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,8 @@ def test_the_model_learns_and_the_report_says_what_happened(trained, exported) -
     assert report.steps == 3 * -(-report.train_rows // 64)
     assert report.train_rows == exported.manifest().splits["train"].rows
     assert set(report.history) == {"loss", "val_loss", "val_auc"}
-    assert report.best_epoch == int(np.argmin(report.history["val_loss"])) + 1
+    assert report.steps < LEAST_STEPS
+    assert report.best_epoch == 3  # whatever few validation rows say of weights that have learnt little
     assert report.resumed_from_epoch is None
     assert report.hyperparameters["hidden_units"] == (16, 8)
     assert parse_document(Report, Path(request.report_uri).read_bytes(), "report") == report
@@ -115,10 +118,12 @@ def test_the_same_request_gives_the_same_weights(trained, exported, tmp_path: Pa
 
 
 def test_early_stopping_restores_the_best_epoch(exported, tmp_path: Path) -> None:
+    """The best of those from the hundredth step on: before it nothing is waited for."""
     request = relocated(
         exported.train_request(
             training={
-                "epochs": 12,
+                "epochs": 40,
+                "batch_size": 32,
                 "early_stopping_patience": 1,
                 "hyperparameters": {"learning_rate": 0.2, "hidden_units": [16]},
             }
@@ -126,15 +131,23 @@ def test_early_stopping_restores_the_best_epoch(exported, tmp_path: Path) -> Non
         tmp_path,
     )
     report = exported.train(request)
-    assert report.epochs_run < 12
-    assert report.best_epoch == report.epochs_run - 1
-    assert report.metrics["val_loss"] == min(report.history["val_loss"])
-    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
-        f"step-{report.steps // report.epochs_run * report.best_epoch:09d}",
+    steps = report.steps // report.epochs_run
+    first = -(-LEAST_STEPS // steps)  # the first epoch that ends at that step or after it
+    losses = report.history["val_loss"]
+    assert min(losses[: first - 1]) < min(losses[first - 1 :])  # the best of all was too early
+    assert first < report.epochs_run < 40
+    assert report.best_epoch == report.epochs_run - 1 >= first
+    assert report.metrics["val_loss"] == min(losses[first - 1 :])
+    assert sorted(path.parent.name for path in (tmp_path / "checkpoints").glob("*/state.json")) == [
+        f"step-{steps * report.best_epoch:09d}",
         f"step-{report.steps:09d}",
     ]
     # What is stored is the best epoch's model: it scores the validation split as well as that epoch did.
     assert stored_loss(exported, request) == pytest.approx(report.metrics["val_loss"], rel=1e-4)
+
+
+def test_what_the_report_is_judged_by_is_what_the_trainer_does() -> None:
+    assert FIRST_STEPS == LEAST_STEPS
 
 
 def stored_loss(run, request) -> float:

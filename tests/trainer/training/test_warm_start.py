@@ -17,6 +17,7 @@ from trainer.contract.documents import InitialModel, TrainRequest
 from trainer.contract.reading import serialise
 from trainer.errors import DataError, RequestError
 from trainer.input import open_source
+from trainer.training.epochs import LEAST_STEPS
 from trainer.training.job import train
 
 RUN_KEY = "20240109t030000z-0a1b2c3d4e5f"
@@ -68,6 +69,20 @@ def test_the_same_request_gives_the_same_model(exported, champion, tmp_path) -> 
     assert reports[0].history == reports[1].history
     for one, other in zip(weights(first), weights(second), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+WORSE = {"epochs": 3, "hyperparameters": {"learning_rate": 0.3, "dropout": 0.1, "hidden_units": [16, 8]}}
+"""A rate that ruins weights that had learnt, within fewer steps than a training from nothing needs to learn."""
+
+
+def test_the_first_epoch_may_be_the_best_one_of_weights_that_had_learnt(exported, champion, tmp_path) -> None:
+    """Of weights that the seed drew it may not, before they have learnt anything: the newest is kept."""
+    went_on = exported.train(warm(exported, champion, tmp_path / "warm", training=WORSE))
+    assert went_on.initial.taken
+    assert went_on.steps < LEAST_STEPS
+    assert went_on.best_epoch == int(np.argmin(went_on.history["val_loss"])) + 1 < 3
+    anew = exported.train(exported.train_request_in(tmp_path / "anew", training=WORSE))
+    assert anew.best_epoch == anew.epochs_run == 3
 
 
 def test_an_interrupted_one_goes_on_from_its_own_checkpoint(exported, champion, tmp_path) -> None:

@@ -29,6 +29,9 @@ TABULAR = ("dense", "wide_deep", "deep_cross")
 """Architectures of which the recipe knows the layers; of others it only says how long they are trained."""
 MIN_STEPS, MAX_STEPS = 600, 12_000
 """Optimizer steps before a training may stop early, and after which it ends, where epochs are short."""
+FIRST_STEPS = 100
+"""Optimizer steps before which the trainer takes no epoch for the best one, as of few validation rows the first could
+be that by chance; not where weights were taken over. `trainer/training/epochs.py` has it too."""
 MIN_EPOCHS, MAX_EPOCHS = 10, 300
 SMALLEST_BATCH, LARGEST_BATCH = 16, 512
 _BATCHES_PER_EPOCH = 20

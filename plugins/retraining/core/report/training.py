@@ -9,7 +9,7 @@ from typing import Literal
 from retraining.core.documents.plan import Plan
 from retraining.core.documents.training import Report, TrainRequest
 from retraining.core.documents.tuning import Tuning
-from retraining.core.jobs.recipe import TREES
+from retraining.core.jobs.recipe import FIRST_STEPS, TREES
 from retraining.core.spec.training import MEMBERS
 
 FEW_STEPS = 200
@@ -31,7 +31,8 @@ def training_warnings(report: Report, model: str) -> Iterator[str]:
             "another model. Remove training.epochs and training.batch_size, so that the recipe chooses them, or raise "
             "the one and lower the other"
         )
-    if report.best_epoch == report.epochs_run:
+    can_tell = model in TREES or report.steps > FIRST_STEPS  # until then the newest is taken for the best
+    if report.best_epoch == report.epochs_run and can_tell:
         yield (
             f"the best epoch is the last of {report.epochs_run}: the training was still getting better when it ended. "
             "Remove training.epochs, so that it goes on until nothing gets better, or raise it"

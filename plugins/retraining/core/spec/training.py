@@ -121,7 +121,8 @@ class Training(Section):
     """[Networks side by side](models.md#an-ensemble) whose mean is the answer, in one stored model; `auto`: by the
     recipe. A number stands in place of the hyperparameter `members`."""
     early_stopping_patience: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """Epochs without a better validation loss before training ends; `0`: never; `null`: by the recipe."""
+    """Epochs without a better validation loss before training ends, counted from the hundredth optimizer step on (of
+    trees from the first, and of weights that were taken over); `0`: never; `null`: by the recipe."""
     input: InputSource = "tfrecord"
     """[What training reads](data.md#what-a-training-reads): `csv`: the export writes CSV instead; `bigquery`: the run
     table itself."""
