@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench import warm_start
-from bench.models import render, summarise
+from bench.models import LINES_PATH, OTHERS, OURS, PREFIX, SINGLE, render, summarise
+from bench.models_lines import Lines, digest_code
 from bench.models_ours import Examples
 from bench.models_scores import measure
 from bench.models_sets import HELD_OUT, SETS, Set, plain_name
@@ -48,20 +49,71 @@ def test_the_default_finds_what_is_rare(tmp_path):
     assert area > 0.85
 
 
+def line(model: str, seed: int, loss: float, **more: object) -> dict[str, object]:
+    return {
+        "name": "wine",
+        "model": model,
+        "seed": seed,
+        "seconds": 2.0,
+        "loss": loss,
+        "score": 0.9,
+        "rows": 128,
+        **more,
+    }
+
+
 def test_a_ratio_is_that_of_the_means_to_the_best_of_the_others():
-    losses = {"ours/wide_deep": (0.2, 0.4), "ours/linear": (0.26, 0.1), "linear": (0.25,), "trees": (0.3, 0.1)}
-    lines = [
-        {"name": "wine", "model": model, "seed": seed, "seconds": 2.0, "loss": loss, "score": 0.9, "rows": 128}
-        for model, some in losses.items()
-        for seed, loss in enumerate(some, start=1)
-    ]
+    """A seed's ratio is to what the same rows gave the other."""
+    losses = {
+        "ours/wide_deep": (0.2, 0.4),
+        "ours/linear": (0.26, 0.1),
+        "ours/single": (0.5, 0.7),
+        "linear": (0.25, 0.25),
+        "trees": (0.3, 0.1),
+    }
+    lines = [line(model, seed, loss) for model, some in losses.items() for seed, loss in enumerate(some, start=1)]
     row = summarise("wine", lines)
-    assert (row["best"], round(row["ratio"], 6), round(row["worst_ratio"], 6)) == ("trees", 1.5, 2.0)
+    assert (row["best"], round(row["ratio"], 6), round(row["worst_ratio"], 6)) == ("trees", 1.5, 4.0)
     assert {model: round(ratio, 6) for model, ratio in row["ratios"].items()} == {"wide_deep": 1.5, "linear": 0.9}
+    assert row["ensemble_ratio"] == pytest.approx(0.5)
     table = render([row], totals=True)
-    assert "| wine | classes | 128 | 0.3 | 0.900 | trees | 0.2 | 1.50 | 2.00 | linear | 0.90 | 2 | 2.0 |" in table
+    assert (
+        "| wine | classes | 128 | 0.3 | 0.900 | trees | 0.2 | 1.50 | 4.00 | linear | 0.90 | 0.50 | 2 | 2.0 |" in table
+    )
     assert "median ratios of 1 sets, all: wide_deep 1.500, highest 1.50; linear 0.900, highest 0.90; the best" in table
     assert "median ratios of 1 sets, classes: wide_deep 1.500" in table
+    assert "wide_deep to one of its networks 0.500" in table
+
+
+def test_a_line_holds_while_its_code_is_the_same(tmp_path):
+    """And the newest of a training is the one that counts; comments and docstrings are no code."""
+    path, code = tmp_path / "models.jsonl", tmp_path / "code"
+    code.mkdir()
+    (code / "a.py").write_text('"""Says."""\n\nX = 1  # one\n"""Of X."""\n')
+    first = digest_code(tmp_path, ["code"])
+    lines = Lines(path)
+    lines.add(line("trees", 1, 0.5, code=first))
+    assert Lines(path).has("wine", "trees", 1, first)
+    assert not lines.has("wine", "trees", 2, first)
+    (code / "a.py").write_text("X = 1\n")
+    assert digest_code(tmp_path, ["code/a.py"]) == digest_code(tmp_path, ["code"]) == first
+    (code / "a.py").write_text("X = 2\n")
+    second = digest_code(tmp_path, ["code"])
+    assert not Lines(path).has("wine", "trees", 1, second)
+    lines.add(line("trees", 1, 0.4, code=second))
+    lines.add(line("linear", 2, 0.6, code=second))
+    assert [(one["model"], one["loss"]) for one in Lines(path)] == [("linear", 0.6), ("trees", 0.4)]
+    with pytest.raises(FileNotFoundError):
+        digest_code(tmp_path, ["gone.py"])
+
+
+def test_the_lines_that_are_kept_are_of_known_models_and_each_once():
+    """What docs/models.md shows comes from them."""
+    text = LINES_PATH.read_text()
+    kept = list(Lines(LINES_PATH))
+    assert len(kept) == len(text.splitlines())
+    known = {*(PREFIX + model for model in (*OURS, SINGLE)), *OTHERS}
+    assert {(one["name"] in SETS, one["model"] in known, 1 <= one["seed"] <= 5) for one in kept} == {(True, True, True)}
 
 
 def test_answers_are_scored_as_the_field_does():

@@ -1,10 +1,12 @@
 """`make bench-models`: the trainer's defaults beside scikit-learn's and LightGBM's, on public tables.
 
-In: nothing but this machine. Out: a table, and `build/bench/models.json`. For each set the same split: `wide_deep` as
-`make new-model` writes it, and the other architectures of `OURS`, each by its recipe, trained by the trainer's own code
-(`models_ours`); and logistic regression or ridge, a network of two layers, and two kinds of boosted trees, all at their
-defaults (`models_contender`). A ratio is the mean loss over the seeds to the least of the others' means: log loss of
-classes, root mean square error of numbers.
+In: nothing but this machine, and `models.jsonl`, the trainings that were measured before. Out: a table,
+`build/bench/models.json`, and more lines in that file. For each set and seed the same split: `wide_deep` as `make
+new-model` writes it, the same without its ensemble (`single`), and the other architectures of `OURS`, each by its
+recipe, trained by the trainer's own code (`models_ours`); and logistic regression or ridge, a network of two layers,
+and two kinds of boosted trees, all at their defaults (`models_contender`). Each of five seeds tests another fifth of
+the rows. A ratio is the mean loss over the seeds to the least of the others' means: log loss of classes, root mean
+square error of numbers. What was measured by the same code is not trained again.
 
 The sets in `models_sets.HELD_OUT` were not looked at while the recipe was made.
 """
@@ -13,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import itertools
 import json
 import os
 import shutil
@@ -27,45 +28,54 @@ from typing import Any
 
 from bench.checkout import PACKAGES_PATH, REPOSITORY_PATH
 from bench.input import machine
+from bench.models_lines import Line, Lines, digest_code
 from bench.models_ours import Examples
 from bench.models_scores import measure
 from bench.models_sets import HELD_OUT, SETS
 from bench.tables import MEMORY_PATH
+from retraining.core.jobs.recipe import recipe_of
 
-DEFAULT = "wide_deep"
+DEFAULT, SINGLE = "wide_deep", "single"
 OURS = (DEFAULT, "boosted_trees", "random_forest", "linear")
+OTHERS = ("linear", "network", "trees", "lightgbm")
 PREFIX = "ours/"
 """Of our models' names: the others have a linear one too."""
+LINES_PATH = Path(__file__).with_name("models.jsonl")
 _OUT_PATH = REPOSITORY_PATH / "build" / "bench" / "models.json"
 _VERSIONS = """
 import importlib.metadata, json
 print(json.dumps({name: importlib.metadata.version(name) for name in ("scikit-learn", "lightgbm")}))
 """
-
-Line = Mapping[str, Any]
-"""A training: name, model, seed, seconds, loss, score."""
+_BENCH = "packages/bench/src/bench"
+_SHARED_CODE = [f"{_BENCH}/models_{name}.py" for name in ("data", "scores", "sets")]
+_OUR_CODE = [
+    *_SHARED_CODE,
+    f"{_BENCH}/models_ours.py",
+    f"{_BENCH}/input_files.py",
+    "plugins/retraining/core/jobs/recipe.py",
+    *(f"trainer/{folder}" for folder in ("features", "input", "models", "objective", "saved_model", "training")),
+]
+_THEIR_CODE = [*_SHARED_CODE, f"{_BENCH}/models_contender.py"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train everything, print the table, write the JSON after each set."""
+    """Train what has not been trained, print the table, write the JSON."""
     parser = argparse.ArgumentParser(prog="bench.models", description=__doc__)
     parser.add_argument("python", help="of the contenders' environment")
     parser.add_argument("--seeds", type=int, default=5, help="trainings of each model (default: %(default)s)")
-    parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS), help="default: all")
-    parser.add_argument("--models", nargs="*", choices=OURS, default=list(OURS), help="of ours (default: all)")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="default: all")
+    parser.add_argument("--models", nargs="+", choices=OURS, default=list(OURS), help="of ours (default: all)")
     options = parser.parse_args(arguments)
     versions = json.loads(_run(options.python, "-c", _VERSIONS))
-    lines: list[Line] = []
-    rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="bench-models-", dir=MEMORY_PATH) as folder:
-        _run(options.python, "-m", "bench.models_data", folder, *options.sets)
+    lines = Lines(LINES_PATH)
+    models = [*options.models, SINGLE] if DEFAULT in options.models else options.models
+    seeds = range(1, options.seeds + 1)
+    for seed in seeds:
         for name in options.sets:
-            lines += _compete(options.python, Path(folder), options.seeds, name)
-            lines += train_ours(Path(folder), name, options.seeds, options.models)
-            rows.append(summarise(name, lines))
-            print(render(rows[-1:]), flush=True)
-            _write({"seeds": options.seeds, "versions": versions, "sets": rows, "trainings": lines})
+            _train_missing(options.python, lines, name, seed, models)
+    rows = [summarise(name, [line for line in lines if line["seed"] in seeds]) for name in options.sets]
     print(render(rows, totals=True))
+    _write({"seeds": options.seeds, "versions": versions, "sets": rows, "trainings": list(lines)})
     print(f"bench-models: wrote {_OUT_PATH.relative_to(REPOSITORY_PATH)}")
     return 0
 
@@ -76,13 +86,35 @@ def _write(result: Mapping[str, Any]) -> None:
     _OUT_PATH.write_text(json.dumps({**measured, **result}, indent=2) + "\n")
 
 
-def train_ours(folder_path: Path, name: str, seeds: int, models: Sequence[str] = OURS) -> Iterator[Line]:
-    """Yield what the trainer's defaults reach with each seed."""
+def _train_missing(python: str, lines: Lines, name: str, seed: int, models: Sequence[str]) -> None:
+    """Train what no line of this code says, and write its lines."""
+    ours, theirs = (digest_code(REPOSITORY_PATH, places) for places in (_OUR_CODE, _THEIR_CODE))
+    missing = [model for model in models if not lines.has(name, PREFIX + model, seed, ours)]
+    others = [model for model in OTHERS if not lines.has(name, model, seed, theirs)]
+    if not missing and not others:
+        return
+    with tempfile.TemporaryDirectory(prefix="bench-models-", dir=MEMORY_PATH) as folder:
+        _run(python, "-m", "bench.models_data", folder, str(seed), name)
+        if others:
+            for line in _run(python, "-m", "bench.models_contender", folder, str(seed), name).splitlines():
+                lines.add({**json.loads(line), "code": theirs})
+        for made in train_ours(Path(folder), name, seed, missing):
+            lines.add({**made, "code": ours})
+            print(f"{name}, seed {seed}: {made['model']} {made['loss']:.4g} in {made['seconds']:.0f} s", flush=True)
+
+
+def train_ours(folder_path: Path, name: str, seed: int, models: Sequence[str] = OURS) -> Iterator[Line]:
+    """Yield what the trainer's defaults reach with a seed."""
     examples_path = folder_path / f"{name}-examples"
-    examples = Examples.write(folder_path / f"{name}.parquet", SETS[name], examples_path)
+    examples = Examples.write(folder_path / f"{name}.{seed}.parquet", SETS[name], examples_path)
     labels = examples.test["label"].to_numpy()
-    for model, seed in itertools.product(models, range(1, seeds + 1)):
-        done = examples.train_default(seed, model)
+    rows = len(examples.train)
+    for model in models:
+        if model == SINGLE:
+            alone = {**recipe_of(DEFAULT, rows).hyperparameters, "members": 1}
+            done = examples.train_default(seed, DEFAULT, SINGLE, hyperparameters=alone)
+        else:
+            done = examples.train_default(seed, model)
         loss, score = measure(SETS[name], labels, done.answers)
         yield {
             "name": name,
@@ -94,22 +126,27 @@ def train_ours(folder_path: Path, name: str, seeds: int, models: Sequence[str] =
             "steps": done.report.steps,
             "best_epoch": done.report.best_epoch,
             "epochs_run": done.report.epochs_run,
-            "rows": len(examples.train),
+            "rows": rows,
         }
     shutil.rmtree(examples_path)
 
 
 def summarise(name: str, lines: Sequence[Line]) -> dict[str, Any]:
-    """Return a set's row: means over the seeds by model, and ours' ratios to the best of the others."""
+    """Return a set's row: means over the seeds by model, and ours' ratios to the best of the others.
+
+    `ensemble_ratio` is the default's loss to that of one of its networks; None where that was not trained.
+    """
     models: dict[str, dict[str, float]] = {}
-    for model in dict.fromkeys(line["model"] for line in lines if line["name"] == name):
+    for model in sorted({line["model"] for line in lines if line["name"] == name}, key=_place):
         mine = [line for line in lines if line["name"] == name and line["model"] == model]
         models[model] = {
             number: statistics.fmean(line[number] for line in mine) for number in ("loss", "score", "seconds")
         }
-    ours = [model for model in models if model.startswith(PREFIX)]
-    best = min(models.keys() - set(ours), key=lambda model: models[model]["loss"])
+    ours = [model for model in models if model.startswith(PREFIX) and model != PREFIX + SINGLE]
+    best = min((model for model in models if model in OTHERS), key=lambda model: models[model]["loss"])
     default = [line for line in lines if line["name"] == name and line["model"] == ours[0]]
+    best_by_seed = {line["seed"]: line["loss"] for line in lines if line["name"] == name and line["model"] == best}
+    single = models.get(PREFIX + SINGLE) if ours[0] == PREFIX + DEFAULT else None
     return {
         "name": name,
         "family": SETS[name].family,
@@ -117,28 +154,37 @@ def summarise(name: str, lines: Sequence[Line]) -> dict[str, Any]:
         "models": models,
         "best": best,
         "ratio": models[ours[0]]["loss"] / models[best]["loss"],
-        "worst_ratio": max(line["loss"] for line in default) / models[best]["loss"],
+        "worst_ratio": max(line["loss"] / best_by_seed[line["seed"]] for line in default),
         "ratios": {model.removeprefix(PREFIX): models[model]["loss"] / models[best]["loss"] for model in ours},
+        "ensemble_ratio": models[ours[0]]["loss"] / single["loss"] if single else None,
         "held_out": name in HELD_OUT,
     }
+
+
+def _place(model: str) -> tuple[bool, int]:
+    """Return where a model stands in a row: ours before the others, each as they are listed."""
+    if model.startswith(PREFIX):
+        return False, [*OURS, SINGLE].index(model.removeprefix(PREFIX))
+    return True, OTHERS.index(model)
 
 
 def render(rows: Sequence[Mapping[str, Any]], *, totals: bool = False) -> str:
     """Give rows of the table of docs/models.md; with totals, its head and the medians below it."""
     head = (
         "| set | family | rows | loss | score | best of the others | its loss | ratio | worst seed "
-        "| best of ours | its ratio | seconds | its |"
+        "| best of ours | its ratio | to one network | seconds | its |"
     )
-    lines = [head, "|---" * 13 + "|"] * totals
+    lines = [head, "|---" * 14 + "|"] * totals
     for row in rows:
         models, ratios = row["models"], row["ratios"]
         first, best = models[PREFIX + next(iter(ratios))], models[row["best"]]
         name = f"*{row['name']}*" if row["held_out"] else row["name"]
         least = min(ratios, key=ratios.__getitem__)
+        ensemble = "" if row["ensemble_ratio"] is None else f"{row['ensemble_ratio']:.2f}"
         lines.append(
             f"| {name} | {row['family']} | {row['rows']:,} | {first['loss']:.4g} | {first['score']:.3f} "
             f"| {row['best']} | {best['loss']:.4g} | {row['ratio']:.2f} | {row['worst_ratio']:.2f} "
-            f"| {least} | {ratios[least]:.2f} | {first['seconds']:.0f} | {best['seconds']:.1f} |"
+            f"| {least} | {ratios[least]:.2f} | {ensemble} | {first['seconds']:.0f} | {best['seconds']:.1f} |"
         )
     if totals:
         lines += [_medians("all", rows), _medians("held out", [row for row in rows if row["held_out"]])]
@@ -154,16 +200,12 @@ def _medians(what: str, rows: Sequence[Mapping[str, Any]]) -> str:
     ratios = {model: [row["ratios"][model] for row in rows] for model in rows[0]["ratios"]}
     if len(ratios) > 1:
         ratios["the best of them"] = [min(row["ratios"].values()) for row in rows]
+    if all(row["ensemble_ratio"] is not None for row in rows):
+        ratios[f"{DEFAULT} to one of its networks"] = [row["ensemble_ratio"] for row in rows]
     shown = "; ".join(
         f"{model} {statistics.median(some):.3f}, highest {max(some):.2f}" for model, some in ratios.items()
     )
     return f"median ratios of {len(rows)} sets, {what}: {shown}"
-
-
-def _compete(python: str, folder_path: Path, seeds: int, name: str) -> Iterator[Line]:
-    done = _run(python, "-m", "bench.models_contender", str(folder_path), str(seeds), name)
-    for line in done.splitlines():
-        yield json.loads(line)
 
 
 def _run(python: str, *arguments: str) -> str:

@@ -1,8 +1,8 @@
 """What the trainer's default is held against: scikit-learn's and LightGBM's models, at their own defaults.
 
-    python -m bench.models_contender FOLDER SEEDS NAME…
+    python -m bench.models_contender FOLDER SEED NAME…
 
-In: the files that `models_data` wrote. Out: for each set and seed a line of JSON on stdout, as `{name, model, seed,
+In: the files that `models_data` wrote. Out: for each set and model a line of JSON on stdout, as `{name, model, seed,
 seconds, loss, score}`. They are trained on the rows of train and validation, of which the trainer takes the second for
 when to stop; those that stop early take their own share out of all.
 
@@ -35,8 +35,6 @@ from bench.models_data import PART
 from bench.models_scores import measure
 from bench.models_sets import SETS, Set
 
-_DETERMINISTIC = ("linear", "trees")  # one seed tells all
-
 
 def _columns() -> ColumnTransformer:
     return make_column_transformer(
@@ -54,7 +52,9 @@ def models(set_: Set, seed: int) -> dict[str, Any]:
         loss = "poisson" if set_.is_count else "squared_error"
         return {
             "linear": linear,
-            "network": _Scaled(make_pipeline(_columns(), MLPRegressor((100, 100), random_state=seed))),
+            "network": _Scaled(
+                make_pipeline(_columns(), MLPRegressor(hidden_layer_sizes=(100, 100), random_state=seed))
+            ),
             "trees": HistGradientBoostingRegressor(loss=loss, random_state=seed),
             "lightgbm": lightgbm.LGBMRegressor(
                 objective="poisson" if set_.is_count else "regression", random_state=seed, verbose=-1
@@ -62,7 +62,7 @@ def models(set_: Set, seed: int) -> dict[str, Any]:
         }
     return {
         "linear": make_pipeline(_columns(), LogisticRegression(max_iter=1000)),
-        "network": make_pipeline(_columns(), MLPClassifier((100, 100), random_state=seed)),
+        "network": make_pipeline(_columns(), MLPClassifier(hidden_layer_sizes=(100, 100), random_state=seed)),
         "trees": HistGradientBoostingClassifier(random_state=seed),
         "lightgbm": lightgbm.LGBMClassifier(random_state=seed, verbose=-1),
     }
@@ -83,31 +83,28 @@ class _Scaled:
         return answers
 
 
-def compete(name: str, rows: pd.DataFrame, seeds: int) -> Iterator[dict[str, Any]]:
-    """Yield what each model reaches with each seed."""
+def compete(name: str, rows: pd.DataFrame, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield what each model reaches."""
     set_ = SETS[name]
     for column in rows.select_dtypes(["string", "object"]).columns.difference([PART]):
         rows[column] = rows[column].astype("object").fillna("").astype("category")
     part, label = rows.pop(PART), rows.pop("label").to_numpy()
     test = (part == "test").to_numpy()
-    for seed in range(1, seeds + 1):
-        for kind, model in models(set_, seed).items():
-            if kind in _DETERMINISTIC and seed > 1:
-                continue
-            start = time.monotonic()
-            model.fit(rows[~test], label[~test])
-            seconds = time.monotonic() - start
-            predict = model.predict if set_.kind == "regression" else model.predict_proba
-            loss, score = measure(set_, label[test], predict(rows[test]))
-            yield {"name": name, "model": kind, "seed": seed, "seconds": seconds, "loss": loss, "score": score}
+    for kind, model in models(set_, seed).items():
+        start = time.monotonic()
+        model.fit(rows[~test], label[~test])
+        seconds = time.monotonic() - start
+        predict = model.predict if set_.kind == "regression" else model.predict_proba
+        loss, score = measure(set_, label[test], predict(rows[test]))
+        yield {"name": name, "model": kind, "seed": seed, "seconds": seconds, "loss": loss, "score": score}
 
 
 def main() -> None:
     """Run all."""
     warnings.simplefilter("ignore")  # of a network that has not converged: that is its default
-    folder, seeds, *names = sys.argv[1:]
+    folder, seed, *names = sys.argv[1:]
     for name in names:
-        for line in compete(name, pd.read_parquet(Path(folder) / f"{name}.parquet"), int(seeds)):
+        for line in compete(name, pd.read_parquet(Path(folder) / f"{name}.{seed}.parquet"), int(seed)):
             print(json.dumps(line), flush=True)
 
 

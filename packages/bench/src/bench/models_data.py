@@ -1,10 +1,11 @@
 """The public tables that `make bench-models` learns from, as they come in packages: no network.
 
-    python -m bench.models_data FOLDER NAME…
+    python -m bench.models_data FOLDER SEED NAME…
 
-In: the names of some sets. Out: of each a Parquet file with its features, the label as a number, and the column `part`
-(train, validation, test: 72, 8 and 20 %, by a fixed shuffle; of a series the newest rows are the test). Text is a
-category, everything else a number; what is missing is null.
+In: a seed from 1 on, and the names of some sets. Out: of each a Parquet file `NAME.SEED.parquet` with its features, the
+label as a number, and the column `part` (train, validation, test: 72, 8 and 20 %, by a fixed shuffle; of a series the
+newest rows are the test). Each of five seeds tests another fifth. Text is a category, everything else a number; what is
+missing is null.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bench.models_sets import SETS, Set, plain_name
 
 PART = "part"
 _TEST, _VALIDATION = 0.2, 0.1  # the second of what the first leaves
+_FOLDS = 5
 _SHUFFLE_SEED = 20131120
 
 
@@ -77,8 +79,8 @@ _SOURCES: dict[str, Callable[[Set], pd.DataFrame]] = {
 }
 
 
-def load(name: str) -> pd.DataFrame:
-    """Return a set's rows."""
+def load(name: str, seed: int) -> pd.DataFrame:
+    """Return a set's rows, split for a seed."""
     set_ = SETS[name]
     rows = _SOURCES.get(set_.source or set_.package, of_r)(set_).drop(columns=list(set_.without))
     rows = rows.dropna(subset=set_.label).reset_index(drop=True)
@@ -93,25 +95,25 @@ def load(name: str) -> pd.DataFrame:
             rows[column] = rows[column].astype("string")
         else:
             rows[column] = rows[column].astype(float)
-    rows[PART] = _parts(rows, set_)
+    rows[PART] = _parts(rows, set_, seed)
     return rows.rename(columns=plain_name)
 
 
-def _parts(rows: pd.DataFrame, set_: Set) -> np.ndarray:
+def _parts(rows: pd.DataFrame, set_: Set, seed: int) -> np.ndarray:
     order = np.random.default_rng(_SHUFFLE_SEED).permutation(len(rows))
     if set_.is_series:
         is_test = rows[PART] == "test" if PART in rows else np.arange(len(rows)) >= len(rows) * (1 - _TEST)
     else:
-        is_test = order < len(rows) * _TEST
-    shuffled = np.random.default_rng(_SHUFFLE_SEED + 1).random(len(rows))
+        is_test = order * _FOLDS // len(rows) == (seed - 1) % _FOLDS
+    shuffled = np.random.default_rng(_SHUFFLE_SEED + seed).random(len(rows))
     return np.where(is_test, "test", np.where(shuffled < _VALIDATION, "validation", "train"))
 
 
 def main() -> None:
     """Write the sets."""
-    folder_path, *names = sys.argv[1:]
+    folder_path, seed, *names = sys.argv[1:]
     for name in names:
-        load(name).to_parquet(Path(folder_path) / f"{name}.parquet", index=False)
+        load(name, int(seed)).to_parquet(Path(folder_path) / f"{name}.{seed}.parquet", index=False)
 
 
 if __name__ == "__main__":
