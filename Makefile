@@ -271,11 +271,11 @@ COMMIT = $(if $(shell git status --porcelain 2>&1),,$(shell git rev-parse HEAD))
 GO_ON = $(if $(COMMIT),--go-on build/long/$(COMMIT)/$@.jsonl)
 LONG_LANES := test-long-nights test-long-rest test-long-trainer test-long-containers
 .PHONY: test-long test-long-nights test-long-rest test-long-trainer test-long-containers
-test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, with the environments that they need, in four lanes, two at a time; each lane's output comes when it ends, and one that fails stops no other. Stopped, it goes on with the files of tests that had not passed at this commit (TF.js needs Node 20 and npm; without these and Chromium the Models page is skipped, without podman the containers)
+test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/bench-models/.ready $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, with the environments that they need, in four lanes, two at a time; each lane's output comes when it ends, and one that fails stops no other. Stopped, it goes on with the files of tests that had not passed at this commit (TF.js needs Node 20 and npm; without these and Chromium the Models page is skipped, without podman the containers)
 	@$(MAKE) --keep-going --jobs 2 --output-sync=target $(LONG_LANES)
 test-long-nights: setup tuning-env ## Run the lane of whole nights and months under a real scheduler
 	@$(AIRFLOW_PY) -m pytest -m long -s --durations 15 $(GO_ON) tests/e2e
-test-long-rest: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the lane of everything else but the trainer and the images
+test-long-rest: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/bench-models/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the lane of everything else but the trainer and the images
 	@$(AIRFLOW_PY) -m pytest -m long -s --durations 60 $(GO_ON) --ignore tests/trainer --ignore tests/e2e --ignore tests/dev/containers
 test-long-trainer: setup $(TFIO_ENV) $(TFJS_ENV) $(FRAMEWORK_ENVS) ## Run the lane of the trainer
 	@$(TRAINER_PY) -m pytest -m long --durations 30 $(GO_ON) tests/trainer
