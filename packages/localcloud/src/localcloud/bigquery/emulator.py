@@ -16,6 +16,7 @@ from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.middleware.faults import fail_queries
 from localcloud.bigquery.patches import (
     anonymous_tables,
+    assigned_fields,
     changed_tables,
     column_case,
     created_types,
@@ -102,6 +103,7 @@ def patch_sql(executor: Untyped) -> None:
     sql.apply(executor)
     numerics.apply(executor)
     unnamed_columns.apply(executor)
+    assigned_fields.apply(executor)
     signatures.apply(executor)
     star_columns.apply()
     column_case.apply()

@@ -52,6 +52,12 @@ def name_what_is_read(client: bigquery.Client) -> list[list[str]]:
     return [["the table" if str(table) == name else str(table) for table in job.referenced_tables] for job in jobs]
 
 
+def assign_a_field(client: bigquery.Client) -> object:
+    name = table_of(client, "SELECT STRUCT(1 AS x, 'a' AS y) AS st")
+    run(client, about(name, "UPDATE $t SET st.x = 2 WHERE TRUE")).result()
+    return rows_of(client, about(name, "SELECT st FROM $t"))
+
+
 def try_a_wrong_column(client: bigquery.Client) -> None:
     name = table_of(client)
     dry = bigquery.QueryJobConfig(dry_run=True)
@@ -223,6 +229,7 @@ def delete_a_view(client: bigquery.Client) -> list[object]:
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
+    "assigned_fields": (assign_a_field, [{"st": {"x": 2, "y": "a"}}]),
     "changed_tables": (change_rows, [True, True, True, False]),
     "column_case": (keep_capitals, ["TVnews", "other", "Print"]),
     "created_types": (type_of_a_created_column, "JSON"),
