@@ -31,6 +31,7 @@ from localcloud.bigquery.patches import (
     internal_errors,
     job_ids,
     kept_fields,
+    last_policies,
     media_types,
     numerics,
     pages,
@@ -125,6 +126,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     job_ids.apply(routes)
     query_bytes.apply(routes)
     expirations.apply(routes, expiring)
+    last_policies.apply(executor, routes)
     dry_runs.apply(routes)
     unqualified_tables.apply(routes)
     refused_statements.apply(routes)
@@ -177,6 +179,7 @@ def open_app(
     def create_app(context: Untyped) -> Untyped:
         app = original(context)
         app.add_middleware(failed_queries.FailedQueries)
+        app.add_middleware(last_policies.ForcedDeletes)
         app.add_middleware(unknown_projects.KnownProjects, projects=projects)
         app.add_middleware(internal_errors.InternalErrors)
         table_resources.apply(context, expiring)

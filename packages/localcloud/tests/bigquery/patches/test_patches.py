@@ -58,6 +58,12 @@ def assign_a_field(client: bigquery.Client) -> object:
     return rows_of(client, about(name, "SELECT st FROM $t"))
 
 
+def drop_the_last_policy(client: bigquery.Client) -> None:
+    name = table_of(client)
+    run(client, about(name, "CREATE ROW ACCESS POLICY p ON $t GRANT TO ('allUsers') FILTER USING (n > 1)")).result()
+    run(client, about(name, "DROP ROW ACCESS POLICY p ON $t")).result(retry=None)
+
+
 def try_a_wrong_column(client: bigquery.Client) -> None:
     name = table_of(client)
     dry = bigquery.QueryJobConfig(dry_run=True)
@@ -244,6 +250,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "internal_errors": (send_what_is_no_text, "MethodNotImplemented"),
     "job_ids": (use_a_job_id_twice, "Conflict"),
     "kept_fields": (read_labels_again, {"team": "growth"}),
+    "last_policies": (drop_the_last_policy, "BadRequest"),
     "loads": (upload_a_file, 2),
     "media_types": (upload_rows, 1),
     "numerics": (cast_to_numeric, decimal.Decimal("0.123456789")),
