@@ -30,7 +30,8 @@ def position_name(number: int) -> str:
 
 def number_positions(statement: str) -> str:
     """Return a statement in which each `?` is `@` and its `position_name`."""
-    pieces, end = [], 0
+    pieces: list[str] = []
+    end = 0
     for token in sqlglot.tokenize(statement, read="bigquery"):
         if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
             pieces += [statement[end : token.start], f"@{position_name(len(pieces) // 2)}"]
