@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.cloud import bigquery_storage_v1, logging_v2, monitoring_v3, resourcemanager_v3
+from google.cloud import bigquery_storage_v1, logging_v2, monitoring_v3, resourcemanager_v3, secretmanager_v1
 from google.cloud.aiplatform_v1 import types
 
 from localcloud.fields import Fate, Fields, Rule, Table, read_fields
 from localcloud.gateway import resource_manager
+from localcloud.gateway.secretmanager import service as secret_manager
 from localcloud.logs import service as logs
 from localcloud.logs.metrics import service as metrics
 from localcloud.message_fields import MessageFields
@@ -99,6 +100,11 @@ MESSAGES = [
         title="Resource Manager",
         folder="gateway",
         requests=_requests(resource_manager.FIELDS, resourcemanager_v3.types),
+    ),
+    Messages(
+        title="Secret Manager",
+        folder="gateway/secretmanager",
+        requests=_requests(secret_manager.FIELDS, secretmanager_v1),
     ),
     Messages(
         title="BigQuery Storage Read",

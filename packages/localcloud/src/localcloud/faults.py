@@ -46,6 +46,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from localcloud.calls import FILE_NAME, OK, CallCounts
 from localcloud.codes import HTTP_STATUS
 from localcloud.errors import CallError
 
@@ -146,6 +147,7 @@ class FaultStore:
         self._connection.execute(_SCHEMA)
         self._seen_version = -1
         self._seen_any = False
+        self._counts = CallCounts(path.with_name(FILE_NAME))
 
     def add(self, fault: Fault) -> int:
         """Put a checked fault in force; gives its number."""
@@ -208,9 +210,19 @@ class FaultStore:
         """Return what the first fault that hits this event does to it; counts it."""
         return Interception(self.take(event, about, kinds=kinds))
 
+    def count(self, event: str, status: str = OK) -> None:
+        """Count a call that was answered, whether a fault met it or not; `localcloud calls` prints the counts.
+
+        Args:
+            event: The call's method, as faults name it.
+            status: A name of google.rpc.Code.
+        """
+        self._counts.count(event, status)
+
     def close(self) -> None:
-        """Close the file."""
+        """Close the files."""
         self._connection.close()
+        self._counts.close()
 
     def _read_faults(self) -> list[tuple[int, Fault]]:
         rows = self._connection.execute("SELECT id, body FROM faults ORDER BY id").fetchall()

@@ -85,6 +85,62 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("SELECT EXTRACT(HOUR FROM day) FROM $t", "EXTRACT from DATE does not support the HOUR date part"),
         ("SELECT TIMESTAMP_DIFF(ts, ts, MONTH) FROM $t", "TIMESTAMP_DIFF does not support the MONTH date part"),
     ),
+    "fields of structs": (
+        ("SELECT i FROM $t WHERE st.x = '1'", f"{MATCHING} operator = for argument types: INT64, STRING"),
+        ("SELECT z.st.X + 1 = s FROM $t z", f"{MATCHING} operator = for argument types: INT64, STRING"),
+        ("SELECT 1 FROM $t, UNNEST([STRUCT('a' AS k)]) e WHERE e.k = 1", f"{MATCHING} operator = for argument types"),
+        ("SELECT COALESCE(st.x, 'a') FROM $t", f"{MATCHING} function COALESCE for argument types: INT64, STRING"),
+        ("SELECT i FROM $t WHERE st.x", "WHERE clause should return type BOOL, but returns INT64"),
+        ("SELECT w.st.x = 'a' FROM (SELECT st FROM $t) w", f"{MATCHING} operator = for argument types: INT64, STRING"),
+    ),
+    "values that are assigned": (
+        ("UPDATE $t SET i = '2' WHERE TRUE", "Value of type STRING cannot be assigned to i, which has type INT64"),
+        ("UPDATE $t SET i = 2.5 WHERE TRUE", "Value of type FLOAT64 cannot be assigned to i, which has type INT64"),
+        ("UPDATE $t SET i = i / 2 WHERE TRUE", "Value of type FLOAT64 cannot be assigned to i"),
+        ("UPDATE $t SET s = 4 WHERE TRUE", "Value of type INT64 cannot be assigned to s, which has type STRING"),
+        ("UPDATE $t SET n = f WHERE TRUE", "Value of type FLOAT64 cannot be assigned to n, which has type NUMERIC"),
+        ("UPDATE $t SET ts = day WHERE TRUE", "Value of type DATE cannot be assigned to ts, which has type TIMESTAMP"),
+        ("UPDATE $t SET day = s WHERE TRUE", "Value of type STRING cannot be assigned to day, which has type DATE"),
+        ("UPDATE $t SET b = 1 WHERE TRUE", "Value of type INT64 cannot be assigned to b, which has type BOOL"),
+        ("UPDATE $t SET j = 'x' WHERE TRUE", "Value of type STRING cannot be assigned to j, which has type JSON"),
+        ("UPDATE $t SET a = 1 WHERE TRUE", "Value of type INT64 cannot be assigned to a, which has type ARRAY<INT64>"),
+        (
+            "UPDATE $t SET st.x = 'a' WHERE TRUE",
+            "Value of type STRING cannot be assigned to st.x, which has type INT64",
+        ),
+        ("UPDATE $t z SET z.i = z.s WHERE TRUE", "Value of type STRING cannot be assigned to i, which has type INT64"),
+        (
+            "UPDATE $t z SET i = u.k FROM (SELECT 'a' AS k) u WHERE TRUE",
+            "Value of type STRING cannot be assigned to i, which has type INT64",
+        ),
+        ("UPDATE $t SET i = 2 FROM (SELECT 'a' AS k) u WHERE i = u.k", f"{MATCHING} operator ="),
+        ("DECLARE k INT64 DEFAULT 1; UPDATE $t SET i = '2' WHERE i = k;", "Value of type STRING cannot be assigned"),
+    ),
+    "values that are inserted": (
+        ("INSERT $t (i) VALUES ('5')", "Value has type STRING which cannot be inserted into column i, which has type"),
+        ("INSERT $t (i, s) VALUES (1, 'a'), (2, 3)", "Value has type INT64 which cannot be inserted into column s"),
+        ("INSERT $t (i) VALUES (1), (2.5)", "Value has type FLOAT64 which cannot be inserted into column i"),
+        (
+            "INSERT $t (i, f) SELECT i, s FROM $t",
+            "Query column 2 has type STRING which cannot be inserted into column f",
+        ),
+    ),
+    "merges": (
+        (
+            "MERGE $t USING (SELECT 1 AS k) u ON i = k WHEN MATCHED THEN UPDATE SET s = u.k",
+            "Value of type INT64 cannot be assigned to s, which has type STRING",
+        ),
+        (
+            "MERGE $t z USING $t u ON z.i = u.i WHEN NOT MATCHED THEN INSERT (i, s) VALUES (u.i, i)",
+            "Value has type INT64 which cannot be inserted into column s, which has type STRING",
+        ),
+        ("MERGE $t USING (SELECT 1 AS k) u ON s = k WHEN MATCHED THEN DELETE", f"{MATCHING} operator ="),
+        ("MERGE $t USING (SELECT 1 AS k) u ON i = k WHEN MATCHED AND s = 1 THEN DELETE", f"{MATCHING} operator ="),
+        (
+            "MERGE $t USING (SELECT 'a' AS k) u ON s = k WHEN NOT MATCHED AND k = 1 THEN INSERT (s) VALUES (k)",
+            f"{MATCHING} operator = for argument types: STRING, INT64",
+        ),
+    ),
     "names and signs": (
         ("SELECT i AS x FROM $t WHERE x = 1", "Unrecognized name: x"),
         ("SELECT i AS x, x + 1 AS y FROM $t", "Unrecognized name: x"),
@@ -125,6 +181,24 @@ ANSWERED = (
     "DECLARE x INT64 DEFAULT 1; SELECT i AS y FROM $t WHERE i = x;",
 )
 
+CHANGES = (
+    "UPDATE $t SET f = 1, n = 1 WHERE TRUE",
+    "UPDATE $t SET n = 1.5, f = n, dt = day WHERE TRUE",
+    "UPDATE $t SET n = -1.5, day = '2020-01-03', ts = '2020-01-03', dt = '2020-01-03 01:00:00' WHERE TRUE",
+    "UPDATE $t SET bytes = 'abc', s = NULL, i = NULL, a = [], b = i IS NULL WHERE TRUE",
+    "UPDATE $t SET i = CAST('5' AS INT64), f = i / 2, s = CONCAT(s, i), j = TO_JSON(st) WHERE TRUE",
+    "UPDATE $t SET n = ROUND(n, 1), i = DIV(i, 2), a = [1, 2], st = STRUCT(5 AS x) WHERE TRUE",
+    "UPDATE $t SET dt = DATETIME(ts), i = (SELECT MAX(x) FROM UNNEST(a) x) WHERE TRUE",
+    "UPDATE $t z SET z.f = u.k, st.x = u.k FROM (SELECT 7 AS k) u WHERE z.s = 's' OR TRUE",
+    "UPDATE $t SET a = ARRAY(SELECT x + 1 FROM UNNEST(a) x), s = IF(b, s, NULL) WHERE st.x = 7",
+    "INSERT $t (i, n, f, day, ts) VALUES (1, 1.5, 1, '2020-01-01', '2020-01-01'), (DEFAULT, NULL, 2.5, NULL, NULL)",
+    "INSERT $t (f, n, dt, s) SELECT i, i, day, s FROM $t",
+    "INSERT INTO $t (day) SELECT DATE '2020-01-01' UNION ALL SELECT NULL",
+    "MERGE $t z USING (SELECT 1 AS i) u ON z.i = u.i WHEN MATCHED THEN UPDATE SET f = u.i, z.day = '2020-01-05'",
+    "MERGE $t z USING (SELECT 99 AS i) u ON z.i = u.i WHEN NOT MATCHED THEN INSERT (i, f, n) VALUES (i, i, u.i)",
+    "MERGE $t z USING $t u ON z.i = u.i AND FALSE WHEN NOT MATCHED BY SOURCE AND z.i = 99 THEN DELETE",
+)
+
 
 @pytest.fixture(scope="module")
 def client(local_cloud) -> bigquery.Client:
@@ -132,15 +206,20 @@ def client(local_cloud) -> bigquery.Client:
     made = bigquery.Client(project=local_cloud.project)
     made.create_dataset("refused", exists_ok=True)
     made.query_and_wait(f"CREATE OR REPLACE TABLE refused.one AS {ROW}")
+    made.query_and_wait(f"CREATE OR REPLACE TABLE refused.changed AS {ROW}")
     return made
 
 
-def refusals(client: bigquery.Client, statements: Iterable[str]) -> dict[str, str]:
+def refusals(
+    client: bigquery.Client, statements: Iterable[str], table: str = "refused.one", **settings: object
+) -> dict[str, str]:
     """Return what is said of each statement; "" of one that has an answer."""
     said = {}
     for statement in statements:
+        config = bigquery.QueryJobConfig(**settings)
         try:
-            client.query(statement.replace("$t", "refused.one"), retry=None, job_retry=None).result(retry=None)
+            job = client.query(statement.replace("$t", table), job_config=config, retry=None, job_retry=None)
+            job.result(retry=None)
             said[statement] = ""
         except GoogleAPICallError as error:
             said[statement] = f"{type(error).__name__}: {error}"
@@ -168,8 +247,93 @@ def test_what_looks_like_it_is_answered(client):
     assert {each: said for each, said in refusals(client, ANSWERED).items() if said} == {}
 
 
-def test_a_dry_run_refuses_it_too(client):
-    """As check-queries asks before anything is deployed."""
-    config = bigquery.QueryJobConfig(dry_run=True)
-    with pytest.raises(BadRequest, match="No matching signature"):
-        client.query("SELECT i FROM refused.one WHERE i = '1'", job_config=config, retry=None)
+def test_what_looks_like_it_is_written(client):
+    assert {each: said for each, said in refusals(client, CHANGES, "refused.changed").items() if said} == {}
+
+
+DRY = ("values that are assigned", "values that are inserted", "merges", "fields of structs")
+
+
+@pytest.mark.parametrize("group", DRY)
+def test_a_dry_run_refuses_it_too(client, group):
+    """As check-queries asks before anything is deployed; scripts are not looked into there."""
+    asked = {statement: words for statement, words in REFUSED[group] if ";" not in statement}
+    found = refusals(client, asked, dry_run=True)
+    assert {each: found[each] for each, words in asked.items() if words not in found[each]} == {}
+
+
+def test_a_dry_run_takes_what_is_answered(client):
+    asked = [each for each in (*ANSWERED, *CHANGES) if ";" not in each]
+    assert {each: said for each, said in refusals(client, asked, dry_run=True).items() if said} == {}
+
+
+PARAMETERS = {
+    "whole": bigquery.ScalarQueryParameter("whole", "INT64", 1),
+    "text": bigquery.ScalarQueryParameter("text", "STRING", "2020-01-02"),
+    "number": bigquery.ScalarQueryParameter("number", "FLOAT64", 1.5),
+    "time": bigquery.ScalarQueryParameter("time", "TIMESTAMP", "2020-01-02T00:00:00Z"),
+    "nothing": bigquery.ScalarQueryParameter("nothing", "STRING", None),
+    "texts": bigquery.ArrayQueryParameter("texts", "STRING", ["1", "2020-01-02"]),
+    "wholes": bigquery.ArrayQueryParameter("wholes", "INT64", [1, 2]),
+    "pair": bigquery.StructQueryParameter("pair", bigquery.ScalarQueryParameter("k", "INT64", 1)),
+}
+REFUSED_PARAMETERS = {
+    "SELECT i FROM $t WHERE i = @text": f"{MATCHING} operator = for argument types: INT64, STRING",
+    "SELECT i FROM $t WHERE @Nothing = i": f"{MATCHING} operator = for argument types: STRING, INT64",
+    "SELECT i FROM $t WHERE day >= @time": f"{MATCHING} operator >= for argument types: DATE, TIMESTAMP",
+    "SELECT i FROM $t WHERE bytes = @text": f"{MATCHING} operator = for argument types: BYTES, STRING",
+    "SELECT i FROM $t WHERE s BETWEEN @whole AND 'b'": f"{MATCHING} operator BETWEEN",
+    "SELECT i FROM $t WHERE i IN (@text)": f"{MATCHING} operator IN for argument types: INT64, STRING",
+    "SELECT i FROM $t WHERE i IN UNNEST(@texts)": "operator IN UNNEST for argument types: INT64, ARRAY<STRING>",
+    "SELECT COALESCE(i, @text) FROM $t": f"{MATCHING} function COALESCE for argument types: INT64, STRING",
+    "SELECT i FROM $t WHERE @whole": "WHERE clause should return type BOOL, but returns INT64",
+    "SELECT i FROM $t WHERE s = @pair.k": f"{MATCHING} operator = for argument types: STRING, INT64",
+    "SELECT i FROM $t, UNNEST(@texts) v WHERE v = i": f"{MATCHING} operator = for argument types: STRING, INT64",
+    "UPDATE $t SET i = @text WHERE TRUE": "Value of type STRING cannot be assigned to i, which has type INT64",
+    "UPDATE $t SET n = @number WHERE TRUE": "Value of type FLOAT64 cannot be assigned to n, which has type NUMERIC",
+    "INSERT $t (i) VALUES (@text)": "Value has type STRING which cannot be inserted into column i",
+}
+ANSWERED_PARAMETERS = (
+    "SELECT i = @whole, f > @whole, n < @number, s = @text, ts >= @time, s IS NULL OR s = @nothing FROM $t",
+    "SELECT day = @text, dt >= @text, ts >= @text, day BETWEEN @text AND '2021-01-01', day IN (@text) FROM $t",
+    "SELECT i IN UNNEST(@wholes), f IN UNNEST(@wholes), s IN UNNEST(@texts), st.x = @pair.k FROM $t",
+    "SELECT @whole, COALESCE(i, @whole), IF(b, @text, 'a'), DATE_DIFF(day, @text, DAY) FROM $t LIMIT @whole",
+    "SELECT '@text' = s, i -- = @text\nFROM $t",
+    "SELECT v = @whole FROM UNNEST(@wholes) v WITH OFFSET o WHERE o < @whole",
+)
+
+
+def test_types_of_parameters_are_known(client):
+    asked = {"query_parameters": list(PARAMETERS.values())}
+    for dry in (False, True):
+        found = refusals(client, REFUSED_PARAMETERS, **asked, dry_run=dry)
+        assert {each: found[each] for each, words in REFUSED_PARAMETERS.items() if words not in found[each]} == {}
+
+
+def test_what_a_parameter_is_coerced_to_is_answered(client):
+    """A text to dates and times, whole numbers to others."""
+    asked = {"query_parameters": list(PARAMETERS.values())}
+    assert {each: said for each, said in refusals(client, ANSWERED_PARAMETERS, **asked).items() if said} == {}
+
+
+@pytest.mark.parametrize(
+    ("statement", "values", "words"),
+    [
+        ("SELECT i FROM $t WHERE i = ? AND s = ?", ("1", "5"), f"{MATCHING} operator ="),
+        ("SELECT '?' = s, i FROM $t WHERE s = ? AND i = ? -- ?", ("5", 1), ""),
+        (
+            "SELECT i FROM $t WHERE s = '? = 1' OR s = ?",
+            (5,),
+            f"{MATCHING} operator = for argument types: STRING, INT64",
+        ),
+        ("UPDATE $t SET s = ?, i = ? WHERE FALSE", (1, 1), "Value of type INT64 cannot be assigned to s"),
+        ("UPDATE $t SET s = ?, i = ? WHERE FALSE", ("a", 1), ""),
+    ],
+    ids=["first", "both fit", "after a text", "assigned", "assigned and fits"],
+)
+def test_types_of_positional_parameters(client, statement, values, words):
+    kinds = {str: "STRING", int: "INT64"}
+    parameters = [bigquery.ScalarQueryParameter(None, kinds[type(value)], value) for value in values]
+    (said,) = refusals(client, [statement], query_parameters=parameters).values()
+    assert words in said
+    assert bool(words) == bool(said)

@@ -2,7 +2,8 @@
 
 In: calls. Out: UNAUTHENTICATED for nobody we know, PERMISSION_DENIED by the IAM table, INVALID_ARGUMENT for bytes that
 are not the method's request, the code of a `CallError` (a fault that was asked for is one), INTERNAL for a fault of
-ours; gRPC for Python would say UNKNOWN or INTERNAL to all of them, and print a traceback.
+ours; gRPC for Python would say UNKNOWN or INTERNAL to all of them, and print a traceback. Each call is counted when it
+ends, with the status that its client got.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import grpc
 
 from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.iam import DeniedError, Iam
-from localcloud.access.iam_calls import about, asked
+from localcloud.access.iam_calls import about, asked, method_of
+from localcloud.calls import OK
 from localcloud.errors import CallError
 from localcloud.faults import FaultStore
 
@@ -34,12 +36,20 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
         bearers: Knows who calls.
         iam: The IAM table; None for a server that asks it itself.
         faults: The faults in force; None for a server that meets them itself.
+        counts: Where calls are counted, that of the faults by default; None as well: the server counts them itself.
     """
 
-    def __init__(self, bearers: Bearers, iam: Iam | None = None, faults: FaultStore | None = None) -> None:
+    def __init__(
+        self,
+        bearers: Bearers,
+        iam: Iam | None = None,
+        faults: FaultStore | None = None,
+        counts: FaultStore | None = None,
+    ) -> None:
         self._bearers = bearers
         self._iam = iam
         self._faults = faults
+        self._counts = counts or faults
 
     def intercept_service(
         self,
@@ -60,8 +70,29 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
             grpc.unary_stream_rpc_method_handler if handler.response_streaming else grpc.unary_unary_rpc_method_handler
         )
         around = self._around(handler_call_details.method)
-        behaviour = _stream(handler, read, around) if handler.response_streaming else _single(handler, read, around)
+        answer = _stream(handler, read, around) if handler.response_streaming else _single(handler, read, around)
+        behaviour = self._counted(answer, handler_call_details.method, streams=handler.response_streaming)
         return make(behaviour, None, handler.response_serializer)
+
+    def _counted(self, answer: Callable[[bytes, Any], Any], path: str, *, streams: bool) -> Callable[[bytes, Any], Any]:
+        """Return what answers and counts; a stream that its client leaves counts as answered."""
+        counts, method = self._counts, method_of(path)
+        if counts is None:
+            return answer
+
+        def single(data: bytes, context: grpc.ServicerContext) -> object:
+            try:
+                return answer(data, context)
+            finally:
+                counts.count(method, _status(context))
+
+        def stream(data: bytes, context: grpc.ServicerContext) -> Iterator[object]:
+            try:
+                yield from answer(data, context)
+            finally:
+                counts.count(method, _status(context))
+
+        return stream if streams else single
 
     def _permitting(self, read: Callable[[bytes], Any], principal: str, path: str) -> Callable[[bytes], Any]:
         def permit(data: bytes) -> object:
@@ -80,6 +111,11 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
             return self._faults.intercept(method, about(resources))
 
         return intercept
+
+
+def _status(context: grpc.ServicerContext) -> str:
+    code = context.code()
+    return OK if code is None else str(code.name)
 
 
 class _Refusal(Exception):

@@ -16,6 +16,7 @@ from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.middleware.faults import fail_queries
 from localcloud.bigquery.patches import (
     anonymous_tables,
+    assigned_fields,
     changed_tables,
     column_case,
     created_types,
@@ -30,6 +31,7 @@ from localcloud.bigquery.patches import (
     internal_errors,
     job_ids,
     kept_fields,
+    last_policies,
     media_types,
     numerics,
     pages,
@@ -102,6 +104,7 @@ def patch_sql(executor: Untyped) -> None:
     sql.apply(executor)
     numerics.apply(executor)
     unnamed_columns.apply(executor)
+    assigned_fields.apply(executor)
     signatures.apply(executor)
     star_columns.apply()
     column_case.apply()
@@ -123,6 +126,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     job_ids.apply(routes)
     query_bytes.apply(routes)
     expirations.apply(routes, expiring)
+    last_policies.apply(executor, routes)
     dry_runs.apply(routes)
     unqualified_tables.apply(routes)
     refused_statements.apply(routes)
@@ -175,6 +179,7 @@ def open_app(
     def create_app(context: Untyped) -> Untyped:
         app = original(context)
         app.add_middleware(failed_queries.FailedQueries)
+        app.add_middleware(last_policies.ForcedDeletes)
         app.add_middleware(unknown_projects.KnownProjects, projects=projects)
         app.add_middleware(internal_errors.InternalErrors)
         table_resources.apply(context, expiring)

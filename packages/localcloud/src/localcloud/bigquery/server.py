@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         expiring=Expirations(directory / "expirations.json", lambda: time.time_ns() // 1_000_000),
         faults=faults,
         read_server=functools.partial(
-            build_server, state.socket_path("bigquery_grpc"), GrpcMiddleware(bearers, iam), projects
+            build_server, state.socket_path("bigquery_grpc"), GrpcMiddleware(bearers, iam, counts=faults), projects
         ),
         rest_socket=state.socket_path("bigquery_rest"),
         readable=[state.directory("bigquery/uploads")],

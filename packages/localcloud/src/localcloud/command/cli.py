@@ -1,4 +1,4 @@
-"""The commands of the local cloud: up, env, exec, token, seed, reset, status, faults, down.
+"""The commands of the local cloud: up, env, exec, token, seed, reset, status, calls, faults, down.
 
 In: command-line arguments. Out: lines on standard output, an exit code, and messages in four parts on standard error.
 """
@@ -16,11 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
 from localcloud.access.bearer import Bearers
 from localcloud.access.credentials import ACCOUNT_EMAIL
+from localcloud.calls import FILE_NAME, CallCounts
 from localcloud.command.fault_client import FaultClient
 from localcloud.environment.variables import client_environment, merged_environment, render_exports
 from localcloud.errors import LocalCloudError
@@ -64,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="localcloud", description="A Google Cloud on loopback, for development and tests."
     )
-    commands = parser.add_subparsers(required=True, metavar="{up,env,exec,token,seed,reset,status,faults,down}")
+    commands = parser.add_subparsers(required=True, metavar="{up,env,exec,token,seed,reset,status,calls,faults,down}")
 
     def add(name: str, command: object, about: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=about, description=about)
@@ -89,6 +91,9 @@ def _parser() -> argparse.ArgumentParser:
     seed.add_argument("folder", type=Path, help="what to load; a table that is there from the same file is left alone")
     add("reset", _reset, "Remove all that clients made from a running local cloud; its address and keys stay.")
     add("status", _status, "Print the servers, their addresses and logs; exit code 0 only when all is ready.")
+    calls = add("calls", _calls, "Print which calls the running local cloud answered since it was started or reset.")
+    calls.add_argument("--minutes", action="store_true", help="a row for each minute (UTC) too")
+    calls.add_argument("--json", action="store_true", help="a line of JSON for each row")
     _add_faults(add("faults", _list_faults, "List, add and remove the faults of a running local cloud."))
     add("down", _down, "Stop the local cloud of this state directory and wait until it is gone.")
     return parser
@@ -220,6 +225,29 @@ def _status(options: argparse.Namespace) -> int:
         log_path = options.state.server_log_path(server_name)
         print(f"  {name:<14} {address:<16} {'listening' if answers else '-':<10} {log_path}")
     return 0 if ready else 1
+
+
+def _calls(options: argparse.Namespace) -> int:
+    options.state.require_running()
+    counts = CallCounts(options.state.path / FILE_NAME)
+    rows = counts.read(by_minute=options.minutes)
+    counts.close()
+    if options.json:
+        for row in rows:
+            print(json.dumps({name: value for name, value in asdict(row).items() if name != "minute" or value}))
+        return 0
+    table = [("minute", "service", "method", "calls", "errors")]
+    for row in rows:
+        errors = ", ".join(f"{count} {status}" for status, count in sorted(row.errors.items()))
+        table.append((row.minute, row.service, row.method, str(row.count), errors))
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table if rows else ():
+        cells = [
+            cell.rjust(width) if at == 3 else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("  ".join(cells[0 if options.minutes else 1 :]).rstrip())
+    return 0
 
 
 def _list_faults(options: argparse.Namespace) -> int:

@@ -21,6 +21,8 @@ from localcloud.faults import FaultStore
 from localcloud.gateway.artifactregistry.service import ArtifactRegistry
 from localcloud.gateway.identity import Identity
 from localcloud.gateway.resource_manager import ResourceManager
+from localcloud.gateway.secretmanager.service import SecretManager
+from localcloud.gateway.secretmanager.store import SecretStore
 from localcloud.gateway.serviceusage.quotas import Quotas
 from localcloud.gateway.serviceusage.service import ServiceUsage
 from localcloud.http import fronts
@@ -55,10 +57,12 @@ def start_services(state: State, bearers: Bearers) -> GatewayServices:
     iam, faults = Iam(state, projects), FaultStore(state.faults_path)
     logs = LogService(LogStore(state.logs_path), projects)
     is_found("", "")  # the first search of a process takes a second or more
+    secrets = SecretManager(SecretStore(state.path / "secrets.sqlite"), projects)
     own, accounts = credentials.load_or_create(state), credentials.Accounts(state)
     fronts: dict[str, Front[Any]] = {
         "identity": Identity(own, accounts, bearers, projects=projects, iam=iam),
         "logging": logs,
+        "secretmanager": secrets,
         "serviceusage": ServiceUsage(
             projects, state.path / "disabled-services.json", Quotas(state.path / "quota-overrides.json")
         ),
@@ -71,6 +75,7 @@ def start_services(state: State, bearers: Bearers) -> GatewayServices:
         (
             logs.grpc_handler(),
             ResourceManager(projects),
+            secrets.grpc_handler(),
             MetricService(Measurements(state.measurements_path), projects),
         )
     )

@@ -1,4 +1,4 @@
-"""What stands before every call of the REST services that the gateway answers: the IAM table, then the faults.
+"""What stands before every call of the REST services that the gateway answers: IAM table, faults; each is counted.
 
 In: a `Front`, which reads a request once, and answers what it read. Out: a handler of requests. Table and faults look
 at the value that is acted on, so nothing that one of them did not see can be done.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+from localcloud.calls import code_of
 from localcloud.codes import HTTP_STATUS
 from localcloud.errors import CallError
 from localcloud.faults import FaultStore
@@ -81,10 +82,18 @@ def guarded(front: Front[AnyCall], permit: Permit[AnyCall], faults: FaultStore) 
     async def answer(request: Request) -> Response:
         try:
             call = await front.read_call(request)
-            permit(request.principal, call)
-            async with faults.intercept(call.method, call.about):
-                return await front.answer_call(call)
         except CallError as error:
             return front.refuse(request, error)
+        status = "INTERNAL"
+        try:
+            permit(request.principal, call)
+            async with faults.intercept(call.method, call.about):
+                response = await front.answer_call(call)
+            status = code_of(response.status)
+        except CallError as error:
+            status, response = error.code, front.refuse(request, error)
+        finally:
+            faults.count(call.method, status)
+        return response
 
     return answer

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from localcloud.access import credentials
 from localcloud.access.certificates import Authority
+from localcloud.calls import forget_calls
 from localcloud.environment.config import remember_config, remembered_config
 from localcloud.environment.variables import merged_environment
 from localcloud.errors import LocalCloudError
@@ -92,6 +93,7 @@ def prepare(
 
 
 def _make_folders(state: State, settings: Settings) -> None:
+    forget_calls(state.path)
     for server in plan_servers(state):
         for name in server.sockets:
             state.socket_path(name).unlink(missing_ok=True)  # what a killed one left would seem to be there

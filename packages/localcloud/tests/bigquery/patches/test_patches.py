@@ -52,6 +52,18 @@ def name_what_is_read(client: bigquery.Client) -> list[list[str]]:
     return [["the table" if str(table) == name else str(table) for table in job.referenced_tables] for job in jobs]
 
 
+def assign_a_field(client: bigquery.Client) -> object:
+    name = table_of(client, "SELECT STRUCT(1 AS x, 'a' AS y) AS st")
+    run(client, about(name, "UPDATE $t SET st.x = 2 WHERE TRUE")).result()
+    return rows_of(client, about(name, "SELECT st FROM $t"))
+
+
+def drop_the_last_policy(client: bigquery.Client) -> None:
+    name = table_of(client)
+    run(client, about(name, "CREATE ROW ACCESS POLICY p ON $t GRANT TO ('allUsers') FILTER USING (n > 1)")).result()
+    run(client, about(name, "DROP ROW ACCESS POLICY p ON $t")).result(retry=None)
+
+
 def try_a_wrong_column(client: bigquery.Client) -> None:
     name = table_of(client)
     dry = bigquery.QueryJobConfig(dry_run=True)
@@ -223,6 +235,7 @@ def delete_a_view(client: bigquery.Client) -> list[object]:
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
+    "assigned_fields": (assign_a_field, [{"st": {"x": 2, "y": "a"}}]),
     "changed_tables": (change_rows, [True, True, True, False]),
     "column_case": (keep_capitals, ["TVnews", "other", "Print"]),
     "created_types": (type_of_a_created_column, "JSON"),
@@ -237,6 +250,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "internal_errors": (send_what_is_no_text, "MethodNotImplemented"),
     "job_ids": (use_a_job_id_twice, "Conflict"),
     "kept_fields": (read_labels_again, {"team": "growth"}),
+    "last_policies": (drop_the_last_policy, "BadRequest"),
     "loads": (upload_a_file, 2),
     "media_types": (upload_rows, 1),
     "numerics": (cast_to_numeric, decimal.Decimal("0.123456789")),

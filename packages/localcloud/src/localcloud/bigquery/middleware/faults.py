@@ -40,13 +40,15 @@ def event_of(method: str, path: str) -> tuple[str, str]:
     if match is None:
         return "", ""
     kind, *names = match["rest"].rstrip("/").split("/")
-    ids = ".".join([match["project"], *names[::2]])
+    ids = ".".join([match["project"], *(name.partition(":")[0] for name in names[::2])])
     if kind == "queries":
         return ("bigquery.jobs.getQueryResults", names[0]) if names else ("bigquery.jobs.query", "")
     if kind == "jobs":
         if not names:
             return f"bigquery.jobs.{_COLLECTION_VERBS.get(method, 'insert')}", ""
         return f"bigquery.jobs.{'cancel' if 'cancel' in names[1:] else _RESOURCE_VERBS.get(method, 'get')}", names[0]
+    if kind == "datasets" and len(names) >= 4 and names[3].startswith("rowAccessPolicies"):
+        return _policy_event(method, names[3:]), ids
     if kind == "datasets" and len(names) >= 3 and names[1] == "tables":
         if names[3:] == ["data"]:
             return "bigquery.tabledata.list", ids
@@ -57,6 +59,13 @@ def event_of(method: str, path: str) -> tuple[str, str]:
         return f"bigquery.tables.{_COLLECTION_VERBS.get(method, 'insert')}", ids
     verbs = _RESOURCE_VERBS if names else _COLLECTION_VERBS
     return f"bigquery.{kind}.{verbs.get(method, 'get')}", ids if names else ""
+
+
+def _policy_event(method: str, names: list[str]) -> str:
+    """Name a call about row access policies by what stands behind its table."""
+    _, _, verb = names[-1].partition(":")
+    verbs = _RESOURCE_VERBS if len(names) > 1 else _COLLECTION_VERBS
+    return f"bigquery.rowAccessPolicies.{verb or verbs.get(method, 'get')}"
 
 
 def error_document(code: str, message: str, reason: str = "") -> dict[str, Any]:

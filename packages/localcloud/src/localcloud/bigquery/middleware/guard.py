@@ -1,4 +1,4 @@
-"""What stands before every call of BigQuery's REST API: the IAM table, then the faults.
+"""What stands before every call of BigQuery's REST API: the IAM table, then the faults; each call is counted.
 
 In: requests with the tokens of their callers. Out: the same requests, or an error in BigQuery's form: 403 with the
 reason `accessDenied` by the table, a fault's by its code. What a caller may on a table (`testIamPermissions`) is
@@ -15,6 +15,7 @@ from localcloud.access.iam import DeniedError, Iam
 from localcloud.bigquery.middleware.bodies import read_body, replay_body
 from localcloud.bigquery.middleware.faults import STATUS, error_document, event_of
 from localcloud.bigquery.middleware.permissions import asked
+from localcloud.calls import code_of
 from localcloud.faults import FaultStore, InjectedError
 from localcloud.untyped import Untyped
 
@@ -56,6 +57,19 @@ class Guard:
         if not event:
             await self._app(scope, receive, send)
             return
+        await self._answer(event, about, scope, receive, self._counting(event, send))
+
+    def _counting(self, event: str, send: Untyped) -> Untyped:
+        """Return what counts a call by the status that is sent."""
+
+        async def count(message: dict[str, Untyped]) -> None:
+            if message["type"] == "http.response.start":
+                self._faults.count(event, code_of(message["status"]))
+            await send(message)
+
+        return count
+
+    async def _answer(self, event: str, about: str, scope: dict[str, Untyped], receive: Untyped, send: Untyped) -> None:
         try:
             received = await self._permit(event, scope, receive)
             interception = self._faults.intercept(event, about)

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.types.typed import NUMBERS, TIMES, is_text, kind_of
+from localcloud.bigquery.types.typed import NUMBERS, TIMES, can_stand_for, is_text, kind_of
 
 _EQUALITIES = {exp.EQ: "=", exp.NEQ: "!="}
 _ORDERS = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -60,7 +60,7 @@ def comparable(left: exp.Expression | None, right: exp.Expression | None) -> boo
     if not one or not other or one == other or {one, other} <= NUMBERS or {one, other} == {"DATE", "DATETIME"}:
         return True
     for kind, text in ((one, right), (other, left)):
-        if is_text(text) and kind in {*TIMES, "BYTES", "INTERVAL"}:
+        if kind in {*TIMES, "BYTES", "INTERVAL"} and can_stand_for(text, kind):
             return True
     # Arrays and structs have a common type where their parts have one.
     return one.startswith(("ARRAY", "STRUCT", "RANGE")) and one.partition("<")[0] == other.partition("<")[0]
@@ -102,11 +102,22 @@ def _in(node: exp.In) -> str | None:
             if said.startswith("Equality"):
                 return said
             return _no_signature("operator IN", (node.this, value))
+    if said := _in_array(node):
+        return said
     query = node.args.get("query")
     select = query.unnest() if query is not None else None
     if isinstance(select, exp.Select) and select.selects and not comparable(node.this, select.selects[0].unalias()):
         return _no_signature("operator IN", (node.this, select.selects[0].unalias()))
     return None
+
+
+def _in_array(node: exp.In) -> str | None:
+    unnest = node.args.get("unnest")
+    values = unnest.expressions[0] if isinstance(unnest, exp.Unnest) and unnest.expressions else None
+    kinds = kind_of(node.this), kind_of(values).removeprefix("ARRAY<").removesuffix(">")
+    if "" in kinds or "<" in kinds[1] or kinds[0] == kinds[1] or set(kinds) <= NUMBERS or kinds[0] in TIMES:
+        return None
+    return _no_signature("operator IN UNNEST", (node.this, values))
 
 
 def _case(node: exp.Case) -> str | None:
@@ -153,7 +164,9 @@ def _one_type(what: str, nodes: Iterable[exp.Expression | None]) -> str | None:
 
 def _clash(nodes: Iterable[exp.Expression | None]) -> tuple[exp.Expression, exp.Expression] | None:
     """Return two expressions that cannot stand in one column; None: there are none."""
-    each = {(kind_of(node), is_text(node)): node for node in nodes if node is not None}  # one of a kind is enough
+    each = {
+        (kind_of(node), is_text(node), can_stand_for(node, "DATE")): node for node in nodes if node is not None
+    }  # one of a kind is enough
     return next((pair for pair in combinations(each.values(), 2) if not comparable(*pair)), None)
 
 

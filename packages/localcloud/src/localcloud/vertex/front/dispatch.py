@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from localcloud.access.iam import DeniedError, Iam
 from localcloud.access.iam_calls import service_accounts
+from localcloud.calls import OK
 from localcloud.projects import Projects
 from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.wire import names, schema
@@ -52,9 +53,12 @@ class Dispatcher:
         Raises:
             ApiError: The refusal.
         """
+        status = "INTERNAL"
         try:
-            return self._answer(method, request, host, principal)
-        except ApiError:
+            answer = self._answer(method, request, host, principal)
+            status = OK
+        except ApiError as error:
+            status = error.code
             raise
         except Exception as error:  # the edge: a fault of ours becomes the service's INTERNAL
             LOGGER.exception("%s failed", method.full_name)
@@ -62,6 +66,9 @@ class Dispatcher:
                 f"{method.full_name}: {type(error).__name__}: {error}. See the log of the local Vertex AI.",
                 code="INTERNAL",
             ) from error
+        finally:
+            self._faults.count(method.full_name, status)
+        return answer
 
     def _answer(self, method: Method, request: Message, host: str, principal: str) -> Answer:
         family, handler = self._find_handler(method)

@@ -10,6 +10,7 @@ from google.protobuf import empty_pb2
 from localcloud.vertex.models import aliases
 from localcloud.vertex.models.checks import check_artifact, check_upload
 from localcloud.vertex.models.copies import check_copy, copy_of
+from localcloud.vertex.models.exports import check_export, copy_artifact, export_folder
 from localcloud.vertex.models.versions import (
     NewVersion,
     add_version,
@@ -92,6 +93,20 @@ class Models:
             return types.CopyModelResponse(model=family_name, model_version_id=version.version_id)
 
         return self._operations.start("ModelService.CopyModel", family_name, types.CopyModelOperationMetadata(), work)
+
+    def export_model(self, request: types.ExportModelRequest) -> operations_pb2.Operation:
+        """Copy a version's artifact to a folder of its own below the destination."""
+        name = names.parse_model(request.name)
+        model = view(self._store, name, find_version(self._store, name))
+        refuse(check_export(request, model, self._buckets))
+        folder = export_folder(request, model, now())
+        metadata = types.ExportModelOperationMetadata(output_info={"artifact_output_uri": folder})
+
+        def work(progress: Progress) -> types.ExportModelResponse:
+            copy_artifact(model.artifact_uri, folder, self._buckets, progress.check)
+            return types.ExportModelResponse()
+
+        return self._operations.start("ModelService.ExportModel", name.model_name, metadata, work)
 
     def get_model(self, request: types.GetModelRequest) -> Model:
         """Return a model's default version, or the version that `@id` or `@alias` names."""

@@ -14,6 +14,7 @@ from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import Model
 
 from localcloud.vertex.models import aliases
+from localcloud.vertex.models.exports import export_formats
 from localcloud.vertex.resources.store import (
     ENDPOINTS,
     EVALUATION_SLICES,
@@ -120,6 +121,7 @@ def add_version(store: Store, request: NewVersion, family_name: str, model: Mode
             "file-list",
         ]
         version.supported_output_storage_formats = ["jsonl", "bigquery"]
+        version.supported_export_formats = export_formats(version)
         store.insert(MODEL_VERSIONS, version_key(name, version_id), family_name, version)
         before[version_id] = []
         write_aliases(store, name, before, aliases.merge(before, version_id, alias_changes))

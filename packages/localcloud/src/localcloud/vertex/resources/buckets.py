@@ -98,6 +98,21 @@ class Buckets:
         with _translated(f"take gs://{bucket}/{path}"):
             self._clients.storage().bucket(bucket).blob(path).upload_from_filename(str(source), timeout=120)
 
+    def copy(self, bucket: str, path: str, to_bucket: str, to_path: str) -> None:
+        """Copy an object, within Cloud Storage.
+
+        Raises:
+            FailedPrecondition: There is no such object, or a bucket is gone.
+            PermissionDenied: Vertex AI's service agent may not.
+            Unavailable: Storage does not answer.
+        """
+        client = self._clients.storage()
+        source, target = client.bucket(bucket).blob(path), client.bucket(to_bucket).blob(to_path)
+        with _translated(f"copy gs://{bucket}/{path} to gs://{to_bucket}/{to_path}"):
+            token, _, _ = target.rewrite(source, timeout=120)
+            while token is not None:
+                token, _, _ = target.rewrite(source, token=token, timeout=120)
+
     def download(self, bucket: str, path: str, target: Path) -> None:
         """Fetch one object into a file; the file is there only when it is whole.
 
@@ -162,9 +177,19 @@ def path_below(folder: Path, name: str) -> Path:
     Raises:
         FailedPrecondition: The name has empty parts, `.` or `..`, or begins with a slash: it would lead elsewhere.
     """
-    if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+    return folder.joinpath(*path_parts(name))
+
+
+def path_parts(name: str) -> list[str]:
+    """Return the parts of an object's name below a prefix.
+
+    Raises:
+        FailedPrecondition: As `path_below`.
+    """
+    parts = name.split("/")
+    if "\0" in name or any(part in ("", ".", "..") for part in parts):
         raise FailedPrecondition(
             f"The object name {name!r} is no place below a folder. Expected a name without empty parts, '.' and '..'. "
             "Delete the object."
         )
-    return folder / name
+    return parts

@@ -54,6 +54,10 @@ class Faults:
         if self._faults.delete(number) == 0 and number is not None:
             raise NotFound(f"The fault {number} does not exist (a fault is gone once it hit `count` times).")
 
+    def count(self, event: str, status: str) -> None:
+        """Count a call that was answered with a status, a name of google.rpc.Code."""
+        self._faults.count(event, status)
+
     def apply(self, event: str, wait: Callable[[float], object], subject: Message = None) -> None:
         """Let the first fault of this event happen: its error, or its delay.
 

@@ -1,0 +1,1 @@
+"""Secret Manager: secrets and their versions, over gRPC and REST."""
