@@ -29,6 +29,9 @@ A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the
                    later
 `action.reason` is BigQuery's word for the error (`rateLimitExceeded`); by default it follows from the code.
 
+Calls are counted beside, by minute, whether a fault is in force or not, and uncounted by faults: `GET /calls` on the
+same port has the last day's.
+
 Comes in: documents, and events of any server process. Goes out: the action of the first fault that an event meets. The
 store is one SQLite file in the state directory, so that faults survive a restart and every process sees them at once.
 """
@@ -43,6 +46,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -69,7 +73,26 @@ ACTION_DEFAULTS: Action = {
     "replica": "workerpool0-0",
 }
 _WAIT_FOR_OTHERS_S = 10.0
-_SCHEMA = "CREATE TABLE IF NOT EXISTS faults (id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL)"
+_KEPT_MINUTES = 24 * 60
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS faults (id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS calls (minute INTEGER, event TEXT, calls INTEGER NOT NULL, PRIMARY KEY (minute, event));
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallCount:
+    """How many calls of a name came within a minute.
+
+    Attributes:
+        minute: Whole minutes since 1970, UTC.
+        event: The call's name: `JobService.GetCustomJob`.
+        calls: At least 1; those that were refused are among them.
+    """
+
+    minute: int
+    event: str
+    calls: int
 
 
 class FaultError(ValueError):
@@ -143,9 +166,10 @@ class FaultStore:
         self._connection.isolation_level = None  # transactions are begun by hand: taking is read and write in one
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
-        self._connection.execute(_SCHEMA)
+        self._connection.executescript(_SCHEMA)
         self._seen_version = -1
         self._seen_any = False
+        self._minute = -1
 
     def add(self, fault: Fault) -> int:
         """Put a checked fault in force; gives its number."""
@@ -207,6 +231,28 @@ class FaultStore:
     ) -> Interception:
         """Return what the first fault that hits this event does to it; counts it."""
         return Interception(self.take(event, about, kinds=kinds))
+
+    def count(self, event: str) -> None:
+        """Count a call in this minute; no fault hears of it. What is older than a day is forgotten.
+
+        Args:
+            event: The call's name, as `take` has it: `storage.objects.insert`.
+        """
+        minute = int(time.time() // 60)
+        with self._lock:
+            if minute != self._minute:
+                self._connection.execute("DELETE FROM calls WHERE minute < ?", (minute - _KEPT_MINUTES,))
+                self._minute = minute
+            self._connection.execute(
+                "INSERT INTO calls VALUES (?, ?, 1) ON CONFLICT (minute, event) DO UPDATE SET calls = calls + 1",
+                (minute, event),
+            )
+
+    def read_counts(self) -> list[CallCount]:
+        """Return the calls of the last day by minute and event, oldest first."""
+        with self._lock:
+            rows = self._connection.execute("SELECT minute, event, calls FROM calls ORDER BY minute, event").fetchall()
+        return [CallCount(minute=minute, event=event, calls=calls) for minute, event, calls in rows]
 
     def close(self) -> None:
         """Close the file."""

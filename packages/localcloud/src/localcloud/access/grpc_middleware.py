@@ -16,7 +16,7 @@ import grpc
 
 from localcloud.access.bearer import BearerError, Bearers
 from localcloud.access.iam import DeniedError, Iam
-from localcloud.access.iam_calls import about, asked
+from localcloud.access.iam_calls import about, asked, name_of
 from localcloud.errors import CallError
 from localcloud.faults import FaultStore
 
@@ -33,7 +33,7 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
     Args:
         bearers: Knows who calls.
         iam: The IAM table; None for a server that asks it itself.
-        faults: The faults in force; None for a server that meets them itself.
+        faults: The faults in force, and where calls are counted; None for a server that does both itself.
     """
 
     def __init__(self, bearers: Bearers, iam: Iam | None = None, faults: FaultStore | None = None) -> None:
@@ -74,7 +74,10 @@ class GrpcMiddleware(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc publ
 
     def _around(self, path: str) -> Around:
         def intercept(request: object) -> AbstractContextManager[None]:
-            if self._faults is None or self._faults.is_empty():
+            if self._faults is None:
+                return nullcontext()
+            self._faults.count(name_of(path))
+            if self._faults.is_empty():
                 return nullcontext()
             method, resources = asked(path, request)
             return self._faults.intercept(method, about(resources))

@@ -15,12 +15,17 @@ Message = Any  # a request of Google's, plain or proto-plus: they publish no typ
 
 def asked(path: str, request: Message) -> tuple[str, Resources]:
     """Name a call: `/google.cloud.bigquery.storage.v1.BigQueryRead/ReadRows` is `BigQueryRead.ReadRows`."""
-    service, _, name = path.strip("/").rpartition("/")
-    kind = service.rsplit(".", 1)[-1].replace("BigQueryStorage", "BigQueryRead")  # v1beta1's name of the same
     plain = type(request).pb(request) if hasattr(type(request), "pb") else request
     texts = list(_texts(plain))
     named = {each: sorted({match[0] for text in texts if (match := pattern_of(each).match(text))}) for each in forms()}
-    return f"{kind}.{name}", {**named, **_table_of(plain)}
+    return name_of(path), {**named, **_table_of(plain)}
+
+
+def name_of(path: str) -> str:
+    """Return a call's name by its path alone."""
+    service, _, name = path.strip("/").rpartition("/")
+    kind = service.rsplit(".", 1)[-1].replace("BigQueryStorage", "BigQueryRead")  # v1beta1's name of the same
+    return f"{kind}.{name}"
 
 
 def about(resources: Resources) -> str:

@@ -81,6 +81,7 @@ def guarded(front: Front[AnyCall], permit: Permit[AnyCall], faults: FaultStore) 
     async def answer(request: Request) -> Response:
         try:
             call = await front.read_call(request)
+            faults.count(call.method)
             permit(request.principal, call)
             async with faults.intercept(call.method, call.about):
                 return await front.answer_call(call)

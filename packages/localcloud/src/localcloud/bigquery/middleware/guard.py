@@ -56,6 +56,7 @@ class Guard:
         if not event:
             await self._app(scope, receive, send)
             return
+        self._faults.count(event)
         try:
             received = await self._permit(event, scope, receive)
             interception = self._faults.intercept(event, about)

@@ -48,6 +48,10 @@ class ReadFaults:
     def __init__(self, faults: FaultStore) -> None:
         self._faults = faults
 
+    def count(self, method: str) -> None:
+        """Count a call; `meet` and `meet_stream` count theirs."""
+        self._faults.count(f"BigQueryRead.{method}")
+
     def meet(self, method: str, table: str) -> None:
         """Let a fault for a call that has one answer happen.
 
@@ -58,6 +62,7 @@ class ReadFaults:
         Raises:
             RefusalError: The fault is an error.
         """
+        self.count(method)
         try:
             with self._faults.intercept(f"BigQueryRead.{method}", table, kinds=("error", "delay")):
                 pass
@@ -76,6 +81,7 @@ class ReadFaults:
 
     def meet_stream(self, table: str) -> tuple[int, RefusalError] | None:
         """Return after how many rows a stream is to break, and with what; None when it goes well."""
+        self.count("ReadRows")
         action = self._faults.take("BigQueryRead.ReadRows", table, kinds=("error", "delay", "break"))
         if action is None:
             return None
@@ -175,6 +181,7 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
 
     def split_stream(self, request: types.SplitReadStreamRequest) -> types.SplitReadStreamResponse:
         """Cut a stream in two at a fraction of its rows."""
+        self._faults.count("SplitReadStream")
         session, stream = self._sessions.find_stream(request.name)
         cut = stream.begin + int((stream.end - stream.begin) * request.fraction)
         if not stream.begin < cut < stream.end:

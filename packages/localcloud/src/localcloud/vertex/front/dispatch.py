@@ -52,6 +52,7 @@ class Dispatcher:
         Raises:
             ApiError: The refusal.
         """
+        self._faults.count(method.full_name)
         try:
             return self._answer(method, request, host, principal)
         except ApiError:

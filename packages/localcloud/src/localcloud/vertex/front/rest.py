@@ -1,4 +1,4 @@
-"""The REST server: HTTP/1.1 with Google's JSON, `/faults`, `/iam`, `/clock`, and `/healthz`.
+"""The REST server: HTTP/1.1 with Google's JSON, `/faults`, `/calls`, `/iam`, `/clock`, and `/healthz`.
 
 Comes in: HTTP requests. Goes out: proto JSON, or Google's error JSON.
 """
@@ -94,7 +94,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             parts = urllib.parse.urlsplit(self.path)
             path = urllib.parse.unquote(parts.path)
             principal = "" if path == "/healthz" else self._authenticate()
-            if path == "/healthz" or path.split("/")[1] in ("faults", "iam", "clock"):
+            if path == "/healthz" or path.split("/")[1] in ("faults", "calls", "iam", "clock"):
                 self._require_owner(principal, path)
                 status, data, kind = self._own_page(path, body)
             else:
@@ -153,6 +153,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         parts = path.strip("/").split("/")
         if parts == ["healthz"]:
             answer = {"status": "SERVING"}
+        elif self.command == "GET" and parts == ["calls"]:
+            answer = {"calls": self.server.faults.read_counts()}
         elif parts == ["iam"]:
             answer = self._iam_page(body)
         elif parts == ["clock"]:
@@ -166,7 +168,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             raise NotFound(
                 f"{self.command} {path} was not found. Expected GET, POST or DELETE on /faults, /iam or /clock, DELETE"
-                f" on /faults/NUMBER, GET on /healthz."
+                f" on /faults/NUMBER, GET on /calls or /healthz."
             )
         return 200, json.dumps(answer, indent=2).encode() + b"\n", _JSON
 

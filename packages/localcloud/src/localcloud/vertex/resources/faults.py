@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any, get_args
 
 from localcloud.faults import ActionKind, FaultError, FaultStore, InjectedError, Interception, check
@@ -53,6 +54,14 @@ class Faults:
         """
         if self._faults.delete(number) == 0 and number is not None:
             raise NotFound(f"The fault {number} does not exist (a fault is gone once it hit `count` times).")
+
+    def count(self, method: str) -> None:
+        """Count a call of Vertex AI: `JobService.GetCustomJob`."""
+        self._faults.count(method)
+
+    def read_counts(self) -> list[dict[str, Any]]:
+        """Return the last day's calls of all services, by minute and name, oldest first."""
+        return [asdict(count) for count in self._faults.read_counts()]
 
     def apply(self, event: str, wait: Callable[[float], object], subject: Message = None) -> None:
         """Let the first fault of this event happen: its error, or its delay.
