@@ -353,3 +353,4 @@ def test_a_ctrl_c_leaves_no_process(interrupted: subprocess.Popen[str], tmp_path
     assert interrupted.returncode == 130
     assert "bench-fleet: ended" in errors
     assert processes_of(tmp_path) == []
+    assert list(tmp_path.glob("bench-fleet-*")) == []

@@ -1,7 +1,7 @@
 """The night of `make bench-fleet`, played: one model alone, then all others at once, and what came of it.
 
 In: options; standard input is a pipe that `bench.fleet` holds, and its end ends this too. Out: the result, printed and
-written. The folder that Airflow and the local cloud lived in is removed, unless the night was not as it should be.
+written. The folder that Airflow and the local cloud lived in stays only where the night was not as it should be.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from retraining_laptop.airflow_api import AirflowApi
 from retraining_laptop.dag_run import wait_for_dag
 from retraining_laptop.memory import MemoryWatch
 from retraining_laptop.progress import FINISHED_RUN
-from retraining_laptop.story import play, say
+from retraining_laptop.story import INTERRUPTED, play, say
 from retraining_laptop.system import System
 
 ENVIRONMENTS_PATH = REPOSITORY_PATH / ".venv"
@@ -55,7 +55,7 @@ def main() -> int:
     os.environ.pop("PYTHONPATH", None)
     home = Path(tempfile.mkdtemp(prefix="bench-fleet-"))
     code = play(NAME, home, lambda: _play(home, options.models, options.slots))
-    if code == 0:
+    if code in (0, INTERRUPTED):
         shutil.rmtree(home)
     else:
         say(f"{NAME}: what is left of it: {home}")
