@@ -13,6 +13,8 @@ MONTHS ?= 3
 STATE ?= build/localcloud
 ROUNDS ?= 5
 SEEDS ?= 5
+MODELS ?= 20
+SLOTS ?= 4
 RAMPS ?= 100
 SETS ?=
 QUICK ?=
@@ -328,6 +330,10 @@ audit: $(VENV)/audit/.ready ## Ask the advisory database about every locked pack
 .PHONY: bench-parse
 bench-parse: $(VENV)/airflow/.ready ## Measure the seconds to parse the DAG files with 100 generated model specs
 	@$(AIRFLOW_PY) -m pytest -q -s tests/dags -k parse_time
+
+.PHONY: bench-fleet
+bench-fleet: setup ## Measure a night of many models in one small Airflow on the local cloud, three of them broken: wall and slot seconds, jobs, calls, memory: build/bench/fleet.json (20 min; MODELS=20, SLOTS=4)
+	@PYTHONPATH=$(DEV):plugins exec $(LOCALCLOUD_PY) -m bench.fleet --models $(MODELS) --slots $(SLOTS)
 
 .PHONY: bench-input
 bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Measure how fast a training reads its shards, against TensorFlow's tutorial and helper: build/bench/input.json (10 min; ROUNDS=5)

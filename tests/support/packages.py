@@ -62,7 +62,8 @@ LAYERS = {
     "composer": Package("brings the bundle to the bucket of a Composer environment", ()),
     "tfdv": Package("TensorFlow Data Validation looks at a run, in an environment of its own", ()),
     "bench": Package(
-        "measures: holds every part against something else", ("localcloud.*", "trainer.*", "retraining.core.*")
+        "measures: holds every part against something else",
+        ("localcloud.*", "trainer.*", "retraining.core.*", "retraining_laptop", "demo"),
     ),
 }
 DAGS = ("dags", "retraining.dags")

@@ -24,6 +24,9 @@ import requests
 WAITS_S = (1.0, 3.0)
 """Between the tries of a call whose audit log was not written in time (HTTP 500): see `airflow_local_settings`."""
 
+PAGE = 100
+"""Entries of a listing that are asked for at once: Airflow's `maximum_page_limit` by default."""
+
 
 class AirflowApiError(RuntimeError):
     """The API server refused: method, path, status and its message.
@@ -100,7 +103,13 @@ class AirflowApi:
 
     def dag_ids(self) -> list[str]:
         """Return the ids of all DAGs that the DAG processor has stored, sorted."""
-        return sorted(dag["dag_id"] for dag in self.call("GET", "/dags", params={"limit": 1000})["dags"])
+        found: list[str] = []
+        while True:  # the server gives a hundred at most, whatever it is asked for
+            params = {"limit": PAGE, "offset": len(found), "order_by": "dag_id"}
+            page = self.call("GET", "/dags", params=params)
+            found += [dag["dag_id"] for dag in page["dags"]]
+            if not page["dags"] or len(found) >= page["total_entries"]:
+                return sorted(set(found))
 
     def import_errors(self) -> list[str]:
         """Return the stack traces of DAG files that do not import."""

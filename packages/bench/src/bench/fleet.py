@@ -1,0 +1,39 @@
+"""`make bench-fleet`: a night of many models in one small Airflow on the local cloud.
+
+In: how many models, how many worker slots. Out: build/bench/fleet.json and its table; exit code 0 only if exactly the
+broken models failed, each at its own task, no job was paid twice and none was left running. What runs is a child
+process (`bench.fleet_night`), whose servers end with it, however it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from retraining_laptop.supervision import supervise
+
+NAME = "bench-fleet"
+
+
+def main() -> int:
+    """Play the night in a child; return its exit code."""
+    parse()
+    return supervise("bench.fleet_night", sys.argv[1:], NAME)
+
+
+def parse() -> argparse.Namespace:
+    """Return the options, of this process and of its child."""
+    parser = argparse.ArgumentParser(prog=NAME, description="Measure a night of many models in one small Airflow.")
+    parser.add_argument("--models", type=_count, default=20, help="models that must succeed, 1 to 200")
+    parser.add_argument("--slots", type=_count, default=4, help="tasks at once, 1 to 200")
+    return parser.parse_args()
+
+
+def _count(text: str) -> int:
+    if text.isdigit() and 1 <= int(text) <= 200:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from 1 to 200")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
