@@ -34,6 +34,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from localcloud.bigquery.types.intervals import interval_expression
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
@@ -195,19 +196,26 @@ def as_sent(reader: pa.RecordBatchReader, columns: Sequence[ColumnType]) -> pa.R
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def load_type(column: ColumnType) -> str:
+_AS_TEXT = frozenset({"BYTES", "GEOGRAPHY", "INTERVAL"})
+"""Kinds that JSON and CSV files hold in forms which DuckDB's readers do not take."""
+JSON_AS_TEXT = _AS_TEXT | {"FLOAT"}
+"""Those of JSON: its reader takes a number in quotation marks, but for infinity and NaN."""
+
+
+def load_type(column: ColumnType, as_text: frozenset[str] = _AS_TEXT) -> str:
     """Return the DuckDB type that a JSON file's values are read as, before `load_expression` makes them stored ones."""
     if column.repeated:
-        return f"{load_type(_element(column))}[]"
+        return f"{load_type(_element(column), as_text)}[]"
     if column.kind == "RECORD":
-        return f"STRUCT({', '.join(f'{quoted(field.name)} {load_type(field)}' for field in column.fields)})"
-    return "VARCHAR" if column.kind in ("BYTES", "GEOGRAPHY") else column.stored
+        return f"STRUCT({', '.join(f'{quoted(field.name)} {load_type(field, as_text)}' for field in column.fields)})"
+    return "VARCHAR" if column.kind in as_text else column.stored
 
 
 def load_expression(column: ColumnType, sql: str, depth: int = 0) -> str:
     """Return the DuckDB expression for the stored value of what was read as `load_type`.
 
-    BYTES are base64 in JSON and CSV files, GEOGRAPHY is WKT, and a missing array is an empty one.
+    BYTES are base64 in JSON and CSV files, GEOGRAPHY is WKT, an INTERVAL is written as BigQuery does or by ISO 8601,
+    a FLOAT may be `+inf` in quotation marks, and a missing array is an empty one.
     """
     if column.repeated:
         element = f"e{depth}"
@@ -223,6 +231,10 @@ def load_expression(column: ColumnType, sql: str, depth: int = 0) -> str:
         return f"CASE WHEN {sql} IS NULL THEN NULL ELSE struct_pack({packed}) END"
     if column.kind == "BYTES":
         return f"from_base64({sql})"
+    if column.kind == "FLOAT":
+        return f"CAST({sql} AS DOUBLE)"
+    if column.kind == "INTERVAL":
+        return interval_expression(sql)
     return f"ST_GeomFromText({sql})" if column.kind == "GEOGRAPHY" else sql
 
 
