@@ -95,6 +95,17 @@ def test_numbers_of_json_files_that_json_does_not_have(client, table):
         load(client, table, json.dumps(bad[0]).encode(), "NEWLINE_DELIMITED_JSON", schema=schema)
 
 
+@pytest.mark.parametrize("written", ["1381404436", 1381404436, "2013-10-10T11:27:16Z", "2013-10-10 13:27:16+02:00"])
+def test_timestamps_of_json_files(client, table, written):
+    """A moment, or seconds since 1970, also with microseconds behind the point; alone and in arrays."""
+    schema = [bigquery.SchemaField("t", "TIMESTAMP"), bigquery.SchemaField("many", "TIMESTAMP", mode="REPEATED")]
+    content = json.dumps({"t": written, "many": [written, "1.000001"]}).encode()
+    load(client, table, content, "NEWLINE_DELIMITED_JSON", schema=schema)
+    sql = f"SELECT UNIX_MICROS(t), ARRAY(SELECT UNIX_MICROS(m) FROM UNNEST(many) m) FROM `{table}`"
+    ((one, many),) = answers(client, sql)
+    assert (one, sorted(many)) == (1381404436000000, [1000001, 1381404436000000])
+
+
 def test_geographies_of_parquet_files(client, table):
     """WKB as bytes, or WKT as text, as GeoPandas and people write them."""
     for kind, values in ((pa.binary(), [POINT_WKB, None]), (pa.string(), ["POINT(1 2)", None])):
@@ -163,3 +174,27 @@ def test_a_layout_is_taken_away(client, table):
     stored.clustering_fields = None
     stored = client.update_table(stored, ["clustering_fields"])
     assert (stored.clustering_fields, stored.time_partitioning.field) == (None, "d")
+
+
+def test_lengths_of_columns_hold(client, table):
+    """STRING(n) in characters, BYTES(n) in bytes, for every way to write; the schema tells them, a copy does not."""
+    answers(client, f"CREATE TABLE `{table}` (a STRING(2) NOT NULL, b BYTES(3), c STRING)")
+    fields = {field.name: (field.field_type, field.max_length) for field in client.get_table(table).schema}
+    assert fields == {"a": ("STRING", 2), "b": ("BYTES", 3), "c": ("STRING", None)}
+    answers(client, f"INSERT `{table}` (a, b, c) VALUES ('éé', b'xyz', 'longer')")
+    for wrong in (
+        f"INSERT `{table}` (a) VALUES ('abc')",
+        f"INSERT `{table}` (a, b) VALUES ('a', b'four')",
+        f"UPDATE `{table}` SET a = 'abc' WHERE TRUE",
+    ):
+        with pytest.raises(exceptions.BadRequest, match="longer than the column takes"):
+            answers(client, wrong)
+    with pytest.raises(exceptions.BadRequest):
+        load(client, table, b"abc,,\n", "CSV")
+    assert answers(client, f"SELECT a, b, c FROM `{table}`") == [("éé", b"xyz", "longer")]
+
+
+def test_a_length_in_a_table_of_a_query_is_refused(client, table):
+    """By the column's name: it would not hold."""
+    with pytest.raises(exceptions.MethodNotImplemented, match=r"A length of a .* in CREATE TABLE AS SELECT"):
+        answers(client, f"CREATE TABLE `{table}` (a STRING(2)) AS SELECT 'a' AS a")

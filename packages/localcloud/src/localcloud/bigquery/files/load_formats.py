@@ -150,7 +150,7 @@ class _Json:
         known = {column.name.lower() for column in columns}
         yield Selection(
             columns=columns,
-            values=[load_expression(column, quoted(column.name)) for column in columns],
+            values=[load_expression(column, quoted(column.name), as_text=JSON_AS_TEXT) for column in columns],
             source=f"read_json({text(str(path))}, {options}, columns = {{{kinds}}})",
             unknown=sorted(key for (key,) in keys if key.lower() not in known),
         )
