@@ -61,6 +61,10 @@ LAYERS = {
     "wheels": Package("builds the packages that others install", ()),
     "composer": Package("brings the bundle to the bucket of a Composer environment", ()),
     "tfdv": Package("TensorFlow Data Validation looks at a run, in an environment of its own", ()),
+    "localcloud_conformance": Package(
+        "runs public clients' own test suites against the local cloud, and holds their shares to what is recorded",
+        ("localcloud.testing",),
+    ),
     "bench": Package(
         "measures: holds every part against something else",
         ("localcloud.*", "trainer.*", "retraining.core.*", "retraining_laptop", "demo"),

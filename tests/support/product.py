@@ -19,6 +19,7 @@ SOURCE_ROOTS = {
     "demo": REPOSITORY / "dev" / "demo",
     "retraining_laptop": REPOSITORY / "packages" / "laptop" / "src" / "retraining_laptop",
     "bench": REPOSITORY / "packages" / "bench" / "src" / "bench",
+    "localcloud_conformance": REPOSITORY / "packages" / "localcloud" / "conformance" / "src" / "localcloud_conformance",
     "tfdv": REPOSITORY / "dev" / "tfdv",
     "containers": REPOSITORY / "dev" / "containers",
     "contracts": REPOSITORY / "dev" / "contracts",

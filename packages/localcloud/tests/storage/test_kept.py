@@ -23,6 +23,7 @@ API = "https://storage.googleapis.com/storage/v1"
 OWN_VALUES = {
     "location": "europe-west4",
     "storageClass": "NEARLINE",
+    "iamConfiguration.publicAccessPrevention": "enforced",
     "lifecycle.rule[].action.storageClass": "COLDLINE",
     "customTime": "2026-01-02T03:04:05Z",
 }

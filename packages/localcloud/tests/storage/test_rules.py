@@ -142,18 +142,6 @@ def test_buckets_say_whose_they_are(client, bucket):
         list(client.list_buckets(project="nobody"))
 
 
-def test_versions_of_objects_are_refused_at_once(client, local_cloud):
-    """With a code that the client does not try again for two minutes."""
-    made = client.bucket(f"versioned-{uuid.uuid4().hex[:8]}")
-    made.versioning_enabled = True
-    with pytest.raises(exceptions.MethodNotImplemented, match="versioning"):
-        client.create_bucket(made)
-    existing = client.get_bucket(local_cloud.bucket)
-    existing.versioning_enabled = True
-    with pytest.raises(exceptions.MethodNotImplemented, match="versioning"):
-        existing.patch()
-
-
 def test_malformed_uploads_are_errors(session, bucket):
     """Not a traceback."""
     url = f"https://storage.googleapis.com/upload/storage/v1/b/{bucket.name}/o?uploadType=multipart"

@@ -20,14 +20,14 @@ from localcloud.state import State
 
 ACCESS_LIFETIME_S = 3600
 # https://cloud.google.com/docs/authentication/rest: the messages of the services' own refusals, and the way out here.
-_WAY_OUT = 'Set the variables of `localcloud env`; for curl: -H "Authorization: Bearer $(localcloud token)".'
+WAY_OUT = 'Set the variables of `localcloud env`; for curl: -H "Authorization: Bearer $(localcloud token)".'
 MISSING = (
     "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid"
-    f" authentication credential. {_WAY_OUT}"
+    f" authentication credential. {WAY_OUT}"
 )
 INVALID = (
     "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid"
-    f" authentication credential. {_WAY_OUT}"
+    f" authentication credential. {WAY_OUT}"
 )
 _AUDIENCE = re.compile(r"https://[a-z0-9.-]+\.googleapis\.com(/.*)?")
 _PREFIX = "local"
@@ -64,9 +64,9 @@ class Bearers:
             BearerError: Nobody we know.
         """
         scheme, _, token = authorization.strip().partition(" ")
-        if not token:
+        if not scheme:
             raise BearerError(MISSING)
-        if scheme.lower() != "bearer":
+        if scheme.lower() != "bearer" or not token:
             raise BearerError(INVALID)
         return self.holder(token.strip())[0]
 

@@ -135,7 +135,7 @@ class Iam:
         """Return what the table binds on a resource itself, as `getIamPolicy` does; without one everybody has all."""
         if (table := self.table()) is None:
             every = [{"role": role, "members": ["allAuthenticatedUsers"]} for role in sorted(roles())]
-            return {"version": 3, "etag": "ACAB", "bindings": every}
+            return {"version": 1, "etag": "ACAB", "bindings": every}
         named = self._projects.with_ids(resource)
         found = [
             {
@@ -146,7 +146,9 @@ class Iam:
             for each in table["bindings"]
             if self._projects.with_ids(each["resource"]) == named
         ]
-        return {"version": 3, "etag": "ACAB", "bindings": found}
+        # https://cloud.google.com/iam/docs/policies#versions: 3 where a binding has a condition, whatever is asked for.
+        version = 3 if any("condition" in each for each in found) else 1
+        return {"version": version, "etag": "ACAB", "bindings": found}
 
     def _is_granted(self, principal: str, permission: str, resource: str) -> bool:
         return any(

@@ -36,6 +36,7 @@ from localcloud.bigquery.patches import (
     numerics,
     pages,
     parameter_names,
+    parameter_values,
     query_bytes,
     referenced_tables,
     refused_statements,
@@ -49,6 +50,7 @@ from localcloud.bigquery.patches import (
     unknown_projects,
     unnamed_columns,
     unqualified_tables,
+    used_datasets,
     views,
 )
 from localcloud.bigquery.types.results import BoundedResults
@@ -109,6 +111,7 @@ def patch_sql(executor: Untyped) -> None:
     star_columns.apply()
     column_case.apply()
     parameter_names.apply()
+    parameter_values.apply()
     script_targets.apply()
     result_types.apply(executor)
     created_types.apply()
@@ -186,6 +189,7 @@ def open_app(
         kept_fields.apply(context, keeping, expiring)
         inserted_rows.apply(app, context)
         views.apply(app, context)
+        used_datasets.apply(context)
         pages.apply(app, context)
         anonymous_tables.list_rows_of(app, results, context)
         anonymous_tables.make_datasets(projects.ids, context)

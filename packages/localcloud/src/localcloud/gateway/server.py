@@ -21,13 +21,15 @@ from pathlib import Path
 
 import uvloop
 
-from localcloud.access.bearer import BearerError, Bearers
+from localcloud.access.bearer import WAY_OUT, BearerError, Bearers
 from localcloud.access.certificates import Authority
 from localcloud.gateway.services import start_services
 from localcloud.http import http1
 from localcloud.http.http1 import Exchange, Head, MalformedMessageError, Peer, Request, Response
 from localcloud.http.routes import Address, Handler, Route, Routes
 from localcloud.state import State
+from localcloud.storage.refusals import nobody
+from localcloud.storage.requests import is_xml
 
 _log = logging.getLogger("gateway")
 
@@ -153,7 +155,7 @@ class Gateway:
         try:
             return None, self._bearers.principal(head.get("authorization"))
         except BearerError as error:
-            return Response.of_error(401, str(error), "UNAUTHENTICATED", fields=_CHALLENGE), ""
+            return _unauthenticated(host, head, error), ""
 
     async def _forward(self, peer: Peer, head: Head, address: Address) -> None:
         """Carry one request to a REST server and its response back."""
@@ -193,6 +195,17 @@ class Gateway:
         async for _ in request.body:  # what the handler left unread
             pass
         await peer.respond(response)
+
+
+def _unauthenticated(host: str, head: Head, error: BearerError) -> Response:
+    """Refuse who does not say who calls, in the form of the service that was asked."""
+    if host == "storage.googleapis.com" or "/storage/v1/" in head.target:
+        is_missing = not head.get("authorization").strip()
+        response = nobody(WAY_OUT, xml=is_xml(head.target), is_missing=is_missing)
+    else:
+        response = Response.of_error(401, str(error), "UNAUTHENTICATED")
+    response.fields.update(_CHALLENGE)
+    return response
 
 
 async def _tell(peer: Peer, error: Exception) -> None:

@@ -21,6 +21,8 @@ from localcloud.storage.refusals import RefusedError
 FIELDS = read_fields(Path(__file__).with_name("fields.json"))
 """What becomes of each field and parameter."""
 BASE = "https://www.googleapis.com/storage/v1"
+DEFAULT_TYPE = "application/octet-stream"
+"""Of content that came without a type; also what content is served as that was composed without one."""
 _TEXTS = (
     *("contentType", "contentEncoding", "contentDisposition", "contentLanguage", "cacheControl"),
     *("storageClass", "customTime"),
@@ -76,6 +78,13 @@ def read_bucket(resource: Mapping[str, Any]) -> Document:
     """
     kept = check_fields(resource, "Bucket")
     _check_class(kept)
+    versioning = kept.get("versioning") or {}
+    if not isinstance(versioning, dict) or not isinstance(versioning.get("enabled"), bool | None):
+        raise RefusedError(400, "Invalid value for versioning: expected {'enabled': true} or {'enabled': false}.")
+    prevention = (kept.get("iamConfiguration") or {}).get("publicAccessPrevention")
+    if prevention not in (None, "inherited", "enforced"):
+        found = str(prevention)[:100]
+        raise RefusedError(400, f"Invalid value for publicAccessPrevention: {found!r}. Expected inherited or enforced.")
     labels = kept.get("labels") or {}
     if not isinstance(labels, dict) or not all(isinstance(value, str | None) for value in labels.values()):
         raise RefusedError(400, "Invalid value for labels: expected strings by name.")

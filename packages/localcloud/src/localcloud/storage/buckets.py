@@ -20,6 +20,8 @@ from localcloud.storage.refusals import RefusedError, no_such_bucket
 
 _REGION = r"(AFRICA|ASIA|AUSTRALIA|EUROPE|ME|NORTHAMERICA|SOUTHAMERICA|US)-[A-Z]+[0-9]+"
 _MULTI_REGIONS = {"US", "EU", "ASIA"}
+DEFAULT_LOCATION = "US"
+"""https://cloud.google.com/storage/docs/json_api/v1/buckets: of a bucket that is made without one."""
 _PLACE = re.compile(f"{_REGION}|US|EU|ASIA|NAM4|EUR[0-9]|ASIA1")
 
 
@@ -48,6 +50,7 @@ class Bucket:
 
     def resource(self) -> Document:
         """Return the resource of the JSON API."""
+        place = _location_type(self.document["attributes"])
         return {
             "kind": "storage#bucket",
             "id": self.name,
@@ -60,7 +63,8 @@ class Bucket:
             "timeCreated": time_text(self.document["created"]),
             "updated": time_text(self.document["updated"]),
             "storageClass": "STANDARD",
-            "locationType": _location_type(self.document["attributes"]),
+            "locationType": place,
+            **({} if place == "region" else {"rpo": "DEFAULT"}),
             "versioning": {"enabled": False},
             "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}},
             **self.document["attributes"],
@@ -74,11 +78,36 @@ def _location_type(attributes: Document) -> str:
     return "region"
 
 
+def _with_times(old: Document, new: Document, now: int) -> Document:
+    """Return attributes with what the service says beside them: since when a setting holds, and what it leaves out.
+
+    https://cloud.google.com/storage/docs/json_api/v1/buckets: autoclass, softDeletePolicy.
+    """
+    filled = dict(new)
+    if new.get("softDeletePolicy") and _settings(new, "softDeletePolicy") != _settings(old, "softDeletePolicy"):
+        filled["softDeletePolicy"] = {**new["softDeletePolicy"], "effectiveTime": time_text(now)}
+    if new.get("autoclass"):
+        before, after = old.get("autoclass") or {}, dict(new["autoclass"])
+        if after.get("enabled"):
+            after.setdefault("terminalStorageClass", "NEARLINE")
+        for name, time_name in (("enabled", "toggleTime"), ("terminalStorageClass", "terminalStorageClassUpdateTime")):
+            if name in after:
+                same = before.get(name) == after[name] and time_name in before
+                after[time_name] = before[time_name] if same else time_text(now)
+        filled["autoclass"] = after
+    return filled
+
+
+def _settings(attributes: Document, name: str) -> Document:
+    """Return what a caller says in an attribute."""
+    return {key: value for key, value in (attributes.get(name) or {}).items() if key != "effectiveTime"}
+
+
 class Buckets:
     """All buckets.
 
     Args:
-        location: Of a bucket that was made without one.
+        location: Of the bucket that `up` makes; one of a caller's own is in DEFAULT_LOCATION unless it says.
     """
 
     def __init__(
@@ -134,7 +163,9 @@ class Buckets:
         if self.find(name) is not None:
             message = "Your previous request to create the named bucket succeeded and you already own it."
             raise RefusedError(409, message)
-        self._write(name, self._document(merge_bucket({}, attributes), int(self._now() * 1_000_000)))
+        made = int(self._now() * 1_000_000)
+        filled = _with_times({}, merge_bucket({"location": DEFAULT_LOCATION}, attributes), made)
+        self._write(name, self._document(filled, made))
         if project:
             self._projects.own(name, project)
         (self._objects.root / name).mkdir()
@@ -143,7 +174,8 @@ class Buckets:
     def change(self, bucket: Bucket, attributes: Document) -> Bucket:
         """Return a bucket other attributes."""
         updated = int(self._now() * 1_000_000)
-        changes = {"metageneration": bucket.metageneration + 1, "updated": updated, "attributes": attributes}
+        filled = _with_times(bucket.document["attributes"], attributes, updated)
+        changes = {"metageneration": bucket.metageneration + 1, "updated": updated, "attributes": filled}
         self._write(bucket.name, {**bucket.document, **changes})
         return self.require(bucket.name)
 
@@ -151,9 +183,9 @@ class Buckets:
         """Take an empty bucket away.
 
         Raises:
-            RefusedError: There is an object in it.
+            RefusedError: There is an object in it, or a noncurrent generation of one.
         """
-        if self._objects.walk(bucket.name):
+        if self._objects.walk(bucket.name) or self._objects.noncurrent.walk(bucket.name):
             message = "The bucket you tried to delete is not empty."
             raise RefusedError(409, message, xml_code="BucketNotEmpty")
         self._objects.forget_bucket(bucket.name)

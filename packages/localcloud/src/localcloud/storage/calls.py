@@ -81,6 +81,7 @@ class Listing:
     end: str = ""
     glob: str | None = None
     keeps_placeholders: bool = False
+    versions: bool = False
     most: int = 1000
     token: str = ""
 

@@ -16,43 +16,46 @@ from localcloud.storage.calls import Listing
 from localcloud.storage.globs import compile_glob
 from localcloud.storage.refusals import RefusedError
 
+_Key = tuple[bytes, bool, int]  # where an entry is in a list: its name, whether it is an object, its generation
+
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page: names with their files, common prefixes, and the next page's token ("" for none)."""
+    """A page: names with files and generations, common prefixes, and the next page's token ("" for none)."""
 
-    items: list[tuple[str, Path]]
+    items: list[tuple[str, Path, int]]
     prefixes: list[str]
     token: str
 
 
-def take_page(names: Iterable[tuple[str, Path]], asked: Listing) -> Page:
+def take_page(names: Iterable[tuple[str, Path, int]], asked: Listing) -> Page:
     """Return the page that a list asks for.
 
     Args:
-        names: All that begin with the prefix, in the order of their bytes.
+        names: All that begin with the prefix, in the order of their bytes, with their files; and with their
+            generations where a list asks for all of an object, else 0.
 
     Raises:
         RefusedError: Glob or token cannot be read.
     """
     glob = _read_glob(asked.glob)
     after = _read_token(asked.token)
-    entries: dict[tuple[bytes, bool], tuple[str, Path | None]] = {}
-    for name, path in names:
+    entries: dict[_Key, tuple[str, Path | None, int]] = {}
+    for name, path, generation in names:
         if not _is_within(name, asked):
             continue
         cut = name.find(asked.delimiter, len(asked.prefix)) if asked.delimiter else -1
         common = name[: cut + len(asked.delimiter)] if cut >= 0 else None
         if common is not None:
-            entries[common.encode(), False] = (common, None)
+            entries[common.encode(), False, 0] = (common, None, 0)
         if common is None or (asked.keeps_placeholders and common == name):
-            entries[name.encode(), True] = (name, path)
+            entries[name.encode(), True, generation] = (name, path, generation)
     shown = [key for key in entries if glob is None or glob.fullmatch(entries[key][0])]
     keys = sorted(key for key in shown if after is None or key > after)
     taken = [entries[key] for key in keys[: asked.most]]
     return Page(
-        items=[(name, path) for name, path in taken if path is not None],
-        prefixes=[name for name, path in taken if path is None],
+        items=[(name, path, generation) for name, path, generation in taken if path is not None],
+        prefixes=[name for name, path, _ in taken if path is None],
         token=_token(keys[asked.most - 1]) if len(keys) > asked.most else "",
     )
 
@@ -64,10 +67,10 @@ def take_names(names: Iterable[str], asked: Listing) -> tuple[list[str], str]:
         RefusedError: The token cannot be read.
     """
     after = _read_token(asked.token)
-    keys = sorted((name.encode(), True) for name in names)
+    keys: list[_Key] = sorted((name.encode(), True, 0) for name in names)
     keys = [key for key in keys if after is None or key > after]
     token = _token(keys[asked.most - 1]) if len(keys) > asked.most else ""
-    return [name.decode() for name, _ in keys[: asked.most]], token
+    return [name.decode() for name, _, _ in keys[: asked.most]], token
 
 
 def _is_within(name: str, asked: Listing) -> bool:
@@ -84,17 +87,21 @@ def _read_glob(text: str | None) -> re.Pattern[str] | None:
     return pattern
 
 
-def _token(key: tuple[bytes, bool]) -> str:
-    return base64.urlsafe_b64encode((b"o" if key[1] else b"p") + key[0]).decode()
+def _token(key: _Key) -> str:
+    name, is_object, generation = key
+    head = b"v" + generation.to_bytes(8, "big") if generation else b"o" if is_object else b"p"
+    return base64.urlsafe_b64encode(head + name).decode()
 
 
-def _read_token(token: str) -> tuple[bytes, bool] | None:
+def _read_token(token: str) -> _Key | None:
     if not token:
         return None
     try:
         text = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
     except ValueError:
         text = b""
+    if text[:1] == b"v" and len(text) >= 9:
+        return text[9:], True, int.from_bytes(text[1:9], "big")
     if text[:1] not in (b"o", b"p"):
         raise RefusedError(400, "Invalid pageToken: expected nextPageToken of an earlier page.")
-    return text[1:], text[:1] == b"o"
+    return text[1:], text[:1] == b"o", 0

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from localcloud.storage import names
-from localcloud.storage.attributes import object_address, time_text
+from localcloud.storage.attributes import DEFAULT_TYPE, object_address, time_text
 from localcloud.storage.calls import Conditions, Document
 from localcloud.storage.hashes import Sums
+from localcloud.storage.noncurrent import Noncurrent
 from localcloud.storage.refusals import no_such_bucket, no_such_object
 
 _SCHEMA = (
@@ -49,7 +50,11 @@ _LEGACY_FIELDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class StoredObject:
-    """One generation of an object; `document` has what is kept beside it."""
+    """One generation of an object; `document` has what is kept beside it.
+
+    Attributes:
+        noncurrent_since: When it was replaced or deleted, in microseconds since 1970; None for the live one.
+    """
 
     bucket: str
     name: str
@@ -57,6 +62,7 @@ class StoredObject:
     size: int
     generation: int
     document: Document
+    noncurrent_since: int | None = None
 
     @property
     def metageneration(self) -> int:
@@ -83,6 +89,7 @@ class StoredObject:
         """Return the resource of the JSON API."""
         address = object_address(self.bucket, self.name)
         created, updated = time_text(self.generation), time_text(self.document["updated"])
+        deleted = {} if self.noncurrent_since is None else {"timeDeleted": time_text(self.noncurrent_since)}
         return {
             "kind": "storage#object",
             "id": f"{self.bucket}/{self.name}/{self.generation}",
@@ -92,7 +99,6 @@ class StoredObject:
             "bucket": self.bucket,
             "generation": str(self.generation),
             "metageneration": str(self.metageneration),
-            "contentType": "application/octet-stream",
             "storageClass": "STANDARD",
             "size": str(self.size),
             **self.hashes,
@@ -101,6 +107,7 @@ class StoredObject:
             "updated": updated,
             "timeStorageClassUpdated": created,
             "timeFinalized": created,
+            **deleted,
             **({"componentCount": self.document["components"]} if "components" in self.document else {}),
             **self.attributes,
         }
@@ -162,6 +169,7 @@ class Objects:
         self.connection.execute("PRAGMA synchronous = OFF")
         for statement in _SCHEMA:
             self.connection.execute(statement)
+        self.noncurrent = Noncurrent(root.with_name(f"{root.name}-noncurrent"), self.connection)
         (last,) = self.connection.execute("SELECT MAX(generation) FROM objects").fetchone()
         self._last_generation = int(last or 0)
 
@@ -177,7 +185,7 @@ class Objects:
         return path
 
     def find(self, bucket: str, name: str, generation: int | None = None) -> StoredObject | None:
-        """Return an object, None where there is none (or another generation of it).
+        """Return an object, None where there is none; a generation that is named may be a noncurrent one.
 
         Raises:
             RefusedError: There is no such bucket.
@@ -186,8 +194,10 @@ class Objects:
         for path in _places(folder, name):
             if path.is_file():
                 stored = self._read(bucket, name, path)
-                return stored if generation in (None, stored.generation) else None
-        return None
+                if generation in (None, stored.generation):
+                    return stored
+        kept = None if generation is None else self.noncurrent.find(bucket, name, generation)
+        return self._read(bucket, name, kept.path, kept.since) if kept else None
 
     def require(self, bucket: str, name: str, generation: int | None = None) -> StoredObject:
         """Return an object.
@@ -227,6 +237,8 @@ class Objects:
         os.utime(incoming.path, ns=(generation * 1000, generation * 1000))
         path = current.path if current else _free_place(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        if current and self._keeps_generations(bucket):
+            self.noncurrent.keep(bucket, name, current.generation, current.path, generation)
         incoming.path.replace(path)
         self._forget(bucket, name, but=generation)
         return self._read(bucket, name, path)
@@ -236,10 +248,22 @@ class Objects:
         updated = max(int(self._now() * 1_000_000), stored.document["updated"])
         changes = {"metageneration": stored.metageneration + 1, "updated": updated, "attributes": attributes}
         self._write(stored.bucket, stored.name, stored.generation, {**stored.document, **changes})
-        return self._read(stored.bucket, stored.name, stored.path)
+        return self._read(stored.bucket, stored.name, stored.path, stored.noncurrent_since)
 
-    def delete(self, stored: StoredObject) -> None:
-        """Take an object away, and the folders that nothing else is in."""
+    def delete(self, stored: StoredObject, *, for_good: bool = True) -> None:
+        """Take an object away, and the folders that nothing else is in.
+
+        Args:
+            for_good: Also where the bucket has object versioning; else the generation becomes noncurrent there.
+        """
+        if stored.noncurrent_since is not None:
+            self.noncurrent.remove(stored.bucket, stored.name, stored.generation)
+            live = self.find(stored.bucket, stored.name)
+            self._forget(stored.bucket, stored.name, but=live.generation if live else None)
+            return
+        if not for_good and self._keeps_generations(stored.bucket):
+            since = max(int(self._now() * 1_000_000), stored.generation)
+            self.noncurrent.keep(stored.bucket, stored.name, stored.generation, stored.path, since)
         stored.path.unlink()
         self._forget(stored.bucket, stored.name, but=None)
         folder = stored.path.parent
@@ -262,14 +286,26 @@ class Objects:
         listed = [(name, file) for name, file in named if name is not None and name.startswith(prefix)]
         return sorted(listed, key=lambda pair: pair[0].encode())
 
-    def read(self, bucket: str, name: str, path: Path) -> StoredObject | None:
-        """Return what `walk` found; None where it is gone by now."""
+    def walk_generations(self, bucket: str, prefix: str = "") -> list[tuple[str, Path, int]]:
+        """Return names, files and generations of all that begin with a prefix, noncurrent ones too, in order."""
+        found = {
+            (name, stored.generation): path
+            for name, path in self.walk(bucket, prefix)
+            if (stored := self.read(bucket, name, path)) is not None
+        }
+        kept = {(each.name, each.generation): each.path for each in self.noncurrent.walk(bucket, prefix)}
+        listed = [(name, path, generation) for (name, generation), path in {**kept, **found}.items()]
+        return sorted(listed, key=lambda each: (each[0].encode(), each[2]))
+
+    def read(self, bucket: str, name: str, path: Path, generation: int | None = None) -> StoredObject | None:
+        """Return what `walk` or, with its generation, `walk_generations` found; None where it is gone by now."""
+        kept = None if generation is None else self.noncurrent.find(bucket, name, generation)
         try:
-            return self._read(bucket, name, path)
+            return self._read(bucket, name, path, kept.since if kept and kept.path == path else None)
         except FileNotFoundError:
             return None
 
-    def _read(self, bucket: str, name: str, path: Path) -> StoredObject:
+    def _read(self, bucket: str, name: str, path: Path, noncurrent_since: int | None = None) -> StoredObject:
         status = path.stat()
         generation = status.st_mtime_ns // 1000
         query = "SELECT document FROM objects WHERE bucket = ? AND name = ? AND generation = ?"
@@ -280,7 +316,13 @@ class Objects:
         else:
             document = json.loads(row[0])
         return StoredObject(
-            bucket=bucket, name=name, path=path, size=status.st_size, generation=generation, document=document
+            bucket=bucket,
+            name=name,
+            path=path,
+            size=status.st_size,
+            generation=generation,
+            document=document,
+            noncurrent_since=noncurrent_since,
         )
 
     def _write(self, bucket: str, name: str, generation: int, document: Document) -> None:
@@ -288,18 +330,27 @@ class Objects:
         self.connection.execute(statement, (bucket, name, generation, json.dumps(document)))
 
     def _forget(self, bucket: str, name: str, *, but: int | None) -> None:
-        statement = "DELETE FROM objects WHERE bucket = ? AND name = ? AND generation IS NOT ?"
-        self.connection.execute(statement, (bucket, name, but))
+        statement = """DELETE FROM objects WHERE bucket = ? AND name = ? AND generation IS NOT ? AND generation NOT IN
+        (SELECT generation FROM noncurrent WHERE bucket = ? AND name = ?)"""
+        self.connection.execute(statement, (bucket, name, but, bucket, name))
 
     def _default_class(self, bucket: str) -> str:
         """Return the class of objects that are written without one."""
+        return str(self._bucket_attributes(bucket).get("storageClass") or "STANDARD")
+
+    def _keeps_generations(self, bucket: str) -> bool:
+        """Whether a bucket has object versioning."""
+        return bool((self._bucket_attributes(bucket).get("versioning") or {}).get("enabled"))
+
+    def _bucket_attributes(self, bucket: str) -> Document:
         row = self.connection.execute("SELECT document FROM buckets WHERE name = ?", (bucket,)).fetchone()
         attributes: Document = json.loads(row[0])["attributes"] if row else {}
-        return str(attributes.get("storageClass") or "STANDARD")
+        return attributes
 
     def forget_bucket(self, bucket: str) -> None:
         """Take an empty bucket's directory away, and what is known of it."""
         shutil.rmtree(self.root / bucket)
+        self.noncurrent.forget_bucket(bucket)
         self.connection.execute("DELETE FROM objects WHERE bucket = ?", (bucket,))
         self.connection.execute("DELETE FROM buckets WHERE name = ?", (bucket,))
 
@@ -346,7 +397,8 @@ def _adopt(path: Path, generation: int) -> tuple[int, Document]:
     with path.open("rb") as file:
         while piece := file.read(_CHUNK_BYTES):
             sums.update(piece)
-    attributes = {new: legacy[old] for old, new in _LEGACY_FIELDS.items() if legacy.get(old)}
+    attributes = {"contentType": DEFAULT_TYPE}
+    attributes |= {new: legacy[old] for old, new in _LEGACY_FIELDS.items() if legacy.get(old)}
     return generation, {"metageneration": 1, "updated": generation, "attributes": attributes, **sums.values()}
 
 

@@ -99,6 +99,7 @@ def read_listing(query: Query) -> Listing:
         end=query.get("endOffset", ""),
         glob=query.get("matchGlob"),
         keeps_placeholders=query.get("includeTrailingDelimiter", "").lower() == "true",
+        versions=query.get("versions", "").lower() == "true",
         most=min(int(most) or _PAGE, _PAGE),
         token=query.get("pageToken", ""),
     )

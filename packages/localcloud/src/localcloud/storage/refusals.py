@@ -14,6 +14,7 @@ from localcloud.http.http1 import Response
 _WORDS = {
     304: ("OK", "notModified", "NotModified"),
     400: ("INVALID_ARGUMENT", "invalid", "InvalidArgument"),
+    401: ("UNAUTHENTICATED", "authError", "AuthenticationRequired"),
     403: ("PERMISSION_DENIED", "forbidden", "AccessDenied"),
     404: ("NOT_FOUND", "notFound", "NoSuchKey"),
     405: ("UNIMPLEMENTED", "methodNotAllowed", "MethodNotAllowed"),
@@ -48,6 +49,19 @@ class RefusedError(CallError):
         response = Response.of_json({"error": error}, self.status)
         response.fields.update(self._fields)
         return response
+
+
+def nobody(way_out: str, *, xml: bool, is_missing: bool) -> Response:
+    """Return the refusal of a request that does not say who sends it, or not so that one could believe it.
+
+    https://cloud.google.com/storage/docs/json_api/v1/status-codes: `Login Required`, `Invalid Credentials`.
+
+    Args:
+        way_out: A sentence for the reader.
+        is_missing: Whether it says nothing of it.
+    """
+    error = RefusedError(401, f"{'Login Required' if is_missing else 'Invalid Credentials'}. {way_out}")
+    return error.respond(xml=xml)
 
 
 def no_such_bucket() -> RefusedError:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 from localcloud.http.http1 import CHUNK_BYTES, Response
 from localcloud.projects import Projects
 from localcloud.storage.attributes import (
+    DEFAULT_TYPE,
     check_address,
     check_custom_time,
     merge,
@@ -149,9 +150,15 @@ class StorageService:
         return Response.of_json({"kind": "storage#serviceAccount", "email_address": email})
 
     def _list(self, call: Call) -> Response:
-        page = take_page(self._objects.walk(call.bucket, call.listing.prefix), call.listing)
+        bucket, prefix = call.bucket, call.listing.prefix
+        page = take_page(
+            self._objects.walk_generations(bucket, prefix)
+            if call.listing.versions
+            else [(name, path, 0) for name, path in self._objects.walk(bucket, prefix)],
+            call.listing,
+        )
         document: Document = {"kind": "storage#objects"}
-        found = (self._objects.read(call.bucket, name, path) for name, path in page.items)
+        found = (self._objects.read(bucket, name, path, generation) for name, path, generation in page.items)
         if items := [stored.resource() for stored in found if stored is not None]:
             document["items"] = items
         if page.prefixes:
@@ -182,7 +189,7 @@ class StorageService:
         finally:
             incoming.discard()
         if call.xml:
-            return Response(content_type="text/html; charset=UTF-8", fields=_fields_of(stored))
+            return Response(content_type="text/html; charset=UTF-8", fields=_fields_of(stored, xml=call.xml))
         return _describe(stored)
 
     def _change(self, call: Call) -> Response:
@@ -198,7 +205,8 @@ class StorageService:
     def _delete(self, call: Call) -> Response:
         stored = self._objects.find(call.bucket, call.name, call.generation)
         call.conditions.check(stored)
-        self._objects.delete(stored or self._objects.require(call.bucket, call.name, call.generation))
+        stored = stored or self._objects.require(call.bucket, call.name, call.generation)
+        self._objects.delete(stored, for_good=call.generation is not None)
         return Response(status=204)
 
     async def _copy(self, call: Call) -> Response:
@@ -219,7 +227,7 @@ class StorageService:
         stored = await self._write_copy(call, [source], source.attributes)
         current = self._objects.find(source.bucket, source.name, source.generation)
         if current is not None and call.objects[0] != call.objects[1]:
-            self._objects.delete(current)
+            self._objects.delete(current, for_good=False)
         return _describe(stored)
 
     async def _compose(self, call: Call) -> Response:
@@ -258,8 +266,8 @@ def _describe(stored: StoredObject) -> Response:
 
 def _content(call: Call, stored: StoredObject) -> Response:
     """Return an object's content, or the range of it that is asked for; unpacked for who takes no gzip."""
-    kind = stored.attributes.get("contentType", "application/octet-stream")
-    fields = _fields_of(stored)
+    kind = stored.attributes.get("contentType", DEFAULT_TYPE)
+    fields = _fields_of(stored, xml=call.xml)
     is_packed = stored.attributes.get("contentEncoding") == "gzip"
     if is_packed and "gzip" not in call.fields.get("accept-encoding", ""):
         del fields["Content-Encoding"]
@@ -308,7 +316,7 @@ async def _unpacked(opened: BinaryIO) -> AsyncIterator[bytes]:
     yield unpacker.flush()
 
 
-def _fields_of(stored: StoredObject) -> dict[str, str]:
+def _fields_of(stored: StoredObject, *, xml: bool) -> dict[str, str]:
     """Return the header fields that say which object a content is."""
     sums = [
         f"{name}={stored.hashes[key]}"
@@ -320,7 +328,7 @@ def _fields_of(stored: StoredObject) -> dict[str, str]:
     return {
         **{name: value for name, value in own.items() if _is_field(name, value)},
         **{name: value for name, value in said.items() if _is_field(name, value)},
-        "ETag": f'"{stored.etag}"',
+        "ETag": f'"{stored.etag}"' if xml else stored.etag,  # the JSON API's is the resource's, as it stands there
         "Last-Modified": formatdate(stored.generation / 1_000_000, usegmt=True),
         "X-Goog-Generation": str(stored.generation),
         "X-Goog-Metageneration": str(stored.metageneration),

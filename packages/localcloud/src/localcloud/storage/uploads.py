@@ -16,7 +16,7 @@ from typing import NoReturn
 from urllib.parse import urlencode
 
 from localcloud.http.http1 import Response
-from localcloud.storage.attributes import read_attributes
+from localcloud.storage.attributes import DEFAULT_TYPE, read_attributes
 from localcloud.storage.calls import Call, Document
 from localcloud.storage.hashes import check_hashes
 from localcloud.storage.objects import Incoming, Objects, StoredObject
@@ -99,8 +99,9 @@ class Uploads:
         if not is_whole:
             return Response(status=308, fields={"Range": f"bytes=0-{have - 1}"} if have else {})
         try:
-            check_hashes({**upload.start.hashes, **call.hashes}, upload.incoming.hashes())
-            start = upload.start
+            start, found = upload.start, upload.incoming.hashes()
+            for declared in (start.hashes, call.hashes):  # with the metadata, and with the last piece
+                check_hashes(declared, found)
             upload.stored = self._objects.put(
                 start.bucket, start.name, upload.incoming, upload.attributes, start.conditions
             )
@@ -156,8 +157,8 @@ def object_attributes(call: Call) -> Document:
         RefusedError: Its metadata is none.
     """
     attributes = read_attributes(call.resource)
-    if call.content_type and not attributes.get("contentType"):
-        attributes["contentType"] = call.content_type
+    if not attributes.get("contentType"):
+        attributes["contentType"] = call.content_type or DEFAULT_TYPE
     return attributes
 
 

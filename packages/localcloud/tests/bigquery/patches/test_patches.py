@@ -232,6 +232,15 @@ def delete_a_view(client: bigquery.Client) -> list[object]:
     return [len(read), sorted(left & {"", "_first", "_second"})]
 
 
+def bytes_of_a_parameter(client: bigquery.Client) -> bytes:
+    given = bigquery.ScalarQueryParameter("b", "BYTES", b"\xffa")
+    return rows_of(client, "SELECT @b AS b", job_config=bigquery.QueryJobConfig(query_parameters=[given]))[0]["b"]
+
+
+def delete_a_dataset_in_use(client: bigquery.Client) -> None:
+    client.delete_dataset(table_of(client).split(".")[-2], retry=None)
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
@@ -256,6 +265,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "numerics": (cast_to_numeric, decimal.Decimal("0.123456789")),
     "pages": (count_pages, 2),
     "parameter_names": (name_a_parameter_in_a_comment, [{"n": 7, "quoted": 7, "text": "@`a`"}]),
+    "parameter_values": (bytes_of_a_parameter, b"\xffa"),
     "query_bytes": (count_bytes, 24),
     "referenced_tables": (name_what_is_read, [["the table"], ["the table"]]),
     "refused_statements": (train_nothing, "MethodNotImplemented"),
@@ -267,6 +277,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "unknown_projects": (list_what_is_not_there, "Forbidden"),
     "unnamed_columns": (create_without_a_name, "BadRequest"),
     "unqualified_tables": (create_in_no_dataset, "BadRequest"),
+    "used_datasets": (delete_a_dataset_in_use, "BadRequest"),
     "views": (delete_a_view, [3, ["", "_first"]]),
 }
 TWO_RESULTS = """

@@ -56,6 +56,16 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
         ),
         [{"v": 1}],
     ),
+    "text_lengths": (
+        (
+            "CREATE SCHEMA IF NOT EXISTS patched;"
+            " CREATE OR REPLACE TABLE patched.limited (a STRING(2), b BYTES(2));"
+            " INSERT patched.limited (a, b) VALUES ('éé', b'xy');"
+            " BEGIN INSERT patched.limited (a) VALUES ('abc'); EXCEPTION WHEN ERROR THEN SELECT 1; END;"
+            " SELECT COUNT(*) v FROM patched.limited"
+        ),
+        [{"v": 1}],
+    ),
     "not_a_number": ("SELECT x > 1 v FROM UNNEST([CAST('NaN' AS FLOAT64)]) x", [{"v": False}]),
     "nan_orders": (
         "SELECT IS_NAN(x) v FROM UNNEST([1.0, CAST('NaN' AS FLOAT64)]) x ORDER BY x",

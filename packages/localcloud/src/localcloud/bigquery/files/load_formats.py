@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from localcloud.bigquery.types.columns import ColumnType, column_types, load_expression, load_type, quoted, text
+from localcloud.bigquery.types.columns import (
+    JSON_AS_TEXT,
+    ColumnType,
+    column_types,
+    load_expression,
+    load_type,
+    quoted,
+    text,
+)
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
@@ -130,7 +138,7 @@ class _Json:
 
     @contextmanager
     def open(self, path: Path, columns: list[ColumnType], connection: Untyped) -> Iterator[Selection]:
-        kinds = ", ".join(f"{quoted(column.name)}: '{load_type(column)}'" for column in columns)
+        kinds = ", ".join(f"{quoted(column.name)}: '{load_type(column, JSON_AS_TEXT)}'" for column in columns)
         options = _json_options(path)
         keys = connection.execute(
             statement(
@@ -142,7 +150,7 @@ class _Json:
         known = {column.name.lower() for column in columns}
         yield Selection(
             columns=columns,
-            values=[load_expression(column, quoted(column.name)) for column in columns],
+            values=[load_expression(column, quoted(column.name), as_text=JSON_AS_TEXT) for column in columns],
             source=f"read_json({text(str(path))}, {options}, columns = {{{kinds}}})",
             unknown=sorted(key for (key,) in keys if key.lower() not in known),
         )
@@ -206,22 +214,25 @@ FORMATS: dict[str, Callable[[Mapping[str, Any]], Format]] = {
 
 
 def _by_name(relation: str, in_file: list[ColumnType], columns: list[ColumnType]) -> Selection:
-    there = {column.name.lower() for column in in_file}
+    there = {column.name.lower(): column for column in in_file}
     known = {column.name.lower() for column in columns}
     chosen = [column for column in columns if column.name.lower() in there]
     return Selection(
         columns=chosen,
-        values=[_typed_value(column) for column in chosen],
+        values=[_typed_value(column, there[column.name.lower()]) for column in chosen],
         source=relation,
         unknown=[column.name for column in in_file if column.name.lower() not in known],
     )
 
 
-def _typed_value(column: ColumnType) -> str:
-    """Parquet and Avro hold BYTES as they are, but GEOGRAPHY as text, and a missing array as NULL."""
+def _typed_value(column: ColumnType, in_file: ColumnType) -> str:
+    """Parquet and Avro hold BYTES as they are, GEOGRAPHY as WKT or as bytes of WKB, and a missing array as NULL."""
     if column.repeated:
         return f"coalesce({quoted(column.name)}, [])"
-    return f"ST_GeomFromText({quoted(column.name)})" if column.kind == "GEOGRAPHY" else quoted(column.name)
+    if column.kind == "GEOGRAPHY":
+        read = "ST_GeomFromWKB" if in_file.kind == "BYTES" else "ST_GeomFromText"
+        return f"{read}({quoted(column.name)})"
+    return quoted(column.name)
 
 
 def _detected(column: ColumnType, name: str = "") -> ColumnType:

@@ -24,11 +24,12 @@ from localcloud.untyped import Untyped
 OFFERED = {
     *("sourceUris", "sourceFormat", "schema", "destinationTable", "createDisposition", "writeDisposition"),
     *("autodetect", "skipLeadingRows", "nullMarker", "nullMarkers", "fieldDelimiter", "quote", "encoding"),
-    *("allowJaggedRows", "ignoreUnknownValues", "maxBadRecords", "parquetOptions"),
+    *("allowJaggedRows", "ignoreUnknownValues", "maxBadRecords", "parquetOptions", "destinationTableProperties"),
     # without effect here: the layout of a table, and what is so anyway
     *("timePartitioning", "rangePartitioning", "clustering"),
     *("allowQuotedNewlines", "useAvroLogicalTypes"),
 }
+_WORDS = {"friendlyName": "friendly_name", "description": "description", "labels": "labels"}
 _CSV_ONLY = {"nullMarker", "nullMarkers", "skipLeadingRows", "fieldDelimiter", "quote", "maxBadRecords"}
 
 
@@ -215,15 +216,40 @@ def _target(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untyp
         raise NotFoundError(f"Not found: Table {full_name}")
     if stored is not None and disposition == "WRITE_EMPTY" and _has_rows(reference, connection):
         raise AlreadyExistsError(f"Already Exists: Table {full_name}")
-    if stored is None or (disposition == "WRITE_TRUNCATE" and (given or load.get("autodetect"))):
+    described = load.get("destinationTableProperties") or {}
+    if stored is not None:
+        _refuse_other_words(stored, described, full_name)
+    is_without_columns = stored is not None and not stored.schema_.fields
+    if stored is None or is_without_columns or (disposition == "WRITE_TRUNCATE" and (given or load.get("autodetect"))):
         fields = given or _detect(paths, load, connection)
         if not fields:
             raise ValidationError("No schema specified on job or table.")
         make_table(owner, dataset, table, fields, ctx)
+        if stored is None and described:
+            made = ctx.catalog.get_table(owner, dataset, table)
+            ctx.catalog.update_table(made.model_copy(update=_words(described)))
     columns = column_types(connection, reference)
     if given and stored is not None and disposition != "WRITE_TRUNCATE":
         columns = _in_file_order(columns, given, full_name)
     return _Target(project=owner, dataset=dataset, table=table, reference=reference, columns=columns)
+
+
+def _words(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what destinationTableProperties says, by the catalog's names."""
+    return {name: described[key] for key, name in _WORDS.items() if described.get(key) is not None}
+
+
+def _refuse_other_words(stored: Untyped, described: Mapping[str, Any], full_name: str) -> None:
+    """Let a load pass that describes a table as it is: destinationTableProperties are for one that it makes.
+
+    Raises:
+        ValidationError: It describes it otherwise.
+    """
+    from bqemulator.domain.errors import ValidationError
+
+    for name, value in _words(described).items():
+        if getattr(stored, name) != value:
+            raise ValidationError(f"Table {full_name} exists, with another {name} than destinationTableProperties say.")
 
 
 def _detect(paths: list[Path], load: Mapping[str, Any], connection: Untyped) -> list[dict[str, Any]]:

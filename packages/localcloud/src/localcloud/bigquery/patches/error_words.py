@@ -23,6 +23,11 @@ _OWN = (
 _WORDS = (
     (re.compile(rf"Could not convert string '((?:{'|'.join(_OWN)})(?:[^']|'(?! to ))*)' to "), "{}"),
     (re.compile(r"NOT NULL constraint failed: (?:.*\.)?(\w+)"), "Required field {} cannot be null"),
+    (
+        # `patches/sql/text_lengths.py`; of BYTES bqemulator writes what OCTET_LENGTH is for either type
+        re.compile(r"""CHECK constraint failed .* CHECK\(\((?:length\(|CASE .*? THEN \(octet_length\(CAST\()"?(\w+)"""),
+        "Value of column {} is longer than the column takes",
+    ),
     (re.compile(r'Referenced column "([^"]+)" not found'), "Unrecognized name: {}"),
     (
         re.compile(r"(?:Scalar|Aggregate|Table|Macro)?\s?[Ff]unction with name (\w+) does not exist"),

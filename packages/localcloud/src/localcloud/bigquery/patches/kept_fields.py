@@ -25,6 +25,7 @@ DATASET_FIELDS = ("defaultEncryptionConfiguration", "maxTimeTravelHours", "resou
 TABLE_FIELDS = ("rangePartitioning", "resourceTags", "tableConstraints", "view")
 _METHOD: ContextVar[str] = ContextVar("method", default="")
 _ASKED: ContextVar[Mapping[str, Any] | None] = ContextVar("asked", default=None)
+_CLEARED_BY_NULL = {"clustering": "clustering", "timePartitioning": "time_partitioning"}
 _CLEARED: dict[str, Any] = {"friendlyName": None, "description": None, "labels": {}}
 
 
@@ -136,6 +137,8 @@ def _keep_of_tables(context: Untyped, kept: KeptFields, expirations: Expirations
     def read(project: str, dataset: str, body: dict[str, Any], clock: Untyped, existing: Untyped = None) -> Untyped:
         body = _changed(body, existing)
         meta = to_meta(project, dataset, body, clock, existing)
+        gone = {field: None for key, field in _CLEARED_BY_NULL.items() if key in body and body[key] is None}
+        meta = meta.model_copy(update=gone) if gone else meta
         name = f"{project}.{dataset}.{meta.table_id}"
         if existing is not None:
             _change_columns(context, existing, meta)

@@ -11,6 +11,7 @@ import re
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
+from localcloud.bigquery.patches.sql.text_lengths import limit_of
 from localcloud.untyped import Untyped
 
 _NOT_OFFERED = {
@@ -53,8 +54,9 @@ def _refused_of(tree: exp.Create) -> str:
     for option in tree.find_all(exp.Property):
         if type(option) is exp.Property and option.name.lower() not in _OPTIONS:
             return f"OPTIONS({option.name}) of CREATE TABLE"
-    texts = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR, exp.DataType.Type.BINARY)
+    held = tree.this.expressions if isinstance(tree.this, exp.Schema) and tree.expression is None else []
     for column in tree.find_all(exp.ColumnDef):
-        if column.kind is not None and column.kind.this in texts and column.kind.expressions:
-            return f"A length of {column.name} (STRING(n), BYTES(n))"
+        if limit_of(column) and not any(column is each for each in held):
+            where = "a struct's field" if tree.expression is None else "CREATE TABLE AS SELECT"
+            return f"A length of {column.name} (STRING(n), BYTES(n)) in {where}"
     return ""

@@ -9,6 +9,10 @@ from localcloud.bigquery.types.tables import legacy_names
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
+_LENGTHS = """SELECT constraint_column_names[1], regexp_extract(expression, '<= ([0-9]+)[)]$', 1)
+FROM duckdb_constraints()
+WHERE schema_name = ? AND table_name = ? AND constraint_type = 'CHECK'"""
+
 
 def apply(context: Untyped, expirations: Expirations) -> None:
     """Show a table's rows, bytes, types and expiration as they are."""
@@ -23,6 +27,7 @@ def apply(context: Untyped, expirations: Expirations) -> None:
         where = table.project_id, table.dataset_id, table.table_id
         if table.table_type == "TABLE":
             stored = f"{quoted(f'{where[0]}__{where[1]}')}.{quoted(where[2])}"
+            _tell_lengths(resource, where, context.engine)
             counted = context.engine.execute(statement("SELECT count(*) FROM {table}", table=stored))
             resource["numRows"] = str(counted.fetchone()[0])
             resource["numBytes"] = str(table_bytes(context.engine, *where, None))
@@ -36,3 +41,12 @@ def apply(context: Untyped, expirations: Expirations) -> None:
 
     tables._table_to_rest = to_rest
     tables._table_to_list_item = to_list_item
+
+
+def _tell_lengths(resource: dict[str, Untyped], where: tuple[str, str, str], engine: Untyped) -> None:
+    """Put the lengths of STRING(n) and BYTES(n) into a table's schema; they are CHECKs of DuckDB's (`text_lengths`)."""
+    rows = engine.execute(_LENGTHS, [f"{where[0]}__{where[1]}", where[2]]).fetchall()
+    lengths = {column.lower(): length for column, length in rows}
+    for field in resource.get("schema", {}).get("fields", []):
+        if field["name"].lower() in lengths:
+            field["maxLength"] = lengths[field["name"].lower()]

@@ -34,6 +34,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from localcloud.bigquery.types.intervals import interval_expression
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
@@ -195,35 +196,55 @@ def as_sent(reader: pa.RecordBatchReader, columns: Sequence[ColumnType]) -> pa.R
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def load_type(column: ColumnType) -> str:
+_AS_TEXT = frozenset({"BYTES", "GEOGRAPHY", "INTERVAL"})
+"""Kinds that JSON and CSV files hold in forms which DuckDB's readers do not take."""
+JSON_AS_TEXT = _AS_TEXT | {"FLOAT", "TIMESTAMP"}
+"""Those of JSON: infinity and NaN are in quotation marks, and a TIMESTAMP may be seconds since 1970."""
+
+
+def load_type(column: ColumnType, as_text: frozenset[str] = _AS_TEXT) -> str:
     """Return the DuckDB type that a JSON file's values are read as, before `load_expression` makes them stored ones."""
     if column.repeated:
-        return f"{load_type(_element(column))}[]"
+        return f"{load_type(_element(column), as_text)}[]"
     if column.kind == "RECORD":
-        return f"STRUCT({', '.join(f'{quoted(field.name)} {load_type(field)}' for field in column.fields)})"
-    return "VARCHAR" if column.kind in ("BYTES", "GEOGRAPHY") else column.stored
+        return f"STRUCT({', '.join(f'{quoted(field.name)} {load_type(field, as_text)}' for field in column.fields)})"
+    return "VARCHAR" if column.kind in as_text else column.stored
 
 
-def load_expression(column: ColumnType, sql: str, depth: int = 0) -> str:
+def load_expression(column: ColumnType, sql: str, depth: int = 0, as_text: frozenset[str] = _AS_TEXT) -> str:
     """Return the DuckDB expression for the stored value of what was read as `load_type`.
 
-    BYTES are base64 in JSON and CSV files, GEOGRAPHY is WKT, and a missing array is an empty one.
+    BYTES are base64 in JSON and CSV files, GEOGRAPHY is WKT, an INTERVAL is written as BigQuery does or by ISO 8601,
+    and a missing array is an empty one. In JSON a FLOAT may be `+inf`, a TIMESTAMP may be seconds since 1970.
     """
     if column.repeated:
         element = f"e{depth}"
-        inner = load_expression(_element(column), element, depth + 1)
+        inner = load_expression(_element(column), element, depth + 1, as_text)
         listed = sql if inner == element else f"list_transform({sql}, lambda {element}: {inner})"
         return f"coalesce({listed}, [])"
     if column.kind == "RECORD":
         parts = [
-            (field.name, load_expression(field, f"struct_extract({sql}, {text(field.name)})", depth))
+            (field.name, load_expression(field, f"struct_extract({sql}, {text(field.name)})", depth, as_text))
             for field in column.fields
         ]
         packed = ", ".join(f"{quoted(name)} := {part}" for name, part in parts)
         return f"CASE WHEN {sql} IS NULL THEN NULL ELSE struct_pack({packed}) END"
-    if column.kind == "BYTES":
+    return _from_text(column.kind, sql) if column.kind in as_text else sql
+
+
+def _from_text(kind: str, sql: str) -> str:
+    """Return the expression for a value that was read as text."""
+    if kind == "BYTES":
         return f"from_base64({sql})"
-    return f"ST_GeomFromText({sql})" if column.kind == "GEOGRAPHY" else sql
+    if kind == "FLOAT":
+        return f"CAST({sql} AS DOUBLE)"
+    if kind == "INTERVAL":
+        return interval_expression(sql)
+    if kind == "TIMESTAMP":
+        moment = f"make_timestamptz(CAST(TRY_CAST({sql} AS DECIMAL(38, 6)) * 1000000 AS BIGINT))"
+        is_number = rf"regexp_full_match({sql}, '-?\d+(\.\d+)?')"
+        return f"CASE WHEN {is_number} THEN {moment} ELSE CAST({sql} AS TIMESTAMPTZ) END"
+    return f"ST_GeomFromText({sql})"
 
 
 def _element(column: ColumnType) -> ColumnType:

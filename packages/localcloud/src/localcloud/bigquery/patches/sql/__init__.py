@@ -43,6 +43,7 @@ from localcloud.bigquery.patches.sql import (
     sums,
     text_escapes,
     text_functions,
+    text_lengths,
     time_formats,
     top_counts,
 )
@@ -76,6 +77,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     dates.rewrite,
     column_names.rewrite,
     deletes.rewrite,
+    text_lengths.rewrite,
     numerics.rewrite,
     not_a_number.rewrite,
     sums.rewrite,
