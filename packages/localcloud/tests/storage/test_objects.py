@@ -47,6 +47,33 @@ def test_a_killed_writer_leaves_the_old_object_whole(objects, monkeypatch, deed)
     assert put(again, "a", b"newer").generation > before.generation
 
 
+def test_a_deleted_object_leaves_nothing_behind(objects):
+    """No file, no folder, no row of its attributes; others stay."""
+    put(objects, "d/e/a", b"old")
+    put(objects, "d/e/a", b"new")
+    put(objects, "d/b", b"b")
+    put(objects, "d/b/c", b"stored encoded: d/b is a file")
+    for name in ("d/e/a", "d/b/c"):
+        objects.delete(objects.require("b", name))
+    bucket = objects.root / "b"
+    assert sorted(str(path.relative_to(bucket)) for path in bucket.rglob("*")) == ["d", "d/b"]
+    assert [row[0] for row in objects.connection.execute("SELECT name FROM objects")] == ["d/b"]
+
+
+def test_a_deleted_object_does_not_come_back_from_its_other_place(objects):
+    """Where its file was stored encoded, and somebody put one there by hand: that one is read, and listed once."""
+    put(objects, "a", b"a")
+    put(objects, "a/b", b"encoded")
+    objects.delete(objects.require("b", "a"))
+    (objects.root / "b" / "a").mkdir()
+    (objects.root / "b" / "a" / "b").write_bytes(b"by hand")
+    assert objects.require("b", "a/b").path.read_bytes() == b"by hand"
+    assert [name for name, _ in objects.walk("b")] == ["a/b"]
+    objects.delete(objects.require("b", "a/b"))
+    assert (objects.find("b", "a/b"), objects.walk("b")) == (None, [])
+    assert list((objects.root / "b").rglob("*")) == []
+
+
 def test_a_file_of_an_earlier_release_is_the_object_that_it_was(objects):
     """With the generation, type and metadata that fake-gcs-server kept at it; one without them is an object too."""
     path = objects.root / "b" / "d" / "x.txt"

@@ -142,6 +142,27 @@ def test_buckets_say_whose_they_are(client, bucket):
         list(client.list_buckets(project="nobody"))
 
 
+def test_earlier_generations_are_gone(client, bucket, folder):
+    """Without versioning a bucket has each object once, also in a list of versions; nothing can be restored."""
+    blob = bucket.blob(f"{folder}/a")
+    blob.upload_from_string(b"old")
+    old = blob.generation
+    blob.upload_from_string(b"new")
+    assert [each.generation for each in client.list_blobs(bucket, prefix=folder, versions=True)] == [blob.generation]
+    assert bucket.get_blob(blob.name, generation=old) is None
+    with pytest.raises(exceptions.NotFound):
+        bucket.delete_blob(blob.name, generation=old)
+    with pytest.raises(exceptions.PreconditionFailed):
+        blob.delete(if_generation_match=old)
+    assert bucket.blob(blob.name).download_as_bytes() == b"new"
+    bucket.delete_blob(blob.name, generation=blob.generation)
+    assert list(client.list_blobs(bucket, prefix=folder, versions=True)) == []
+    with pytest.raises(exceptions.MethodNotImplemented, match="cannot be restored"):
+        list(client.list_blobs(bucket, prefix=folder, soft_deleted=True))
+    with pytest.raises(exceptions.MethodNotImplemented, match="cannot be restored"):
+        bucket.restore_blob(blob.name, generation=old)
+
+
 def test_malformed_uploads_are_errors(session, bucket):
     """Not a traceback."""
     url = f"https://storage.googleapis.com/upload/storage/v1/b/{bucket.name}/o?uploadType=multipart"

@@ -253,6 +253,8 @@ class Objects:
     def delete(self, stored: StoredObject, *, for_good: bool = True) -> None:
         """Take an object away, and the folders that nothing else is in.
 
+        A file of its name in its other place, which somebody put beside it by hand, goes too: it would be the object.
+
         Args:
             for_good: Also where the bucket has object versioning; else the generation becomes noncurrent there.
         """
@@ -264,13 +266,17 @@ class Objects:
         if not for_good and self._keeps_generations(stored.bucket):
             since = max(int(self._now() * 1_000_000), stored.generation)
             self.noncurrent.keep(stored.bucket, stored.name, stored.generation, stored.path, since)
-        stored.path.unlink()
+        root = self.root / stored.bucket
+        found = [path for path in _places(root, stored.name) if path.is_file()]
+        for path in found:
+            path.unlink()
         self._forget(stored.bucket, stored.name, but=None)
-        folder = stored.path.parent
-        with contextlib.suppress(OSError):  # the first one that something is in
-            while folder != self.root / stored.bucket:
-                folder.rmdir()
-                folder = folder.parent
+        for path in found:
+            folder = path.parent
+            with contextlib.suppress(OSError):  # the first one that something is in
+                while folder != root:
+                    folder.rmdir()
+                    folder = folder.parent
 
     def walk(self, bucket: str, prefix: str = "") -> list[tuple[str, Path]]:
         """Return names and files of a bucket's objects that begin with a prefix, in the order of the names' bytes.
@@ -282,9 +288,12 @@ class Objects:
         begin = prefix.rpartition("/")[0]
         found = dict(_files(folder, begin)) if not begin or names.is_safe(begin) else {}
         found |= {path: file for path, file in _files(folder, names.ENCODED) if path not in found}
-        named = ((names.decode(path), file) for path, file in found.items())
-        listed = [(name, file) for name, file in named if name is not None and name.startswith(prefix)]
-        return sorted(listed, key=lambda pair: pair[0].encode())
+        listed: dict[str, Path] = {}
+        for path, file in found.items():
+            name = names.decode(path)
+            if name is not None and name.startswith(prefix):
+                listed.setdefault(name, file)  # of two places the one that is read
+        return sorted(listed.items(), key=lambda pair: pair[0].encode())
 
     def walk_generations(self, bucket: str, prefix: str = "") -> list[tuple[str, Path, int]]:
         """Return names, files and generations of all that begin with a prefix, noncurrent ones too, in order."""

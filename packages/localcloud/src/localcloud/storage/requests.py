@@ -320,4 +320,6 @@ def _xml_query(text: str) -> dict[str, str]:
 
 def _unknown(asked: _Asked) -> RefusedError:
     path = asked.request.path[:200]
+    if asked.verb == "POST" and path.rpartition("/")[2] in ("restore", "bulkRestore"):  # 404 is: nothing was deleted
+        return RefusedError(501, f"{asked.verb} {path} is not offered: what is deleted cannot be restored.")
     return RefusedError(404, f"{asked.verb} {path} is not a call that the local cloud's Cloud Storage offers.")

@@ -98,7 +98,7 @@ def complaints(statement: str, columns_of: ColumnsOf, parameters: _Parameters = 
         return None, None  # bqemulator says what is wrong with it
     if len(trees) != 1 or trees[0] is None:
         return None, None
-    queries = typed_queries(give_types(trees[0], parameters), columns_of)
+    queries = typed_queries(give_types(trees[0], parameters) if parameters else trees[0], columns_of)
     wrong = (refusal(query) or wrong_value(query) for query in queries)
     return next(filter(None, wrong), None), next(filter(None, map(not_offered, queries)), None)
 

@@ -44,7 +44,7 @@ def typed_queries(tree: exp.Expression, columns_of: ColumnsOf) -> list[exp.Expre
         tree: Of one statement; it stays as it is.
         columns_of: Gives the columns of a table that it reads or changes.
     """
-    found = (_typed(query, columns_of) for query in queries_of(tree.copy(), columns_of))
+    found = (_typed(query, columns_of) for query in queries_of(tree, columns_of))
     return [query for query in found if query is not None]
 
 

@@ -37,12 +37,12 @@ class Written:
 
 
 def queries_of(tree: exp.Expression, columns_of: ColumnsOf) -> list[exp.Expression]:
-    """Return the queries of a statement; none where it has none, or the columns that it changes are not known."""
+    """Return copies of the queries of a statement; none where it has none, or its columns are not known."""
     match tree:
         case exp.Query():
-            return [tree]
+            return [tree.copy()]
         case exp.Create() if isinstance(tree.expression, exp.Query):
-            return [tree.expression]
+            return [tree.expression.copy()]
         case exp.Insert():
             return _of_insert(tree, columns_of)
         case exp.Update() if isinstance(tree.this, exp.Table):
@@ -51,7 +51,8 @@ def queries_of(tree: exp.Expression, columns_of: ColumnsOf) -> list[exp.Expressi
             return _of_merge(tree, columns_of)
         case exp.Delete() if tree.args.get("where"):
             table = tree.this or next(iter(tree.args.get("tables") or []), None)
-            return [exp.select("1").from_(table).where(tree.args["where"].this)] if isinstance(table, exp.Table) else []
+            if isinstance(table, exp.Table):
+                return [exp.select("1").from_(table.copy()).where(tree.args["where"].this.copy())]
     return []
 
 
@@ -130,7 +131,7 @@ def _of_update(tree: exp.Update, columns_of: ColumnsOf) -> list[exp.Expression]:
     from_ = tree.args.get("from_")
     query = _query(values, [], [tree.this, *([from_.this] if from_ else [])])
     where = tree.args.get("where")
-    return [query.where(where.this, copy=False) if where else query]
+    return [query.where(where.this.copy(), copy=False) if where else query]
 
 
 def _of_merge(tree: exp.Merge, columns_of: ColumnsOf) -> list[exp.Expression]:
@@ -158,6 +159,7 @@ def _of_insert(tree: exp.Insert, columns_of: ColumnsOf) -> list[exp.Expression]:
     columns = columns_of(table) if isinstance(table, exp.Table) else None
     source = tree.expression
     if isinstance(source, exp.Query):
+        source = source.copy()
         if columns and isinstance(source, exp.Select) and not any(value.is_star for value in source.selects):
             refusal = "Query column {number} has type {{kind}} which cannot be inserted into column {column}"
             source.meta[_WRITTEN] = tuple(
@@ -171,21 +173,31 @@ def _of_insert(tree: exp.Insert, columns_of: ColumnsOf) -> list[exp.Expression]:
 
 
 def _inserted(place: exp.Expression, rows: Sequence[exp.Expression], columns: Columns) -> Iterator[_Value]:
-    """Yield the values of rows; of those that are written there, numbers and texts, one of each kind is enough."""
-    seen: set[tuple[str, bool, str]] = set()
-    names = _names(place, columns)
+    """Yield the values of rows; of those that are written there, one of each kind is enough."""
+    seen: set[tuple[str, str]] = set()
+    places = [
+        _into(name, columns, f"Value has type {{kind}} which cannot be inserted into column {name}")
+        for name in _names(place, columns)
+    ]
     for row in rows:
         values = row.expressions if isinstance(row, exp.Tuple) else [row.unnest()] if row else []
-        for name, value in zip(names, values, strict=False):
-            written = _into(name, columns, f"Value has type {{kind}} which cannot be inserted into column {name}")
+        for written, value in zip(places, values, strict=False):
             if written is None or is_default(value, columns):
                 continue
-            if isinstance(value, exp.Literal):
-                what = (name, value.is_string, "." if not value.name.isdigit() else "")
-                if what in seen:
-                    continue
-                seen.add(what)
+            kind = _kind_of_literal(value)
+            if kind and (written.column, kind) in seen:
+                continue
+            seen.add((written.column, kind))
             yield written, value
+
+
+def _kind_of_literal(value: exp.Expression) -> str:
+    """Return what decides the type of a value that is written there, as `1.5` or `DATE '2020-01-01'`; "" of others."""
+    if isinstance(value, exp.Cast) and isinstance(value.this, exp.Literal):
+        return str(value.to.sql("bigquery"))
+    if not isinstance(value, exp.Literal):
+        return ""
+    return "text" if value.is_string else ("whole" if value.name.isdigit() else "number")
 
 
 def _names(place: exp.Expression, columns: Columns) -> list[str]:
