@@ -210,6 +210,16 @@ def test_a_backslash_of_like_makes_letters(client):
     assert found == {"a%b": (True, False, False), "a_b": (False, True, True), "axb": (False, False, True)}
 
 
+def test_what_an_altered_table_says(client, table):
+    """Its columns as they are now; a description stays."""
+    schema = [bigquery.SchemaField("a", "STRING", "REQUIRED", description="First."), bigquery.SchemaField("b", "INT64")]
+    client.create_table(bigquery.Table(table, schema=schema))
+    for change in ("ADD COLUMN c DATE", "DROP COLUMN b", "ALTER COLUMN a DROP NOT NULL"):
+        answers(client, f"ALTER TABLE `{table}` {change}")
+    told = [(each.name, each.field_type, each.mode, each.description) for each in client.get_table(table).schema]
+    assert told == [("a", "STRING", "NULLABLE", "First."), ("c", "DATE", "NULLABLE", None)]
+
+
 def test_columns_behind_the_path_of_their_table(client, table):
     """As SQLAlchemy writes them, with and without the project; in changes too."""
     answers(client, f"CREATE TABLE `{table}` AS SELECT 1 AS a, STRUCT(2 AS b) AS s")
