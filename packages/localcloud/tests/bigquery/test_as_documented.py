@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import io
 import json
 import uuid
@@ -198,3 +199,53 @@ def test_a_length_in_a_table_of_a_query_is_refused(client, table):
     """By the column's name: it would not hold."""
     with pytest.raises(exceptions.MethodNotImplemented, match=r"A length of a .* in CREATE TABLE AS SELECT"):
         answers(client, f"CREATE TABLE `{table}` (a STRING(2)) AS SELECT 'a' AS a")
+
+
+def test_a_backslash_of_like_makes_letters(client):
+    """In a pattern that is written, a parameter, or made of columns."""
+    given = bigquery.ScalarQueryParameter("p", "STRING", "a\\%b")
+    patterns = "x LIKE @p, x LIKE r'a\\_b', x NOT LIKE CONCAT(y, r'\\%', 'b')"
+    sql = f"SELECT x, {patterns} FROM UNNEST(['a%b', 'a_b', 'axb']) x, (SELECT 'a' y)"
+    found = {row[0]: row[1:] for row in answers(client, sql, given)}
+    assert found == {"a%b": (True, False, False), "a_b": (False, True, True), "axb": (False, False, True)}
+
+
+def test_what_an_altered_table_says(client, table):
+    """Its columns as they are now; a description stays."""
+    schema = [bigquery.SchemaField("a", "STRING", "REQUIRED", description="First."), bigquery.SchemaField("b", "INT64")]
+    client.create_table(bigquery.Table(table, schema=schema))
+    for change in ("ADD COLUMN c DATE", "DROP COLUMN b", "ALTER COLUMN a DROP NOT NULL"):
+        answers(client, f"ALTER TABLE `{table}` {change}")
+    told = [(each.name, each.field_type, each.mode, each.description) for each in client.get_table(table).schema]
+    assert told == [("a", "STRING", "NULLABLE", "First."), ("c", "DATE", "NULLABLE", None)]
+
+
+def test_columns_behind_the_path_of_their_table(client, table):
+    """As SQLAlchemy writes them, with and without the project; in changes too."""
+    answers(client, f"CREATE TABLE `{table}` AS SELECT 1 AS a, STRUCT(2 AS b) AS s")
+    _, dataset, name = table.split(".")
+    for path in (f"`{dataset}.{name}`", f"{dataset}.{name}", f"`{table}`"):
+        sql = f"SELECT {path}.`a`, {path}.s.b FROM {path} WHERE {path}.a = 1 ORDER BY {path}.a"
+        assert answers(client, sql) == [(1, 2)]
+    answers(client, f"UPDATE `{dataset}.{name}` SET a = 5 WHERE `{dataset}.{name}`.`a` = 1")
+    assert answers(client, f"SELECT a FROM `{table}`") == [(5,)]
+
+
+def test_numbers_of_parameters_with_an_exponent(client):
+    """As Python writes a Decimal."""
+    for kind in ("NUMERIC", "BIGNUMERIC"):
+        given = bigquery.ScalarQueryParameter("n", kind, decimal.Decimal("4E+8"))
+        assert answers(client, "SELECT @n, @n = 400000000", given) == [(decimal.Decimal(400000000), True)]
+
+
+def test_names_of_parameters_in_any_letters(client):
+    """In backticks."""
+    assert answers(client, "SELECT @`好`", bigquery.ScalarQueryParameter("好", "INT64", 7)) == [(7,)]
+
+
+def test_returning_is_no_word_of_dml(client, table):
+    """Nothing is written where a statement has it."""
+    answers(client, f"CREATE TABLE `{table}` (a INT64)")
+    with pytest.raises(exceptions.BadRequest, match="RETURNING"):
+        answers(client, f"INSERT `{table}` (a) VALUES (1) RETURNING a")
+    assert answers(client, f"SELECT a FROM `{table}`") == []

@@ -52,11 +52,9 @@ def _run(options: argparse.Namespace) -> int:
         raise ConformanceError(
             "SUITES", found=", ".join(unknown), expected=f"some of {', '.join(NAMES)}", way_out="Name those"
         )
-    home = options.home.absolute()
-    python = options.python.absolute()
+    home, python = options.home.absolute(), options.python.absolute()
     folders = unpack_sources(SOURCES, python, home / "sources")
-    recorded, worse = read_results(RECORDED), []
-    results = dict(recorded)
+    worse = []
     for suite in SUITES:
         if options.suites and suite.name not in options.suites:
             continue
@@ -65,15 +63,19 @@ def _run(options: argparse.Namespace) -> int:
         outcome = run_suite(suite, folder=folders[suite.source], python=python, scope=scope, log=log)
         result = result_of(outcome, read_releases(SOURCES)[suite.source])
         _say(suite.name, result, time.monotonic() - started, log)
+        recorded = read_results(RECORDED)
         worse += [f"{suite.name}: {sentence}" for sentence in shortfalls(result, recorded.get(suite.name))]
-        results[suite.name] = result
-    if options.record:
-        write_results(RECORDED, results)
-        DOCS.write_text(replace_table(DOCS.read_text(encoding="utf-8"), render_table(results)), encoding="utf-8")
-        return 0
-    for sentence in worse:
+        if options.record:
+            _record({**recorded, suite.name: result})
+    for sentence in [] if options.record else worse:
         print(f"conformance: {sentence}", file=sys.stderr)
-    return 1 if worse else 0
+    return 1 if worse and not options.record else 0
+
+
+def _record(results: dict[str, Result]) -> None:
+    """Keep results, and show them in the docs."""
+    write_results(RECORDED, results)
+    DOCS.write_text(replace_table(DOCS.read_text(encoding="utf-8"), render_table(results)), encoding="utf-8")
 
 
 def _say(name: str, result: Result, seconds: float, log: Path) -> None:

@@ -15,6 +15,7 @@ from localcloud.bigquery import limits, time_travel
 from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.middleware.faults import fail_queries
 from localcloud.bigquery.patches import (
+    altered_tables,
     anonymous_tables,
     assigned_fields,
     changed_tables,
@@ -135,6 +136,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     refused_statements.apply(routes)
     error_words.apply(routes)
     kept_fields.keep_of_statements(routes)
+    altered_tables.apply(routes)
     referenced_tables.apply(routes)
     changed_tables.apply(routes)
 

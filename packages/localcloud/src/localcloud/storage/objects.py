@@ -266,6 +266,8 @@ class Objects:
         if not for_good and self._keeps_generations(stored.bucket):
             since = max(int(self._now() * 1_000_000), stored.generation)
             self.noncurrent.keep(stored.bucket, stored.name, stored.generation, stored.path, since)
+        else:  # also what a process that was killed had kept of it, before another took its place
+            self.noncurrent.remove(stored.bucket, stored.name, stored.generation)
         root = self.root / stored.bucket
         found = [path for path in _places(root, stored.name) if path.is_file()]
         for path in found:

@@ -241,8 +241,17 @@ def delete_a_dataset_in_use(client: bigquery.Client) -> None:
     client.delete_dataset(table_of(client).split(".")[-2], retry=None)
 
 
+def alter_a_table(client: bigquery.Client) -> list[str]:
+    name = f"{table_of(client)}_altered"
+    rows_of(client, about(name, "CREATE TABLE $t (a INT64, b INT64)"))
+    for change in ("ADD COLUMN c STRING", "DROP COLUMN b", "RENAME COLUMN a TO d"):
+        rows_of(client, about(name, f"ALTER TABLE $t {change}"))
+    return [field.name for field in client.get_table(name, retry=None).schema]
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
+    "altered_tables": (alter_a_table, ["d", "c"]),
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
     "assigned_fields": (assign_a_field, [{"st": {"x": 2, "y": "a"}}]),
     "changed_tables": (change_rows, [True, True, True, False]),

@@ -66,6 +66,18 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
         ),
         [{"v": 1}],
     ),
+    "like_escapes": (
+        "SELECT STRING_AGG(x ORDER BY x) v FROM UNNEST(['a%b', 'axb']) x WHERE x LIKE CONCAT('a', '\\\\%', 'b')",
+        [{"v": "a%b"}],
+    ),
+    "table_paths": (
+        (
+            "CREATE SCHEMA IF NOT EXISTS patched;"
+            " CREATE OR REPLACE TABLE patched.pathed AS SELECT 1 AS a, STRUCT(2 AS b) AS s;"
+            " SELECT patched.pathed.a, `patched.pathed`.`s`.b FROM patched.pathed"
+        ),
+        [{"a": 1, "b": 2}],
+    ),
     "not_a_number": ("SELECT x > 1 v FROM UNNEST([CAST('NaN' AS FLOAT64)]) x", [{"v": False}]),
     "nan_orders": (
         "SELECT IS_NAN(x) v FROM UNNEST([1.0, CAST('NaN' AS FLOAT64)]) x ORDER BY x",

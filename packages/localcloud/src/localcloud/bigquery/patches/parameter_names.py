@@ -14,7 +14,7 @@ from localcloud.untyped import Untyped
 # Strings, quoted identifiers and comments pass unchanged; what is left are uses.
 _NAMED = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|\#[^\n]*|/\*.*?\*/"""
-    r"""|[@$](?P<quote>["`]?)(?P<name>[A-Za-z_]\w*)(?P=quote)""",
+    r"""|[@$](?P<quote>["`]?)(?P<name>[^\W\d]\w*)(?P=quote)""",
     re.DOTALL,
 )
 

@@ -23,12 +23,14 @@ _OPTIONS = {"expiration_timestamp", "partition_expiration_days", "description", 
 
 def apply(routes: Untyped) -> None:
     """Refuse them before they run."""
-    from bqemulator.domain.errors import UnsupportedFeatureError
+    from bqemulator.domain.errors import InvalidQueryError, UnsupportedFeatureError
 
     original = routes.execute_query_job
 
     @functools.wraps(original)
     async def execute(project_id: str, job_id: str, bq_sql: str, *args: Untyped, **kwargs: Untyped) -> Untyped:
+        if _has_returning(bq_sql):
+            raise InvalidQueryError("Syntax error: Expected end of input but got keyword RETURNING")
         if refused := refused_part(bq_sql):
             raise UnsupportedFeatureError(f"{refused} is not offered by the local cloud.")
         return await original(project_id, job_id, bq_sql, *args, **kwargs)
@@ -46,6 +48,17 @@ def refused_part(statement: str) -> str:
     except sqlglot.errors.SqlglotError:
         return ""
     return next((found for tree in trees if isinstance(tree, exp.Create) and (found := _refused_of(tree))), "")
+
+
+def _has_returning(statement: str) -> bool:
+    """Whether a statement of DML has the RETURNING of other databases, which GoogleSQL does not."""
+    if not re.search(r"\bRETURNING\b", statement, re.IGNORECASE):
+        return False
+    try:
+        trees = sqlglot.parse(statement, read="bigquery")
+    except sqlglot.errors.SqlglotError:
+        return False
+    return any(tree is not None and tree.args.get("returning") is not None for tree in trees)
 
 
 def _refused_of(tree: exp.Create) -> str:

@@ -28,6 +28,7 @@ from localcloud.bigquery.patches.sql import (
     deletes,
     divisions,
     json_arrays,
+    like_escapes,
     nan_orders,
     nested_keys,
     not_a_number,
@@ -41,6 +42,7 @@ from localcloud.bigquery.patches.sql import (
     struct_fields,
     struct_positions,
     sums,
+    table_paths,
     text_escapes,
     text_functions,
     text_lengths,
@@ -52,6 +54,7 @@ from localcloud.refusals import NotOfferedError
 from localcloud.untyped import Untyped
 
 REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
+    table_paths.rewrite,
     array_indexes.rewrite,
     offset_names.rewrite,
     top_counts.rewrite,
@@ -77,6 +80,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     dates.rewrite,
     column_names.rewrite,
     deletes.rewrite,
+    like_escapes.rewrite,
     text_lengths.rewrite,
     numerics.rewrite,
     not_a_number.rewrite,
