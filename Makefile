@@ -340,7 +340,7 @@ bench-parse: $(VENV)/airflow/.ready ## Measure the seconds to parse the DAG file
 	@$(AIRFLOW_PY) -m pytest -q -s tests/dags -k parse_time
 
 .PHONY: bench-fleet
-bench-fleet: setup ## Measure a night of many models in one small Airflow on the local cloud, three of them broken: wall and slot seconds, jobs, calls, memory: build/bench/fleet.json (20 min; MODELS=20, SLOTS=4)
+bench-fleet: setup ## Measure a night of many models in one small Airflow on the local cloud, three of them broken: wall and slot seconds, jobs, calls, memory: build/bench/fleet.json (11 min with MODELS=3; MODELS=20, SLOTS=4)
 	@PYTHONPATH=$(DEV):plugins exec $(LOCALCLOUD_PY) -m bench.fleet --models $(MODELS) --slots $(SLOTS)
 
 .PHONY: bench-input
