@@ -37,6 +37,7 @@ MAY_LOOK = ("iam.securityReviewer", "serviceusage.serviceUsageViewer", "artifact
 """Roles of whoever sets a project up, by which all can be known."""
 NOT_NEEDED = {
     "roles/aiplatform.user": (
+        "aiplatform.models.export",
         "aiplatform.operations.list",
         "aiplatform.persistentResources.get",
         "aiplatform.persistentResources.list",

@@ -46,7 +46,9 @@ def test_every_server_counts(local_cloud):
                 data_format=types.DataFormat.ARROW,
             ),
         )
-    list(LoggingServiceV2Client().list_log_entries(resource_names=[f"projects/{local_cloud.project}"]))
+    LoggingServiceV2Client().list_log_entries(
+        resource_names=[f"projects/{local_cloud.project}"]
+    )  # its first page alone
     for transport in ("grpc", "rest"):
         models = aiplatform_v1.ModelServiceClient(
             transport=transport,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import io
 import json
@@ -218,6 +219,56 @@ def test_what_an_altered_table_says(client, table):
         answers(client, f"ALTER TABLE `{table}` {change}")
     told = [(each.name, each.field_type, each.mode, each.description) for each in client.get_table(table).schema]
     assert told == [("a", "STRING", "NULLABLE", "First."), ("c", "DATE", "NULLABLE", None)]
+
+
+def test_options_that_a_statement_sets(client, table):
+    """https://cloud.google.com/bigquery/docs/reference/standard-sql/data-definition-language: of a table, of a column.
+
+    NULL takes one away, those that are not named stay.
+    """
+    answers(client, f"CREATE TABLE `{table}` (a INT64, d DATE) PARTITION BY d")
+    alter = f"ALTER TABLE `{table}` SET OPTIONS"
+    answers(client, f"{alter} (description = 'Rows.', friendly_name = 'r', labels = [('a', 'b'), ('c', '')])")
+    answers(client, f"{alter} (expiration_timestamp = TIMESTAMP_ADD(TIMESTAMP '2099-01-01', INTERVAL 1 DAY))")
+    answers(client, f"{alter} (friendly_name = NULL, partition_expiration_days = 1.5)")
+    answers(client, f"ALTER TABLE `{table}` ALTER COLUMN a SET OPTIONS (description = 'A number.')")
+    told = client.get_table(table)
+    assert (told.description, told.friendly_name, told.labels) == ("Rows.", None, {"a": "b", "c": ""})
+    assert told.expires == datetime.datetime(2099, 1, 2, tzinfo=datetime.UTC)
+    assert told.time_partitioning.expiration_ms == 36 * 3600 * 1000
+    assert [field.description for field in told.schema] == ["A number.", None]
+    answers(client, f"{alter} (expiration_timestamp = NULL, labels = NULL)")
+    told = client.get_table(table)
+    assert (told.description, told.expires, told.labels) == ("Rows.", None, {})
+    job = client.query(f"/* by a tool */ {alter} ()")  # as dbt writes it
+    job.result()
+    assert (job.statement_type, job.query.endswith("()")) == ("ALTER_TABLE", True)
+    assert client.get_table(table).description == "Rows."
+
+
+def test_options_that_cannot_be_set(client, table):
+    """By name, and nothing of the statement is done."""
+    answers(client, f"CREATE TABLE `{table}` (a INT64)")
+    set_ = "SET OPTIONS (description = 'Rows.'"
+    for sql, error, words in (
+        (
+            f"ALTER TABLE `{table}` {set_}, kms_key_name = 'k')",
+            exceptions.MethodNotImplemented,
+            r"OPTIONS\(kms_key_name",
+        ),
+        (f"ALTER TABLE `{table}` {set_}, partition_expiration_days = 1)", exceptions.BadRequest, "not partitioned"),
+        (f"ALTER TABLE `{table}_gone` {set_})", exceptions.NotFound, "Not found: Table"),
+        (f"ALTER TABLE `{table}` ALTER COLUMN b {set_})", exceptions.BadRequest, "Column not found: b"),
+        (
+            f"ALTER TABLE `{table}` ALTER COLUMN a SET OPTIONS (rounding_mode = 'x')",
+            exceptions.MethodNotImplemented,
+            "_mode",
+        ),
+    ):
+        with pytest.raises(error, match=words):
+            answers(client, sql)
+    answers(client, f"ALTER TABLE IF EXISTS `{table}_gone` {set_})")
+    assert client.get_table(table).description is None
 
 
 def test_columns_behind_the_path_of_their_table(client, table):

@@ -262,7 +262,7 @@ def test_labels_of_a_table_are_merged(client, dataset):
             "CREATE TABLE {d}.f (a DATE) PARTITION BY a OPTIONS(require_partition_filter=true)",
             "require_partition_filter",
         ),
-        ("CREATE TABLE {d}.g (a STRING(3))", "length of a"),
+        ("CREATE TABLE {d}.g (a STRING(3)) AS SELECT 'a' AS a", "length of a"),
     ],
 )
 def test_a_statement_that_would_do_nothing_is_refused(client, dataset, sql, named):

@@ -15,6 +15,7 @@ from localcloud.bigquery import limits, time_travel
 from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.middleware.faults import fail_queries
 from localcloud.bigquery.patches import (
+    altered_options,
     altered_tables,
     anonymous_tables,
     assigned_fields,
@@ -137,6 +138,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     error_words.apply(routes)
     kept_fields.keep_of_statements(routes)
     altered_tables.apply(routes)
+    altered_options.apply(routes, expiring)
     referenced_tables.apply(routes)
     changed_tables.apply(routes)
 

@@ -249,8 +249,17 @@ def alter_a_table(client: bigquery.Client) -> list[str]:
     return [field.name for field in client.get_table(name, retry=None).schema]
 
 
+def set_options(client: bigquery.Client) -> list[object]:
+    name = f"{table_of(client)}_described"
+    rows_of(client, about(name, "CREATE TABLE $t (a INT64)"))
+    rows_of(client, about(name, "ALTER TABLE $t SET OPTIONS (description = 'Rows.', labels = [('team', 'growth')])"))
+    table = client.get_table(name, retry=None)
+    return [table.description, table.labels]
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
+    "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
     "altered_tables": (alter_a_table, ["d", "c"]),
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
     "assigned_fields": (assign_a_field, [{"st": {"x": 2, "y": "a"}}]),

@@ -68,17 +68,30 @@ def apply(routes: Untyped, expirations: Expirations) -> None:
         created = _created_table(bq_sql, project_id)
         if created is not None:
             name, expression = created
-            expires = None
-            if expression is not None:
-                probe_id = f"{job_id}-expiration"
-                probe = f"SELECT UNIX_MILLIS({expression})"
-                await original(project_id, probe_id, probe, params, ctx, **kwargs)
-                expires = routes.JOB_RESULTS.pop(probe_id).column(0)[0].as_py()
-                routes.JOB_SCHEMAS.pop(probe_id)
-            expirations.set(name, expires)
+
+            def run(probe_id: str, probe: str) -> Untyped:
+                return original(project_id, probe_id, probe, params, ctx, **kwargs)
+
+            expirations.set(name, await evaluate_time(routes, run, job_id, expression) if expression else None)
         return job
 
     routes.execute_query_job = execute
+
+
+async def evaluate_time(
+    routes: Untyped, run: Callable[[str, str], Untyped], job_id: str, expression: str
+) -> int | None:
+    """Return the milliseconds since 1970 of a TIMESTAMP, an expression of GoogleSQL; None for NULL.
+
+    Args:
+        run: Runs a job of this id with this statement.
+        job_id: Of the job whose statement has it.
+    """
+    probe_id = f"{job_id}-expiration"
+    await run(probe_id, f"SELECT UNIX_MILLIS({expression})")
+    routes.JOB_SCHEMAS.pop(probe_id)
+    time: int | None = routes.JOB_RESULTS.pop(probe_id).column(0)[0].as_py()
+    return time
 
 
 def _created_table(statement: str, project: str) -> tuple[str, str | None] | None:
