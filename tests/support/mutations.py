@@ -67,14 +67,14 @@ def mutate_value(value: object, rng: random.Random) -> object:
     return rng.choice(STRANGE)
 
 
-def quickly(act: Callable[[], object], case: object) -> None:
-    """Do something that can be done again, and fail if it takes seconds each of three times in a row."""
+def quickly(act: Callable[[], object], case: object, seconds: float = SECONDS_EACH) -> None:
+    """Do something that can be done again, and fail if it takes so long each of three times in a row."""
     for _ in range(_LOOKS):
         started = time.thread_time()
         act()
-        if time.thread_time() - started < SECONDS_EACH:
+        if time.thread_time() - started < seconds:
             return
-    pytest.fail(f"{_LOOKS} times over {SECONDS_EACH} s: {case!r}")
+    pytest.fail(f"{_LOOKS} times over {seconds} s: {case!r}")
 
 
 def require_words(

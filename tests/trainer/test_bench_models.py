@@ -90,21 +90,22 @@ def test_a_line_holds_while_its_code_is_the_same(tmp_path):
     path, code = tmp_path / "models.jsonl", tmp_path / "code"
     code.mkdir()
     (code / "a.py").write_text('"""Says."""\n\nX = 1  # one\n"""Of X."""\n')
-    first = digest_code(tmp_path, ["code"])
+    first = digest_code(tmp_path, ["code"], {})
     lines = Lines(path)
     lines.add(line("trees", 1, 0.5, code=first))
     assert Lines(path).has("wine", "trees", 1, first)
     assert not lines.has("wine", "trees", 2, first)
     (code / "a.py").write_text("X = 1\n")
-    assert digest_code(tmp_path, ["code/a.py"]) == digest_code(tmp_path, ["code"]) == first
+    assert digest_code(tmp_path, ["code/a.py"], {}) == digest_code(tmp_path, ["code"], {}) == first
+    assert digest_code(tmp_path, ["code"], {"lightgbm": "4"}) != first
     (code / "a.py").write_text("X = 2\n")
-    second = digest_code(tmp_path, ["code"])
+    second = digest_code(tmp_path, ["code"], {})
     assert not Lines(path).has("wine", "trees", 1, second)
     lines.add(line("trees", 1, 0.4, code=second))
     lines.add(line("linear", 2, 0.6, code=second))
     assert [(one["model"], one["loss"]) for one in Lines(path)] == [("linear", 0.6), ("trees", 0.4)]
     with pytest.raises(FileNotFoundError):
-        digest_code(tmp_path, ["gone.py"])
+        digest_code(tmp_path, ["gone.py"], {})
 
 
 def test_the_lines_that_are_kept_are_of_known_models_and_each_once():
@@ -132,11 +133,12 @@ def test_answers_are_scored_as_the_field_does():
         ("od280/od315_of_diluted_wines", "od280_od315_of_diluted_wines"),
         ("mean radius", "mean_radius"),
         ("1st", "_1st"),
+        ("from", "from_column"),
         ("Sale.Price", "Sale_Price"),
     ],
 )
 def test_a_column_gets_a_name_that_the_trainer_takes(column, plain):
-    """The wine's had a slash, and the whole benchmark ended there."""
+    """The wine's had a slash, the mails' a column `from`, and the whole benchmark ended there."""
     assert plain_name(column) == plain
 
 

@@ -155,3 +155,11 @@ class TestCounts:
     def test_codes_of_http(self, status: int, code: str) -> None:
         """Of those that share a status, the most general."""
         assert code_of(status) == code
+
+
+def test_an_answer_that_cannot_be_counted_stands(tmp_path, caplog):
+    """A full disk, or a file that is gone: the call was answered all the same."""
+    counts = CallCounts(tmp_path / "calls.sqlite")
+    counts._connection.execute("DROP TABLE calls")
+    counts.count("storage.objects.get")
+    assert "storage.objects.get is not counted: no such table" in caplog.text

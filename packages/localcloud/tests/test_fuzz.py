@@ -13,7 +13,7 @@ import sqlite3
 import ssl
 import string
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
 import grpc
@@ -24,9 +24,11 @@ from localcloud.logs.store import Entry, LogStore, is_found
 from localcloud.storage.names import decode, encode
 from localcloud.vertex.wire.errors import InvalidArgument
 from localcloud.vertex.wire.filters import compile_filter as compile_list_filter
+from tests.support.mutations import quickly
 
 SEED = 20261122
 PATIENCE_S = 10.0
+FILTER_S = 2.0  # of this thread
 PARENT = "projects/local-project/locations/us-central1"
 # What one front answers: (400 and its like, 2xx by luck). 500 and 503 are a server's fault; BigQuery's 501 is a word.
 SERVICE_STATUS = {*range(200, 210), *range(300, 309), *range(400, 432), 501}
@@ -284,16 +286,6 @@ def test_grpc(local_cloud, host):
             assert code in ALLOWED, (number, data, code)
 
 
-def require_quick(act: Callable[[], object], case: object) -> None:
-    """Two seconds of this thread at most; three times in a row over it count, for a machine may stand still once."""
-    for _ in range(3):
-        begun = time.thread_time()
-        act()
-        if time.thread_time() - begun < 2:
-            return
-    pytest.fail(f"three times over 2 s: {case!r}")
-
-
 def test_log_filters(tmp_path):
     """500: filters of Cloud Logging, also those that are slow in other engines."""
     is_found("", "")  # the first search of a process takes a second or more
@@ -320,7 +312,7 @@ def test_log_filters(tmp_path):
                 condition, parameters = compile_filter(text)
                 store.page(where=condition, parameters=parameters)
 
-        require_quick(act, (number, text))
+        quickly(act, (number, text), FILTER_S)
 
 
 def test_list_filters_and_names():
@@ -337,7 +329,7 @@ def test_list_filters_and_names():
                 compile_list_filter(text, fields)
             assert decode(encode(name)) == name, name
 
-        require_quick(act, (number, text, name))
+        quickly(act, (number, text, name), FILTER_S)
 
 
 def test_a_stalled_upload_stops_nobody(local_cloud):

@@ -23,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,14 @@ _OUR_CODE = [
 _THEIR_CODE = [*_SHARED_CODE, f"{_BENCH}/models_contender.py"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """The digests of what trains our models, and of what trains the others."""
+
+    ours: str
+    theirs: str
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train what has not been trained, print the table, write the JSON."""
     parser = argparse.ArgumentParser(prog="bench.models", description=__doc__)
@@ -66,16 +76,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="default: all")
     parser.add_argument("--models", nargs="+", choices=OURS, default=list(OURS), help="of ours (default: all)")
     options = parser.parse_args(arguments)
-    versions = json.loads(_run(options.python, "-c", _VERSIONS))
+    theirs = json.loads(_run(options.python, "-c", _VERSIONS))
+    ours = {name: version(name) for name in ("tensorflow-cpu", "ydf")}
+    code = Code(
+        ours=digest_code(REPOSITORY_PATH, _OUR_CODE, ours), theirs=digest_code(REPOSITORY_PATH, _THEIR_CODE, theirs)
+    )
     lines = Lines(LINES_PATH)
     models = [*options.models, SINGLE] if DEFAULT in options.models else options.models
     seeds = range(1, options.seeds + 1)
     for seed in seeds:
         for name in options.sets:
-            _train_missing(options.python, lines, name, seed, models)
-    rows = [summarise(name, [line for line in lines if line["seed"] in seeds]) for name in options.sets]
+            _train_missing(options.python, lines, name, seed, models, code)
+    made = [line for line in lines if line["seed"] in seeds and line["code"] in (code.ours, code.theirs)]
+    rows = [summarise(name, made) for name in options.sets]
     print(render(rows, totals=True))
-    _write({"seeds": options.seeds, "versions": versions, "sets": rows, "trainings": list(lines)})
+    _write({"seeds": options.seeds, "versions": {**theirs, **ours}, "sets": rows, "trainings": made})
     print(f"bench-models: wrote {_OUT_PATH.relative_to(REPOSITORY_PATH)}")
     return 0
 
@@ -86,20 +101,19 @@ def _write(result: Mapping[str, Any]) -> None:
     _OUT_PATH.write_text(json.dumps({**measured, **result}, indent=2) + "\n")
 
 
-def _train_missing(python: str, lines: Lines, name: str, seed: int, models: Sequence[str]) -> None:
+def _train_missing(python: str, lines: Lines, name: str, seed: int, models: Sequence[str], code: Code) -> None:
     """Train what no line of this code says, and write its lines."""
-    ours, theirs = (digest_code(REPOSITORY_PATH, places) for places in (_OUR_CODE, _THEIR_CODE))
-    missing = [model for model in models if not lines.has(name, PREFIX + model, seed, ours)]
-    others = [model for model in OTHERS if not lines.has(name, model, seed, theirs)]
+    missing = [model for model in models if not lines.has(name, PREFIX + model, seed, code.ours)]
+    others = [model for model in OTHERS if not lines.has(name, model, seed, code.theirs)]
     if not missing and not others:
         return
     with tempfile.TemporaryDirectory(prefix="bench-models-", dir=MEMORY_PATH) as folder:
         _run(python, "-m", "bench.models_data", folder, str(seed), name)
         if others:
             for line in _run(python, "-m", "bench.models_contender", folder, str(seed), name).splitlines():
-                lines.add({**json.loads(line), "code": theirs})
+                lines.add({**json.loads(line), "code": code.theirs})
         for made in train_ours(Path(folder), name, seed, missing):
-            lines.add({**made, "code": ours})
+            lines.add({**made, "code": code.ours})
             print(f"{name}, seed {seed}: {made['model']} {made['loss']:.4g} in {made['seconds']:.0f} s", flush=True)
 
 

@@ -1,7 +1,7 @@
 """The trainings of `make bench-models`, a line of JSON each, so that it goes on where it ended.
 
-A line holds for as long as the code that made it is the same: `digest_code` of it stands in the line. Comments and
-docstrings do not count.
+A line holds for as long as the code that made it is the same, and the libraries' versions: `digest_code` of them stands
+in the line. Comments and docstrings do not count.
 """
 
 from __future__ import annotations
@@ -51,17 +51,18 @@ def _key(line: Line) -> tuple[str, str, int]:
     return line["name"], line["model"], line["seed"]
 
 
-def digest_code(root_path: Path, places: Iterable[str]) -> str:
+def digest_code(root_path: Path, places: Iterable[str], versions: Mapping[str, str]) -> str:
     """Return twelve hex digits of what Python files do: of their names and statements, not of comments and docstrings.
 
     Args:
         root_path: Of a checkout.
         places: Files and folders below it.
+        versions: Of the libraries that they call, by name.
 
     Raises:
         FileNotFoundError: One of them is not there.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(json.dumps(versions, sort_keys=True).encode())
     for place in places:
         path = root_path / place
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path]

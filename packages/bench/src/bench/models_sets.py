@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -52,9 +53,9 @@ class Set:
 
 
 def plain_name(column: str) -> str:
-    """Return a column's name as BigQuery has it: letters, digits and underscores, no digit first."""
+    """Return a column's name as a spec takes it: letters, digits and underscores, no digit first, no word of Python."""
     name = re.sub(r"\W", "_", column, flags=re.ASCII)
-    return f"_{name}" if name[0].isdigit() else name
+    return f"_{name}" if name[0].isdigit() else f"{name}_column" if keyword.iskeyword(name) else name
 
 
 def _binary(package: str, item: str, label: str, *without: str) -> Set:

@@ -8,6 +8,7 @@ pages (`/faults`, `/iam`, `/clock`) are not counted.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from localcloud.codes import HTTP_STATUS
 from localcloud.services import services
 
+_log = logging.getLogger("calls")
 OK = "OK"
 FILE_NAME = "calls.sqlite"
 _WAIT_FOR_OTHERS_S = 10.0
@@ -67,13 +69,16 @@ class CallCounts:
         self._connection.execute(_SCHEMA)
 
     def count(self, method: str, status: str = OK) -> None:
-        """Count an answer; takes some tens of microseconds.
+        """Count an answer; takes some tens of microseconds. Where that fails, the answer stands, and the log says so.
 
         Args:
             status: A name of google.rpc.Code.
         """
         with self._lock:
-            self._connection.execute(_COUNT, (int(self._now_s()) // _MINUTE_S, method, status))
+            try:
+                self._connection.execute(_COUNT, (int(self._now_s()) // _MINUTE_S, method, status))
+            except sqlite3.Error as error:
+                _log.warning("%s is not counted: %s", method, error)
 
     def read(self, *, by_minute: bool = False) -> list[Answered]:
         """Return a row for each method, or for each minute and method; by minute, service and method."""

@@ -240,10 +240,28 @@ def test_options_that_a_statement_sets(client, table):
     answers(client, f"{alter} (expiration_timestamp = NULL, labels = NULL)")
     told = client.get_table(table)
     assert (told.description, told.expires, told.labels) == ("Rows.", None, {})
+    answers(client, f"/* by a tool */ ALTER TABLE `{table}` ALTER COLUMN `d` SET OPTIONS (description = 'A day.')")
+    assert [field.description for field in client.get_table(table).schema] == ["A number.", "A day."]
+    client.query(f"{alter} (description = 'Other.')", job_config=bigquery.QueryJobConfig(dry_run=True))
+    assert client.get_table(table).description == "Rows."
     job = client.query(f"/* by a tool */ {alter} ()")  # as dbt writes it
     job.result()
     assert (job.statement_type, job.query.endswith("()")) == ("ALTER_TABLE", True)
     assert client.get_table(table).description == "Rows."
+
+
+def test_options_of_a_table_of_the_default_dataset_and_in_a_script(client, table):
+    """A script may make the table first."""
+    _, dataset, name = table.split(".")
+    config = bigquery.QueryJobConfig(default_dataset=table.rpartition(".")[0])
+    script = f"""
+    CREATE TABLE {dataset}.{name} (a INT64);
+    ALTER TABLE {dataset}.{name} SET OPTIONS (description = 'Rows.');
+    """
+    answers(client, script)
+    assert client.get_table(table).description == "Rows."
+    client.query(f"ALTER TABLE {name} SET OPTIONS (description = 'More.')", job_config=config).result()
+    assert client.get_table(table).description == "More."
 
 
 def test_options_that_cannot_be_set(client, table):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,10 @@ from localcloud.bigquery.patches.expirations import Expirations, evaluate_time
 from localcloud.untyped import Untyped
 
 _COLUMN = re.compile(
-    r"(?P<table>\s*ALTER\s+TABLE\s.+?)\sALTER\s+COLUMN\s+(IF\s+EXISTS\s+)?(?P<column>`[^`]+`|\w+)\s+(?P<set>SET\s+OPTIONS\b.*)",
+    r"(?P<table>TABLE\s.+?)\sALTER\s+COLUMN\s+(IF\s+EXISTS\s+)?(?P<column>`[^`]+`|\w+)\s+(?P<set>SET\s+OPTIONS\b.*)",
     re.IGNORECASE | re.DOTALL,
 )
+"""Of a statement that sqlglot does not read, without its first word."""
 _EXPIRES = "expiration_timestamp"
 _PARTITIONS_EXPIRE = "partition_expiration_days"
 _OF_TABLES = {"description", "friendly_name", "labels", _EXPIRES, _PARTITIONS_EXPIRE}
@@ -31,7 +32,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, kw_only=True)
 class _Change:
-    """What a statement sets: of a table, or of its column where there is one; a script's `IF EXISTS` too."""
+    """What a statement sets: of a table, or of its column where there is one."""
 
     where: tuple[str, str, str]
     options: Mapping[str, Untyped]
@@ -47,16 +48,20 @@ def apply(routes: Untyped, expirations: Expirations) -> None:
     async def execute(
         project_id: str, job_id: str, bq_sql: str, params: Untyped, ctx: Untyped, **kwargs: Untyped
     ) -> Untyped:
-        changes = list(_changes(bq_sql, project_id))
+        statements = _parsed(bq_sql)
+        changes = [change for tree in statements if (change := _change_of(tree, project_id))]
+        is_alone = len(statements) == 1 and bool(changes)
         for change in changes:
-            _require(change, ctx)
+            _require_offered(change)
+        if is_alone:
+            _require_there(changes[0], ctx)
 
         def run(id_: str, sql: str) -> Untyped:
             return original(project_id, id_, sql, params, ctx, **kwargs)
 
         # bqemulator takes one statement without brackets inside for nothing to do, and cannot read others.
-        alone = len(changes) == 1 and ";" not in bq_sql.strip().rstrip(";")
-        job = await run(job_id, f"ALTER TABLE `{'.'.join(changes[0].where)}` SET OPTIONS ()" if alone else bq_sql)
+        nothing = f"ALTER TABLE `{'.'.join(changes[0].where)}` SET OPTIONS ()" if is_alone else bq_sql
+        job = await run(job_id, nothing)
         for change in changes:
             table = ctx.catalog.get_table(*change.where)
             if table is None:
@@ -72,36 +77,57 @@ def apply(routes: Untyped, expirations: Expirations) -> None:
     routes.execute_query_job = execute
 
 
-def _changes(sql: str, project: str) -> Iterator[_Change]:
-    """Yield what a statement, or those of a script, set."""
+def _parsed(sql: str) -> list[exp.Expression]:
+    """Return the statements of a script where one of them may set options; else none."""
     if not re.search(r"\bSET\s+OPTIONS\b", sql, re.IGNORECASE):
-        return
-    found = _COLUMN.fullmatch(sql)
+        return []
     try:
-        trees = sqlglot.parse(f"{found['table']} {found['set']}" if found else sql, read="bigquery")
+        return [tree for tree in sqlglot.parse(sql, read="bigquery") if tree is not None]
     except sqlglot.errors.SqlglotError:
-        return
-    for tree in trees:
-        if isinstance(tree, exp.Alter) and tree.args.get("kind") == "TABLE" and tree.this.db:
-            sets = [action for action in tree.args["actions"] if isinstance(action, exp.AlterSet)]
-            if sets:
-                yield _Change(
-                    where=(tree.this.catalog or project, tree.this.db, tree.this.name),
-                    options={each.name.lower(): each.args["value"] for each in tree.find_all(exp.Property)},
-                    column=found["column"].strip("`") if found else "",
-                    if_exists=bool(tree.args.get("exists")),
-                )
+        return []
 
 
-def _require(change: _Change, context: Untyped) -> None:
-    """Refuse what cannot be set.
+def _change_of(tree: exp.Expression, project: str) -> _Change | None:
+    """Return what a statement sets; None for another one."""
+    column = ""
+    if isinstance(tree, exp.Command) and (found := _COLUMN.fullmatch(str(tree.expression).strip())):
+        column = found["column"].strip("`")
+        (tree,) = _parsed(f"{tree.name} {found['table']} {found['set']}") or [tree]
+    if not isinstance(tree, exp.Alter) or tree.args.get("kind") != "TABLE" or not tree.this.db:
+        return None
+    if not any(isinstance(action, exp.AlterSet) for action in tree.args["actions"]):
+        return None
+    return _Change(
+        where=(tree.this.catalog or project, tree.this.db, tree.this.name),
+        options={each.name.lower(): each.args["value"] for each in tree.find_all(exp.Property)},
+        column=column,
+        if_exists=bool(tree.args.get("exists")),
+    )
+
+
+def _require_offered(change: _Change) -> None:
+    """Refuse an option, or a value of one, that is not offered.
+
+    Raises:
+        UnsupportedFeatureError: Its name.
+    """
+    from bqemulator.domain.errors import UnsupportedFeatureError
+
+    offered = {"description"} if change.column else _OF_TABLES
+    for option, value in change.options.items():
+        if option not in offered or not (option == _EXPIRES or _is_plain(value)):
+            what = "ALTER COLUMN" if change.column else "ALTER TABLE"
+            raise UnsupportedFeatureError(f"OPTIONS({option}) of {what} is not offered by the local cloud.")
+
+
+def _require_there(change: _Change, context: Untyped) -> None:
+    """Refuse a change of what is not there; of a script's statements it is not known before.
 
     Raises:
         NotFoundError: There is no such table.
         InvalidQueryError: No such column, or no partitions.
-        UnsupportedFeatureError: The option, or its value, is not offered.
     """
-    from bqemulator.domain.errors import InvalidQueryError, NotFoundError, UnsupportedFeatureError
+    from bqemulator.domain.errors import InvalidQueryError, NotFoundError
 
     table = context.catalog.get_table(*change.where)
     project, dataset, name = change.where
@@ -109,11 +135,6 @@ def _require(change: _Change, context: Untyped) -> None:
         if change.if_exists:
             return
         raise NotFoundError(f"Not found: Table {project}:{dataset}.{name}")
-    offered = {"description"} if change.column else _OF_TABLES
-    for option, value in change.options.items():
-        if option not in offered or not (option == _EXPIRES or _is_plain(value)):
-            what = "ALTER COLUMN" if change.column else "ALTER TABLE"
-            raise UnsupportedFeatureError(f"OPTIONS({option}) of {what} is not offered by the local cloud.")
     if change.column and change.column.lower() not in {field.name.lower() for field in table.schema_.fields}:
         raise InvalidQueryError(f"Column not found: {change.column}")
     if not table.time_partitioning and _PARTITIONS_EXPIRE in change.options:
