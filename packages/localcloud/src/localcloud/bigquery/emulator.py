@@ -191,6 +191,7 @@ def open_app(
         app.add_middleware(internal_errors.InternalErrors)
         table_resources.apply(context, expiring)
         kept_fields.apply(context, keeping, expiring)
+        dml_counts.count_in_results(app, context)
         inserted_rows.apply(app, context)
         views.apply(app, context)
         used_datasets.apply(context)

@@ -137,4 +137,8 @@ CASTS: tuple[tuple[str, Any], ...] = (
     ("SAFE_CAST('' AS INT64)", None),
     ("CAST('18-12-03' AS DATE FORMAT 'YY-MM-DD')", date(2018, 12, 3)),
     ("CAST('03/12/2018' AS DATE FORMAT 'DD/MM/YYYY')", date(2018, 12, 3)),
+    ("CAST('4865fF' AS BYTES FORMAT 'HEX')", b"He\xff"),
+    ("CAST('' AS BYTES FORMAT 'hex')", b""),
+    ("CAST('SGU=' AS BYTES FORMAT 'BASE64')", b"He"),
+    ("CAST(b'He' AS STRING FORMAT 'BASE64')", "SGU="),
 )

@@ -70,6 +70,11 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
         "SELECT STRING_AGG(x ORDER BY x) v FROM UNNEST(['a%b', 'axb']) x WHERE x LIKE CONCAT('a', '\\\\%', 'b')",
         [{"v": "a%b"}],
     ),
+    "cast_formats": ("SELECT CAST('4865' AS BYTES FORMAT 'HEX') v", [{"v": b"He"}]),
+    "unnested_stars": (
+        "SELECT * FROM UNNEST([STRUCT(1 AS a, 'x' AS b), (2, 'y')]) ORDER BY a",
+        [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}],
+    ),
     "table_paths": (
         (
             "CREATE SCHEMA IF NOT EXISTS patched;"

@@ -1,4 +1,7 @@
-"""Patches the count of changed rows: there is one sum only, not `dmlStats` of those inserted, updated and deleted."""
+"""Patches the count of changed rows: one sum only, no `dmlStats`, and nothing of it in jobs.getQueryResults.
+
+Drivers of the DB-API take their `rowcount` from there, when a statement was started by jobs.insert.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ _COUNTS = {
     "TRUNCATE_TABLE": "deletedRowCount",
 }
 _MERGED = "merge_action"
+_PAGE = 10_000  # rows, where the request says nothing
 
 
 class ChangedRows(int):
@@ -72,6 +76,32 @@ def apply(executor: Untyped, routes: Untyped) -> None:
     executor._finalize_statement_result = finalize_counted
     executor._build_query_statistics = build_counted
     routes._attach_query_metadata = attach_counted
+
+
+def count_in_results(app: Untyped, context: Untyped) -> None:
+    """Tell the sum in the answer of jobs.getQueryResults, too."""
+    from bqemulator.api.routes import jobs
+    from bqemulator.domain.errors import ValidationError
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    def answer(request: Untyped) -> JSONResponse:
+        asked = {name: request.query_params.get(name) or "" for name in ("maxResults", "startIndex", "pageToken")}
+        if not all(text == "" or (text.isascii() and text.isdigit()) for text in asked.values()):
+            raise ValidationError("Invalid maxResults, startIndex or pageToken. Expected numbers, a token of a page")
+        page = {
+            "maxResults": int(asked["maxResults"] or _PAGE),
+            "startIndex": int(asked["startIndex"] or 0),
+            "pageToken": asked["pageToken"] or None,
+        }
+        where = request.path_params["project"], request.path_params["job"]
+        response = jobs.get_query_results(*where, context, **page)
+        job = context.catalog.get_job(*where)
+        changed = (((job.statistics if job else None) or {}).get("query") or {}).get("numDmlAffectedRows")
+        return JSONResponse(response if changed is None else {**response, "numDmlAffectedRows": changed})
+
+    path = "/bigquery/v2/projects/{project}/queries/{job}"
+    app.router.routes.insert(0, Route(path, answer, methods=["GET"]))  # before the emulator's own
 
 
 def _tell_merged(translated: str) -> str:

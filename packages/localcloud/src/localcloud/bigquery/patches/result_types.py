@@ -1,8 +1,19 @@
-"""Patches the types of results: GEOGRAPHY and arrays of JSON have other names; NaN and infinities other texts."""
+"""Patches results: names of types, texts of values, and structs whose fields have no names.
+
+| result | without it |
+|---|---|
+| GEOGRAPHY, arrays of JSON | other names |
+| NaN and infinities | other texts |
+| `POINT(1 2)` of GEOGRAPHY | `POINT (1 2)` |
+| `SELECT (1, 'a')`: `_field_1`, `_field_2` | an error |
+"""
 
 from __future__ import annotations
 
+import functools
 import math
+
+import pyarrow as pa
 
 from localcloud.untyped import Untyped
 
@@ -10,7 +21,7 @@ _RESULT_KINDS = {"GEOMETRY": "GEOGRAPHY", "JSON": "JSON"}
 
 
 def apply(executor: Untyped) -> None:
-    """Call GEOGRAPHY and arrays of JSON by name, and write NaN and infinities as JSON of the service has them."""
+    """Call types, write values and name fields as the service does."""
     from bqemulator.storage import arrow_bridge
 
     is_float = arrow_bridge.pa.types.is_floating
@@ -24,6 +35,43 @@ def apply(executor: Untyped) -> None:
         return _RESULT_KINDS.get(stored) or str(original(field, inner_type))
 
     executor._resolve_bq_type = resolve
+    write_geography, finalize = arrow_bridge.wkb_to_wkt, executor._finalize_statement_result
+    arrow_bridge.wkb_to_wkt = lambda value: str(write_geography(value)).replace(" (", "(")
+
+    @functools.wraps(finalize)
+    def finalize_named(table: Untyped, statement_type: str, **kwargs: Untyped) -> Untyped:
+        rows, affected, fields = finalize(table, statement_type, **kwargs)
+        return name_fields(rows), affected, fields
+
+    executor._finalize_statement_result = finalize_named
+
+
+def name_fields(rows: pa.Table) -> pa.Table:
+    """Return a result whose structs' fields all have names: one without has `_field_` and its place, from 1."""
+    fields = [field.with_type(_named(field.type)) for field in rows.schema]
+    if all(new.type == old.type for new, old in zip(fields, rows.schema, strict=True)):
+        return rows
+    columns = [
+        column
+        if field.type == column.type
+        else pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
+        for field, column in zip(fields, rows.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, rows.schema.metadata))
+
+
+def _named(kind: pa.DataType) -> pa.DataType:
+    """Return a type with names for its structs' fields, at any depth."""
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_named(kind.value_type)))
+    if not pa.types.is_struct(kind):
+        return kind
+    return pa.struct(
+        [
+            field.with_type(_named(field.type)).with_name(field.name or f"_field_{place}")
+            for place, field in enumerate(kind, start=1)
+        ]
+    )
 
 
 def _float_text(value: float, *_: Untyped) -> str:

@@ -14,12 +14,13 @@ import duckdb
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
-from localcloud.bigquery.patches import numerics
+from localcloud.bigquery.patches import numerics, parameter_names
 from localcloud.bigquery.patches.sql import (
     array_indexes,
     arrays_without_nulls,
     bounds,
     byte_literals,
+    cast_formats,
     column_names,
     concatenations,
     conversions,
@@ -48,18 +49,22 @@ from localcloud.bigquery.patches.sql import (
     text_lengths,
     time_formats,
     top_counts,
+    unnested_stars,
 )
 from localcloud.bigquery.types import expressions
 from localcloud.refusals import NotOfferedError
 from localcloud.untyped import Untyped
 
 REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
+    parameter_names.rewrite,
     table_paths.rewrite,
+    cast_formats.rewrite,
     array_indexes.rewrite,
     offset_names.rewrite,
     top_counts.rewrite,
     arrays_without_nulls.rewrite,
     struct_fields.rewrite,
+    unnested_stars.rewrite,
     selected_structs.rewrite,
     struct_positions.rewrite,
     refused_functions.rewrite,
