@@ -153,3 +153,34 @@ def test_a_cast_with_a_format(client):
     assert rows_of(client, sql) == [(b"\xf1\xac", b"\xf1\xac")]
     with pytest.raises(exceptions.MethodNotImplemented, match="no CAST to STRING with FORMAT 'YYYY'"):
         rows_of(client, "SELECT CAST(CURRENT_DATE() AS STRING FORMAT 'YYYY')")
+
+
+def test_a_merge_inserts_rows_as_the_source_has_them(client):
+    """By place, not by name; also behind a condition, and in a script."""
+    client.query_and_wait("CREATE OR REPLACE TABLE drivers.merged AS SELECT 1 AS n, 'old' AS said")
+    merge = """MERGE drivers.merged AS t
+    USING (SELECT number, CONCAT('INSERT ROW ', CAST(number AS STRING)) FROM UNNEST([1, 2, 3]) AS number) AS s
+    ON t.n = s.number
+    WHEN MATCHED THEN UPDATE SET said = 'then insert row'
+    WHEN NOT MATCHED BY TARGET AND s.number < 3 THEN INSERT ROW"""
+    job = client.query(merge)
+    job.result()
+    assert (job.num_dml_affected_rows, job.dml_stats.inserted_row_count, job.dml_stats.updated_row_count) == (2, 1, 1)
+    assert rows_of(client, "SELECT n, said FROM drivers.merged ORDER BY n") == [
+        (1, "then insert row"),
+        (2, "INSERT ROW 2"),
+    ]
+    client.query_and_wait(
+        "BEGIN MERGE drivers.merged t USING (SELECT 9, 'nine') s ON FALSE WHEN NOT MATCHED THEN INSERT ROW; END"
+    )
+    assert rows_of(client, "SELECT said FROM drivers.merged WHERE n = 9") == [("nine",)]
+    with pytest.raises(exceptions.BadRequest, match=r"(?i)column"):
+        client.query_and_wait(
+            "MERGE drivers.merged t USING (SELECT 5 AS n) s ON FALSE WHEN NOT MATCHED THEN INSERT ROW", job_retry=None
+        )
+    with pytest.raises(exceptions.BadRequest):
+        client.query_and_wait(
+            "MERGE drivers.merged t USING (SELECT 'x' AS n, 5 AS said) s ON FALSE WHEN NOT MATCHED THEN INSERT ROW",
+            job_retry=None,
+        )
+    assert rows_of(client, "SELECT COUNT(*) FROM drivers.merged") == [(3,)]

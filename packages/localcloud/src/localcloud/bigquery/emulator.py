@@ -48,9 +48,11 @@ from localcloud.bigquery.patches import (
     signatures,
     sql,
     star_columns,
+    stored_sql,
     table_resources,
     unknown_projects,
     unnamed_columns,
+    unnested_fields,
     unqualified_tables,
     used_datasets,
     views,
@@ -110,6 +112,8 @@ def patch_sql(executor: Untyped) -> None:
     unnamed_columns.apply(executor)
     assigned_fields.apply(executor)
     signatures.apply(executor)
+    unnested_fields.apply(executor)
+    stored_sql.apply()
     star_columns.apply()
     column_case.apply()
     parameter_names.apply()

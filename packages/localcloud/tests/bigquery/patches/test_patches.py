@@ -257,6 +257,17 @@ def set_options(client: bigquery.Client) -> list[object]:
     return [table.description, table.labels]
 
 
+def round_in_a_view(client: bigquery.Client) -> object:
+    name = table_of(client)
+    run(client, about(f"{name}_rounded", "CREATE VIEW $t AS SELECT CAST(2.5 AS INT64) AS v")).result()
+    return rows_of(client, about(f"{name}_rounded", "SELECT v FROM $t"))
+
+
+def name_a_field(client: bigquery.Client) -> object:
+    name = table_of(client, "SELECT [STRUCT(1 AS x)] AS parts")
+    return rows_of(client, about(name, "SELECT x FROM $t, UNNEST(parts)"))
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -291,9 +302,11 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "script_targets": (set_two_variables, [{"a": 1, "b": 2}]),
     "signatures": (compare_with_another_type, "BadRequest"),
     "star_columns": (name_columns_by_a_star, ["f", "id", "s"]),
+    "stored_sql": (round_in_a_view, [{"v": 3}]),
     "table_resources": (count_rows, 5),
     "unknown_projects": (list_what_is_not_there, "Forbidden"),
     "unnamed_columns": (create_without_a_name, "BadRequest"),
+    "unnested_fields": (name_a_field, [{"x": 1}]),
     "unqualified_tables": (create_in_no_dataset, "BadRequest"),
     "used_datasets": (delete_a_dataset_in_use, "BadRequest"),
     "views": (delete_a_view, [3, ["", "_first"]]),

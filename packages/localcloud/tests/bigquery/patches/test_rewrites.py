@@ -70,6 +70,15 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
         "SELECT STRING_AGG(x ORDER BY x) v FROM UNNEST(['a%b', 'axb']) x WHERE x LIKE CONCAT('a', '\\\\%', 'b')",
         [{"v": "a%b"}],
     ),
+    "merged_rows": (
+        (
+            "CREATE SCHEMA IF NOT EXISTS patched;"
+            " CREATE OR REPLACE TABLE patched.merged AS SELECT 1 AS n;"
+            " MERGE patched.merged t USING (SELECT 2) s ON FALSE WHEN NOT MATCHED THEN INSERT ROW;"
+            " SELECT n v FROM patched.merged ORDER BY n"
+        ),
+        [{"v": 1}, {"v": 2}],
+    ),
     "cast_formats": ("SELECT CAST('4865' AS BYTES FORMAT 'HEX') v", [{"v": b"He"}]),
     "unnested_stars": (
         "SELECT * FROM UNNEST([STRUCT(1 AS a, 'x' AS b), (2, 'y')]) ORDER BY a",
@@ -117,6 +126,24 @@ def test_patched_it_is_right(local_cloud, patch: str) -> None:
     """As BigQuery."""
     sql, expected = FAULTS[patch]
     assert what_comes(lambda: rows_of(bigquery.Client(project=local_cloud.project), sql)) == expected
+
+
+@pytest.mark.parametrize(
+    "patch", [patch for patch, (sql, _) in FAULTS.items() if sql.startswith("SELECT") and patch != "column_names"]
+)
+def test_patched_it_is_right_in_a_view(local_cloud, patch: str) -> None:
+    """What a view reads is put in its place only after the statement around it was rewritten."""
+    sql, expected = FAULTS[patch]
+    client = bigquery.Client(project=local_cloud.project)
+    client.create_dataset("patched", exists_ok=True)
+
+    def read() -> list[dict[str, Any]]:
+        client.query_and_wait(f"CREATE OR REPLACE VIEW patched.view_of_{patch} AS {sql}", job_retry=None)
+        outer = f"CREATE OR REPLACE VIEW patched.outer_of_{patch} AS SELECT * FROM patched.view_of_{patch}"
+        client.query_and_wait(outer, job_retry=None)
+        return rows_of(client, f"SELECT * FROM patched.outer_of_{patch}")
+
+    assert what_comes(read) == expected
 
 
 @pytest.mark.parametrize("patch", FAULTS)

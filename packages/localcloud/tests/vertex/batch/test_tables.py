@@ -142,5 +142,5 @@ def test_values_are_sent_as_the_service_writes_them(batches, bq, kind):
     (row,) = rows(bq, output_table(job).replace("predictions_", "errors_"))
     assert row["errors"]["code"] == 3
     assert (row["n"], row["y"], row["l"], row["r"]) == (Decimal("1.25"), b"ab", [1, 2], {"a": 1, "z": "x"})
-    assert (row["big"], row["j"], row["lr"], row["g"]) == (Decimal("2.5"), {"a": 1}, [{"a": 1}], "POINT (1 2)")
+    assert (row["big"], row["j"], row["lr"], row["g"]) == (Decimal("2.5"), {"a": 1}, [{"a": 1}], "POINT(1 2)")
     assert (row["t"].second, row["d"], row["dt"]) == (59, dt.date(2018, 12, 31), dt.datetime(2019, 1, 1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
-from localcloud.bigquery.patches import signatures
+from localcloud.bigquery.patches import signatures, unnested_fields
 from localcloud.bigquery.patches.query_bytes import estimate, write_bytes
 from localcloud.untyped import Untyped
 
@@ -19,9 +19,11 @@ def apply(routes: Untyped) -> None:
     build = routes._build_dry_run_query_response
 
     async def dry_run_response(*, bq_sql: str, **kwargs: Untyped) -> Untyped:
-        signatures.check(bq_sql, kwargs["query_params"] or (), kwargs["project_id"], kwargs["ctx"])
-        select = _select_of(bq_sql)
-        probe = bq_sql if select is None else f"SELECT * FROM (\n{select}\n) WHERE FALSE"  # noqa: S608
+        where, parameters = (kwargs["project_id"], kwargs["ctx"]), kwargs["query_params"] or ()
+        named = unnested_fields.named(bq_sql, *where, parameters)
+        signatures.check(named, parameters, *where)
+        select = _select_of(named)
+        probe = named if select is None else f"SELECT * FROM (\n{select}\n) WHERE FALSE"  # noqa: S608
         response = await respond(bq_sql=probe, **kwargs)
         size = estimate(bq_sql, kwargs["project_id"], kwargs["ctx"].engine)
         response["totalBytesProcessed"] = str(size)

@@ -26,20 +26,20 @@ def apply(executor: Untyped) -> None:
 
     @functools.wraps(translate)
     async def translate_widened(bq_sql: str, **kwargs: Untyped) -> str:
-        return _widen(await translate(bq_sql, **kwargs))
+        return widen(await translate(bq_sql, **kwargs))
 
     executor.rewrite_and_translate_statement = translate_widened
 
 
-def _widen(translated: str) -> str:
+def widen(translated: str) -> str:
     """Write the widths that the service has into DuckDB's SQL."""
 
-    def widen(match: re.Match[str]) -> str:
+    def widened(match: re.Match[str]) -> str:
         if not match.group().startswith("DECIMAL"):
             return match.group()
         return BIGNUMERIC if match.group().endswith("5)") else "DECIMAL(38, 9)"
 
-    return re.sub(r"""'(?:[^']|'')*'|"[^"]*"|\bDECIMAL(?:\((?:18, 3|38, 5)\)|\b(?!\s*\())""", widen, translated)
+    return re.sub(r"""'(?:[^']|'')*'|"[^"]*"|\bDECIMAL(?:\((?:18, 3|38, 5)\)|\b(?!\s*\())""", widened, translated)
 
 
 def rewrite(tree: exp.Expression) -> bool:

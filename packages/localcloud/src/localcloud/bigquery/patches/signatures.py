@@ -22,7 +22,7 @@ from localcloud.bigquery.types.typed import type_of_field, typed_queries
 from localcloud.bigquery.types.written import Columns, ColumnsOf
 from localcloud.untyped import Untyped
 
-_MOST_CHARACTERS = 100_000
+MOST_CHARACTERS = 100_000
 """Of a statement that is looked at: one of 1,000 columns and half as long takes a second."""
 
 _Translate = Callable[..., Awaitable[str]]
@@ -50,6 +50,11 @@ def apply(executor: Untyped) -> None:
             _PARAMETERS.reset(token)
 
     executor._run_single_sql = run_with_parameters
+
+
+def current_parameters() -> _Parameters:
+    """Return those of the statement that is about to be translated, as REST sends them."""
+    return _PARAMETERS.get()
 
 
 def _checked(translate: _Translate) -> _Translate:
@@ -88,7 +93,7 @@ def complaints(statement: str, columns_of: ColumnsOf, parameters: _Parameters = 
         columns_of: Gives the columns of a table that it reads or changes; None: they are not known.
         parameters: As REST sends them; without those of a statement nothing is said of them.
     """
-    if len(statement) > _MOST_CHARACTERS:
+    if len(statement) > MOST_CHARACTERS:
         return None, None
     try:
         if said := _wrong_sign(statement):

@@ -1,5 +1,7 @@
 """Patches `SELECT COUNT(*), 1`: the columns are called `f0_` and `f1_`, not `count_star()` and `1`.
 
+`STRUCT(1 AS a).a` is called `a`, not as it is written; a function of a dataset has no name, either.
+
 Those of the statement itself, and of the subqueries behind its FROM, whose columns `*` would show.
 """
 
@@ -15,7 +17,10 @@ def rewrite(tree: exp.Expression) -> bool:
         nameless = [column for column in select.expressions if not output_name(column)]
         for index, column in enumerate(nameless):
             column.replace(exp.alias_(column.copy(), f"f{index}_"))
-        rewritten = rewritten or bool(nameless)
+        fields = [column for column in select.expressions if isinstance(column, exp.Dot) and output_name(column)]
+        for column in fields:
+            column.replace(exp.alias_(column.copy(), output_name(column), quoted=True))
+        rewritten = rewritten or bool(nameless) or bool(fields)
     return rewritten
 
 
@@ -34,6 +39,8 @@ def result_of(node: exp.Expression) -> exp.Select | None:
 def output_name(column: exp.Expression) -> str:
     """Return the name that a column of a result has in GoogleSQL; "" when it gets a made-up one."""
     column = column.unnest()
+    if isinstance(column, exp.Dot) and not isinstance(column.expression, exp.Identifier | exp.Star):
+        return ""  # a function of a dataset
     if isinstance(column, exp.Alias | exp.Column | exp.Dot | exp.Star | exp.PropertyEQ):
         return str(column.alias_or_name) or "*"
     return "*" if column.is_star else ""

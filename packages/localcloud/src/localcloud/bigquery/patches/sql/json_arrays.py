@@ -1,10 +1,11 @@
-"""Patches arrays out of JSON, which have other elements in DuckDB.
+"""Patches arrays out of JSON, which have other elements in DuckDB, and JSON that is written out beside a table.
 
 | GoogleSQL | without it |
 |---|---|
 | JSON_QUERY_ARRAY, JSON_EXTRACT_ARRAY of a text: texts, of JSON: JSON | JSON |
 | of what is no array: NULL | an error, or an empty array |
 | JSON_VALUE_ARRAY, JSON_EXTRACT_STRING_ARRAY with an element that is no scalar: NULL | the element as a text |
+| `JSON_VALUE('{"a": 1}', '$.a')` beside a table | the text is read as a column: `->` begins a function in DuckDB |
 
 Source: the reference of JSON functions, cloud.google.com/bigquery/docs/reference/standard-sql.
 """
@@ -40,4 +41,13 @@ def rewrite(tree: exp.Expression) -> bool:
             node.replace(call("localcloud_json_scalars", query, type_="ARRAY<STRING>"))
         else:
             node.replace(call("localcloud_json_parts", query, node.this, type_=None))
-    return bool(nodes)
+    return any([bool(nodes), _cast_literals(tree)])
+
+
+def _cast_literals(tree: exp.Expression) -> bool:
+    """Say of texts that something is taken out of what they are."""
+    found = [node.this for node in tree.find_all(exp.JSONExtract, exp.JSONExtractScalar)]
+    literals = [text for text in found if isinstance(text, exp.Literal) and text.is_string]
+    for text in literals:
+        text.replace(exp.cast(text.copy(), "STRING", dialect="bigquery"))
+    return bool(literals)

@@ -52,7 +52,7 @@ def _rename_aliases(tree: exp.Expression, tables: list[exp.Table]) -> bool:
         parts = tuple(part.name for part in column.parts)
         path = next((each for each in names if parts[: len(each)] == each and len(parts) > len(each)), ())
         if path:
-            _replace(column, exp.to_identifier(names[path], quoted=True), column.parts[len(path) :])
+            put_before(column, exp.to_identifier(names[path], quoted=True), column.parts[len(path) :])
     return True
 
 
@@ -64,12 +64,12 @@ def _shorten(tree: exp.Expression, paths: set[tuple[str, ...]]) -> bool:
         path = next((each for each in paths if tuple(part.name for part in parts[: len(each)]) == each), None)
         if path is None or len(parts) == len(path):
             continue
-        _replace(column, parts[len(path) - 1], parts[len(path) :])
+        put_before(column, parts[len(path) - 1], parts[len(path) :])
         found = True
     return found
 
 
-def _replace(column: exp.Column, table: exp.Expression, parts: list[exp.Expression]) -> None:
+def put_before(column: exp.Column, table: exp.Expression, parts: list[exp.Expression]) -> None:
     """Put a table's name before the parts of a column and its fields; the last part may be a chain of them."""
     first, *fields = parts
     if not fields and column.this is first:
