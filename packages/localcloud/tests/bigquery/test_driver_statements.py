@@ -184,3 +184,9 @@ def test_a_merge_inserts_rows_as_the_source_has_them(client):
             job_retry=None,
         )
     assert rows_of(client, "SELECT COUNT(*) FROM drivers.merged") == [(3,)]
+
+
+def test_a_script_takes_structs_without_names(client):
+    assert rows_of(client, "DECLARE a, b INT64; SET (a, b) = (CAST(2.5 AS INT64), 1); SELECT a, b") == [(3, 1)]
+    assert rows_of(client, "BEGIN SELECT (1, 'x') AS pair; END") == [({"_field_1": 1, "_field_2": "x"},)]
+    assert rows_of(client, "DECLARE st STRUCT<a INT64, b STRING> DEFAULT (1, 'x'); SELECT st IS NULL") == [(False,)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Awaitable, Callable
 
 import pyarrow as pa
 
@@ -22,6 +23,7 @@ _RESULT_KINDS = {"GEOMETRY": "GEOGRAPHY", "JSON": "JSON"}
 
 def apply(executor: Untyped) -> None:
     """Call types, write values and name fields as the service does."""
+    from bqemulator.scripting.interpreter import ScriptInterpreter
     from bqemulator.storage import arrow_bridge
 
     is_float = arrow_bridge.pa.types.is_floating
@@ -44,6 +46,18 @@ def apply(executor: Untyped) -> None:
         return name_fields(rows), affected, fields
 
     executor._finalize_statement_result = finalize_named
+    for name in ("_run_query", "_run_query_with_params"):
+        setattr(ScriptInterpreter, name, _with_names(getattr(ScriptInterpreter, name)))
+
+
+def _with_names(run: Callable[..., Awaitable[pa.Table]]) -> Callable[..., Awaitable[pa.Table]]:
+    """Let a script's variables and results have fields with names: Python's dictionaries need them."""
+
+    @functools.wraps(run)
+    async def run_named(*args: Untyped, **kwargs: Untyped) -> pa.Table:
+        return name_fields(await run(*args, **kwargs))
+
+    return run_named
 
 
 def name_fields(rows: pa.Table) -> pa.Table:
