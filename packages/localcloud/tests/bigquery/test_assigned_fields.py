@@ -57,6 +57,7 @@ def changed(client: bigquery.Client, statement: str, **settings: Any) -> dict[st
         ("UPDATE assigned.t z SET z.i = 3, Z.st.deep.m = [9] WHERE z.i = 1",
          {"st": {**STORED, "deep": {"k": dt.date(2020, 1, 2), "m": [9]}}, "i": 3}),
         ("UPDATE assigned.t SET t.i = 3 WHERE TRUE", {"i": 3}),
+        ("UPDATE assigned.t SET st.Y = '\\u00e9', s = r'\\d' WHERE TRUE", {"st": {**STORED, "Y": "é"}, "s": "\\d"}),
         ("UPDATE assigned.t z SET st.x = u.k FROM (SELECT 8 AS k, 1 AS i) u WHERE u.i = z.i",
          {"st": {**STORED, "x": 8}}),
         ("UPDATE assigned.t SET i = DEFAULT, s = default, day = DEFAULT WHERE TRUE", {"i": 5, "s": "given"}),

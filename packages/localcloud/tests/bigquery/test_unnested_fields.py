@@ -55,6 +55,8 @@ def names_of(client: bigquery.Client, sql: str) -> list[str]:
         ),
         ("SELECT -n AS key FROM analytics.e, UNNEST(params) ORDER BY key LIMIT 1", [(-2,)]),
         ("SELECT z FROM UNNEST([STRUCT([STRUCT(2 AS z)] AS deep)]), UNNEST(deep)", [(2,)]),
+        ("SELECT '\\u00e9', '\\\\u', r'\\d', REGEXP_CONTAINS(key, r'\\w') FROM analytics.e, UNNEST(params) LIMIT 1",
+         [("é", "\\u", "\\d", True)]),
         ("SELECT COUNT(*), COUNTIF(key = 'page') FROM analytics.e, UNNEST(params)", [(4, 2)]),
         ("SELECT n, EXISTS(SELECT * FROM UNNEST(params) WHERE key = '?') FROM analytics.e LIMIT 1", [(1, False)]),
         ("SELECT p.value FROM analytics.e, UNNEST(params) AS p WHERE n = 1 AND p.key = 'time'",

@@ -15,6 +15,7 @@ import sqlglot  # type: ignore[import-not-found]  # only in the local cloud envi
 from sqlglot import exp
 
 from localcloud.bigquery.patches.signatures import columns_of_table
+from localcloud.bigquery.patches.sql.text_escapes import with_characters
 from localcloud.bigquery.types.parameters import number_positions, position_name
 from localcloud.bigquery.types.written import (
     Columns,
@@ -89,7 +90,7 @@ def rewrite(statement: str, columns_of: ColumnsOf) -> str:
     if not _CHANGES.search(statement):
         return statement
     try:
-        trees = sqlglot.parse(statement, read="bigquery")
+        trees = sqlglot.parse(with_characters(statement), read="bigquery")
     except sqlglot.errors.SqlglotError:
         return statement  # bqemulator says what is wrong with it
     tree = trees[0] if len(trees) == 1 else None

@@ -23,6 +23,7 @@ from sqlglot import exp
 
 from localcloud.bigquery.patches import signatures
 from localcloud.bigquery.patches.sql.table_paths import put_before
+from localcloud.bigquery.patches.sql.text_escapes import with_characters
 from localcloud.bigquery.types.parameters import give_types
 from localcloud.bigquery.types.typed import typed_queries
 from localcloud.bigquery.types.written import ColumnsOf
@@ -88,7 +89,7 @@ def rewrite(statement: str, columns_of: ColumnsOf, parameters: Sequence[Mapping[
     if len(statement) > signatures.MOST_CHARACTERS or not _PLACES.search(statement):
         return statement
     try:
-        trees = sqlglot.parse(statement, read="bigquery")
+        trees = sqlglot.parse(with_characters(statement), read="bigquery")
     except sqlglot.errors.SqlglotError:
         return statement  # bqemulator says what is wrong with it
     tree = trees[0] if len(trees) == 1 else None
