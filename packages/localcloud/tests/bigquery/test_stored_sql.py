@@ -107,3 +107,9 @@ def test_what_is_not_offered_is_refused_in_a_view_too(client):
     client.create_table(view, retry=None)
     with pytest.raises(exceptions.MethodNotImplemented, match="APPROX_TOP_SUM"):
         rows_of(client, "SELECT * FROM stored.refused")
+
+
+def test_a_script_with_variables_reads_characters_by_their_numbers(client):
+    """It writes its statements anew, with the variables' values."""
+    script = "DECLARE s STRING; SET s = '\\u00e9'; IF s = '\\u00e9' THEN SELECT s, '\\x41\\\"', r'\\d'; END IF"
+    assert rows_of(client, script) == [("é", 'A"', "\\d")]

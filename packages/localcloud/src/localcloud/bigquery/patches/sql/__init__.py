@@ -162,6 +162,13 @@ def apply(executor: Untyped) -> None:
 
     for module in (executor, interpreter):
         module.rewrite_and_translate_statement = translate_rewritten
+    run = interpreter.ScriptInterpreter.run
+
+    @functools.wraps(run)
+    async def run_with_characters(self: Untyped, source: str) -> Untyped:
+        return await run(self, text_escapes.with_characters(source))  # a script writes its statements anew
+
+    interpreter.ScriptInterpreter.run = run_with_characters
 
 
 def rewrite(statement: str, tables: Mapping[str, Mapping[str, str]] | None = None) -> str:

@@ -1,4 +1,6 @@
-r"""Patches characters by number in texts, `'\u00e9'`, `'\x41'`, `'\101'`: they would be what they are written with.
+r"""Patches characters by number in texts, `'\u00e9'`, `'\x41'`, `'\101'`, and those behind a backslash, `'\"'`, `'\?'`.
+
+They would be what they are written with.
 
 The reference's lexical structure: three octal digits, two hexadecimal ones behind `\x` or `\X`, four behind `\u`, eight
 behind `\U`, in texts that are neither raw nor bytes; surrogates and numbers beyond 10FFFF are none. A number of no
@@ -25,6 +27,8 @@ _ESCAPE = re.compile(
     re.DOTALL,
 )
 _KEPT = {"\\": r"\\", "\n": r"\n", "\r": r"\r"}
+_PLAIN = "\"'`?"
+"""Characters that a backslash before them does not change."""
 _LAST = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 
@@ -42,6 +46,8 @@ def _literal(found: re.Match[str]) -> str:
 
 
 def _character(found: re.Match[str], quote: str) -> str:
+    if found["other"] and found["other"] in _PLAIN and found["other"] != quote:
+        return found["other"]
     number = int(found["octal"], 8) if found["octal"] else int(found["x"] or found["u"] or found["U"] or "0", 16)
     if found["other"] or number == 0 or number in _SURROGATES or number > _LAST:
         return found.group()
