@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import Any
 
@@ -55,6 +56,11 @@ def names_of(client: bigquery.Client, sql: str) -> list[str]:
         ),
         ("SELECT -n AS key FROM analytics.e, UNNEST(params) ORDER BY key LIMIT 1", [(-2,)]),
         ("SELECT z FROM UNNEST([STRUCT([STRUCT(2 AS z)] AS deep)]), UNNEST(deep)", [(2,)]),
+        (
+            """SELECT a.n, day, hex FROM UNNEST([STRUCT(1 AS n, DATETIME('2011-10-01 00:01:02') AS day)]) AS a
+            JOIN UNNEST([STRUCT(1 AS n, CAST('F1AC' AS BYTES FORMAT 'HEX') AS hex)]) AS b ON a.n = b.n""",
+            [(1, dt.datetime(2011, 10, 1, 0, 1, 2), b"\xf1\xac")],
+        ),
         ("SELECT '\\u00e9', '\\\\u', r'\\d', REGEXP_CONTAINS(key, r'\\w') FROM analytics.e, UNNEST(params) LIMIT 1",
          [("é", "\\u", "\\d", True)]),
         ("SELECT COUNT(*), COUNTIF(key = 'page') FROM analytics.e, UNNEST(params)", [(4, 2)]),

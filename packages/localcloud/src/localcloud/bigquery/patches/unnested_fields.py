@@ -112,9 +112,14 @@ def _fields(
     tree: exp.Expression, columns_of: ColumnsOf, parameters: Sequence[Mapping[str, Any]]
 ) -> dict[int, tuple[str, ...]]:
     """Return by the place of an UNNEST the names of its elements' fields; those of other elements are left out."""
-    for place, unnest in enumerate(tree.find_all(exp.Unnest)):
-        unnest.meta[_MARK] = place
     found: dict[int, tuple[str, ...]] = {}
+    unnests = list(tree.find_all(exp.Unnest))
+    for place, unnest in enumerate(unnests):
+        unnest.meta[_MARK] = place
+        if names := _written_fields(unnest):
+            found[place] = names
+    if len(found) == len(unnests):
+        return found
     for query in typed_queries(give_types(tree.copy(), parameters), columns_of):
         for unnest in query.find_all(exp.Unnest):
             kind = unnest.expressions[0].type if len(unnest.expressions) == 1 else None
@@ -125,6 +130,18 @@ def _fields(
             if names and all(names):
                 found[unnest.meta.get(_MARK, -1)] = names
     return found
+
+
+def _written_fields(unnest: exp.Unnest) -> tuple[str, ...]:
+    """Return the names of fields in an array that is written out, whatever their types."""
+    array = unnest.expressions[0].unnest() if len(unnest.expressions) == 1 else None
+    first = array.expressions[0].unnest() if isinstance(array, exp.Array) and array.expressions else None
+    fields = first.expressions if isinstance(first, exp.Struct) else []
+    names = tuple(
+        field.this.name if isinstance(field, exp.PropertyEQ) else field.name if isinstance(field, exp.Column) else ""
+        for field in fields
+    )
+    return names if all(names) else ()
 
 
 @dataclass(kw_only=True)
