@@ -61,9 +61,9 @@ def test_a_row_is_found_by_sql_once_with_its_signals(cloud: Any) -> None:
     for attempt in range(3):
         store_rows(cloud, rows[: attempt + 1], SINCE, f"run|{attempt}")
     select = """
-      SELECT ledger_id, outcome, cause, causes, named_states, champion_version, requests, words, one.kind, one.value,
-        one.threshold, one.because, retrain_as_of, ARRAY_LENGTH(signals) AS seen, result
-      FROM {table}, UNNEST(signals) AS one WHERE model = 'once' AND one.subject = 'carrier' ORDER BY as_of
+      SELECT ledger_id, outcome, cause, causes, named_states, champion_version, requests, ledger.words, one.kind,
+        one.value, one.threshold, one.because, retrain_as_of, ARRAY_LENGTH(signals) AS seen, result
+      FROM {table} AS ledger, UNNEST(signals) AS one WHERE model = 'once' AND one.subject = 'carrier' ORDER BY as_of
     """
     found = ask(cloud, select, "test_once")
     assert [row["ledger_id"] for row in found] == ["at-0", "at-1"]

@@ -279,6 +279,26 @@ def test_labels_of_a_created_table_are_kept(client, dataset):
     assert (table.description, table.friendly_name, table.labels) == ("about", "kind", {"k": "v"})
 
 
+def test_descriptions_of_columns_stay_where_they_are(client, dataset):
+    """Of CREATE TABLE, of a struct's fields, and of ALTER TABLE; a column takes its own along to a new name."""
+    name = f"{dataset}.columns_described"
+    client.query(
+        f"CREATE TABLE {name} (id INT64 NOT NULL, name STRING(50) NOT NULL OPTIONS(description='The name'),"
+        " parts ARRAY<STRUCT<a INT64 OPTIONS(description='inside'), b STRING>> OPTIONS(description='all'))"
+    ).result()
+    client.query(f"ALTER TABLE {name} ADD COLUMN day DATE OPTIONS(description='when')").result()
+    client.query(f"ALTER TABLE {name} RENAME COLUMN name TO friendly_name").result()
+    schema = client.get_table(name).schema
+    assert {field.name: field.description for field in schema} == {
+        "id": None,
+        "friendly_name": "The name",
+        "parts": "all",
+        "day": "when",
+    }
+    assert [field.description for field in schema[2].fields] == ["inside", None]
+    assert (schema[1].max_length, schema[1].mode) == (50, "REQUIRED")
+
+
 def test_a_default_dataset_holds_for_what_is_made(local_cloud, client, dataset):
     """By jobs.query: the table lies in it."""
     body = {

@@ -1,9 +1,16 @@
-"""Patches ALTER TABLE: the columns that it adds, drops and renames are in the table, and not in tables.get."""
+"""Patches what a statement says of columns.
+
+| statement | without it |
+|---|---|
+| ALTER TABLE | the columns that it adds, drops and renames are in the table, and not in tables.get |
+| CREATE TABLE, ADD COLUMN | `OPTIONS (description = …)` of a column is lost |
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
@@ -11,8 +18,25 @@ from sqlglot import exp
 from localcloud.untyped import Untyped
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """What a statement says of a table's columns.
+
+    Attributes:
+        where: Project, dataset and name of the table.
+        is_new: Whether it makes the table.
+        columns: Those that it makes.
+        old_names: By the new name of a column in small letters.
+    """
+
+    where: tuple[str, str, str]
+    is_new: bool
+    columns: list[exp.ColumnDef]
+    old_names: Mapping[str, str]
+
+
 def apply(routes: Untyped) -> None:
-    """Tell a table's columns anew once a statement has altered them."""
+    """Tell a table's columns anew once a statement has made or altered them."""
     from bqemulator.catalog import ddl_sync
 
     original = routes.execute_query_job
@@ -22,33 +46,79 @@ def apply(routes: Untyped) -> None:
         project_id: str, job_id: str, bq_sql: str, params: Untyped, ctx: Untyped, **kwargs: Untyped
     ) -> Untyped:
         job = await original(project_id, job_id, bq_sql, params, ctx, **kwargs)
-        for where in _altered(bq_sql, project_id):
-            table = ctx.catalog.get_table(*where)
+        for change in _changes(bq_sql, project_id):
+            table = ctx.catalog.get_table(*change.where)
             if table is not None and table.table_type == "TABLE":
-                now = ddl_sync._introspect_schema(*where, ctx)
+                now = table.schema_ if change.is_new else ddl_sync._introspect_schema(*change.where, ctx)
                 before = {field.name.lower(): field for field in table.schema_.fields}
-                fields = tuple(_told(field, before.get(field.name.lower())) for field in now.fields)
-                ctx.catalog.update_table(
-                    table.model_copy(update={"schema_": now.model_copy(update={"fields": fields})})
-                )
+                fields = [_told(field, before.get(_old_name(field, change))) for field in now.fields]
+                schema = now.model_copy(update={"fields": _described(fields, change.columns)})
+                ctx.catalog.update_table(table.model_copy(update={"schema_": schema}))
         return job
 
     routes.execute_query_job = execute
 
 
+def _old_name(field: Untyped, change: _Change) -> str:
+    return change.old_names.get(field.name.lower(), field.name.lower())
+
+
 def _told(field: Untyped, before: Untyped) -> Untyped:
-    """Return a column as it is now, with the description that it had."""
-    return field if before is None else field.model_copy(update={"description": before.description})
+    """Return a column as it is now, with the descriptions that it and its fields had."""
+    if before is None:
+        return field
+    below = {each.name.lower(): each for each in before.fields or ()}
+    new = {"fields": tuple(_told(each, below.get(each.name.lower())) for each in field.fields)} if field.fields else {}
+    return field.model_copy(update={"description": before.description, **new})
 
 
-def _altered(sql: str, project: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each table that a statement, or one of a script, alters; without a dataset it is a temporary one."""
-    if "alter" not in sql.lower():
+def _described(fields: Iterable[Untyped], columns: Iterable[exp.Expression]) -> tuple[Untyped, ...]:
+    """Return a schema's fields with the descriptions that a statement gives, those of structs too."""
+    written = {column.name.lower(): column for column in columns if isinstance(column, exp.ColumnDef)}
+    described = []
+    for field in fields:
+        column = written.get(field.name.lower())
+        if column is not None:
+            options = (each for constraint in column.args.get("constraints") or [] for each in _options_of(constraint))
+            given = {option.name.lower(): option.args["value"] for option in options}
+            kind = column.args.get("kind")
+            below = kind.expressions if kind is not None else []
+            below = below[0].expressions if below and isinstance(below[0], exp.DataType) else below  # of an array
+            new = {"fields": _described(field.fields, below)} if field.fields else {}
+            if isinstance(given.get("description"), exp.Literal):
+                new["description"] = given["description"].this
+            field = field.model_copy(update=new)
+        described.append(field)
+    return tuple(described)
+
+
+def _options_of(constraint: exp.ColumnConstraint) -> list[exp.Property]:
+    kind = constraint.args.get("kind")
+    return list(kind.expressions) if isinstance(kind, exp.Properties) else []
+
+
+def _changes(sql: str, project: str) -> Iterator[_Change]:
+    """Yield what a statement, or each of a script, says of columns; a table without a dataset is a temporary one."""
+    if not any(word in sql.lower() for word in ("alter", "create")):
         return
     try:
         trees = sqlglot.parse(sql, read="bigquery")
     except sqlglot.errors.SqlglotError:
         return
     for tree in trees:
-        if isinstance(tree, exp.Alter) and tree.args.get("kind") == "TABLE" and tree.this.db:
-            yield tree.this.catalog or project, tree.this.db, tree.this.name
+        is_new = isinstance(tree, exp.Create) and isinstance(tree.this, exp.Schema)
+        if not is_new and not isinstance(tree, exp.Alter):
+            continue
+        table = tree.this.this if is_new else tree.this
+        if (tree.args.get("kind") or "").upper() != "TABLE" or not isinstance(table, exp.Table) or not table.db:
+            continue
+        actions = [] if is_new else tree.args["actions"]
+        renames = [action for action in actions if isinstance(action, exp.RenameColumn)]
+        yield _Change(
+            where=(table.catalog or project, table.db, table.name),
+            is_new=is_new,
+            columns=[
+                each for each in (tree.this.expressions if is_new else actions) if isinstance(each, exp.ColumnDef)
+            ],
+            old_names={action.args["to"].name.lower(): action.this.name.lower() for action in renames},
+        )
