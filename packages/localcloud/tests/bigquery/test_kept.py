@@ -299,6 +299,34 @@ def test_descriptions_of_columns_stay_where_they_are(client, dataset):
     assert (schema[1].max_length, schema[1].mode) == (50, "REQUIRED")
 
 
+def test_a_table_that_is_there_stays_as_it_is(client, dataset):
+    """Of CREATE TABLE and ADD COLUMN with IF NOT EXISTS; also one that was made over REST, and in a script."""
+    table = bigquery.Table(
+        f"{client.project}.{dataset}.there",
+        [bigquery.SchemaField("a", "INTEGER", "REQUIRED", description="first"), bigquery.SchemaField("day", "DATE")],
+    )
+    table.description, table.friendly_name, table.labels = "about", "kind", {"k": "v"}
+    table.time_partitioning = bigquery.TimePartitioning(field="day")
+    kept = client.create_table(table).to_api_repr()
+    other = (
+        "(a INT64 OPTIONS(description='x'), day DATE) OPTIONS(description='y', friendly_name='z', labels=[('k', 'w')])"
+    )
+    create = f"CREATE TABLE IF NOT EXISTS {dataset}.there {other}"
+    for statement in (
+        create,
+        f"BEGIN {create}; END",
+        f"ALTER TABLE {dataset}.there ADD COLUMN IF NOT EXISTS a INT64 OPTIONS(description='x')",
+    ):
+        client.query(statement).result()
+        now = client.get_table(table).to_api_repr()
+        assert {key: now[key] for key in kept if key not in ("etag", "lastModifiedTime")} == {
+            key: kept[key] for key in kept if key not in ("etag", "lastModifiedTime")
+        }, statement
+    client.query(f"DROP TABLE {dataset}.there; {create}").result()
+    made = client.get_table(table)
+    assert (made.description, made.friendly_name, made.schema[0].description) == ("y", "z", "x")
+
+
 def test_a_default_dataset_holds_for_what_is_made(local_cloud, client, dataset):
     """By jobs.query: the table lies in it."""
     body = {

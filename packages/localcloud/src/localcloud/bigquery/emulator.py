@@ -140,7 +140,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     unqualified_tables.apply(routes)
     refused_statements.apply(routes)
     error_words.apply(routes)
-    kept_fields.keep_of_statements(routes)
+    kept_fields.keep_of_statements(executor, routes)
     altered_tables.apply(routes)
     altered_options.apply(routes, expiring)
     referenced_tables.apply(routes)

@@ -1,9 +1,6 @@
-"""Patches what a statement says of columns.
+"""Patches ALTER TABLE: the columns that it adds, drops and renames are in the table, and not in tables.get.
 
-| statement | without it |
-|---|---|
-| ALTER TABLE | the columns that it adds, drops and renames are in the table, and not in tables.get |
-| CREATE TABLE, ADD COLUMN | `OPTIONS (description = …)` of a column is lost |
+A column keeps its description, also under a new name, and has the one that it is added with.
 """
 
 from __future__ import annotations
@@ -24,19 +21,17 @@ class _Change:
 
     Attributes:
         where: Project, dataset and name of the table.
-        is_new: Whether it makes the table.
-        columns: Those that it makes.
+        columns: Those that it adds.
         old_names: By the new name of a column in small letters.
     """
 
     where: tuple[str, str, str]
-    is_new: bool
     columns: list[exp.ColumnDef]
     old_names: Mapping[str, str]
 
 
 def apply(routes: Untyped) -> None:
-    """Tell a table's columns anew once a statement has made or altered them."""
+    """Tell a table's columns anew once a statement has altered them."""
     from bqemulator.catalog import ddl_sync
 
     original = routes.execute_query_job
@@ -49,10 +44,11 @@ def apply(routes: Untyped) -> None:
         for change in _changes(bq_sql, project_id):
             table = ctx.catalog.get_table(*change.where)
             if table is not None and table.table_type == "TABLE":
-                now = table.schema_ if change.is_new else ddl_sync._introspect_schema(*change.where, ctx)
+                now = ddl_sync._introspect_schema(*change.where, ctx)
                 before = {field.name.lower(): field for field in table.schema_.fields}
                 fields = [_told(field, before.get(_old_name(field, change))) for field in now.fields]
-                schema = now.model_copy(update={"fields": _described(fields, change.columns)})
+                added = [column for column in change.columns if column.name.lower() not in before]
+                schema = now.model_copy(update={"fields": described(fields, added)})
                 ctx.catalog.update_table(table.model_copy(update={"schema_": schema}))
         return job
 
@@ -72,10 +68,10 @@ def _told(field: Untyped, before: Untyped) -> Untyped:
     return field.model_copy(update={"description": before.description, **new})
 
 
-def _described(fields: Iterable[Untyped], columns: Iterable[exp.Expression]) -> tuple[Untyped, ...]:
+def described(fields: Iterable[Untyped], columns: Iterable[exp.Expression]) -> tuple[Untyped, ...]:
     """Return a schema's fields with the descriptions that a statement gives, those of structs too."""
     written = {column.name.lower(): column for column in columns if isinstance(column, exp.ColumnDef)}
-    described = []
+    found = []
     for field in fields:
         column = written.get(field.name.lower())
         if column is not None:
@@ -84,12 +80,12 @@ def _described(fields: Iterable[Untyped], columns: Iterable[exp.Expression]) -> 
             kind = column.args.get("kind")
             below = kind.expressions if kind is not None else []
             below = below[0].expressions if below and isinstance(below[0], exp.DataType) else below  # of an array
-            new = {"fields": _described(field.fields, below)} if field.fields else {}
+            new = {"fields": described(field.fields, below)} if field.fields else {}
             if isinstance(given.get("description"), exp.Literal):
                 new["description"] = given["description"].this
             field = field.model_copy(update=new)
-        described.append(field)
-    return tuple(described)
+        found.append(field)
+    return tuple(found)
 
 
 def _options_of(constraint: exp.ColumnConstraint) -> list[exp.Property]:
@@ -98,27 +94,19 @@ def _options_of(constraint: exp.ColumnConstraint) -> list[exp.Property]:
 
 
 def _changes(sql: str, project: str) -> Iterator[_Change]:
-    """Yield what a statement, or each of a script, says of columns; a table without a dataset is a temporary one."""
-    if not any(word in sql.lower() for word in ("alter", "create")):
+    """Yield what a statement, or each of a script, alters; a table without a dataset is a temporary one."""
+    if "alter" not in sql.lower():
         return
     try:
         trees = sqlglot.parse(sql, read="bigquery")
     except sqlglot.errors.SqlglotError:
         return
     for tree in trees:
-        is_new = isinstance(tree, exp.Create) and isinstance(tree.this, exp.Schema)
-        if not is_new and not isinstance(tree, exp.Alter):
-            continue
-        table = tree.this.this if is_new else tree.this
-        if (tree.args.get("kind") or "").upper() != "TABLE" or not isinstance(table, exp.Table) or not table.db:
-            continue
-        actions = [] if is_new else tree.args["actions"]
-        renames = [action for action in actions if isinstance(action, exp.RenameColumn)]
-        yield _Change(
-            where=(table.catalog or project, table.db, table.name),
-            is_new=is_new,
-            columns=[
-                each for each in (tree.this.expressions if is_new else actions) if isinstance(each, exp.ColumnDef)
-            ],
-            old_names={action.args["to"].name.lower(): action.this.name.lower() for action in renames},
-        )
+        if isinstance(tree, exp.Alter) and tree.args.get("kind") == "TABLE" and tree.this.db:
+            actions = tree.args["actions"]
+            renames = [action for action in actions if isinstance(action, exp.RenameColumn)]
+            yield _Change(
+                where=(tree.this.catalog or project, tree.this.db, tree.this.name),
+                columns=[action for action in actions if isinstance(action, exp.ColumnDef)],
+                old_names={action.args["to"].name.lower(): action.this.name.lower() for action in renames},
+            )

@@ -10,12 +10,14 @@ import functools
 import json
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
+from localcloud.bigquery.patches.altered_tables import described
 from localcloud.bigquery.patches.expirations import Expirations
 from localcloud.bigquery.types.columns import quoted
 from localcloud.statements import statement
@@ -74,26 +76,51 @@ def apply(context: Untyped, kept: KeptFields, expirations: Expirations) -> None:
     _expire_by_default(context, expirations)
 
 
-def keep_of_statements(routes: Untyped) -> None:
-    """Keep labels and friendly names that CREATE TABLE gives."""
-    original = routes.execute_query_job
+@dataclass(frozen=True, kw_only=True)
+class _Created:
+    """What CREATE TABLE says of a table that is kept."""
+
+    where: tuple[str, str, str]
+    if_not_exists: bool
+    options: dict[str, Any]
+    columns: list[exp.Expression]
+
+
+def keep_of_statements(executor: Untyped, routes: Untyped) -> None:
+    """Keep labels, friendly names and descriptions of columns of CREATE TABLE; IF NOT EXISTS changes nothing."""
+    from bqemulator.scripting import interpreter
+
+    original, register = routes.execute_query_job, executor.sync_created_table
+
+    def register_new(bq_sql: str, project_id: str, ctx: Untyped) -> None:
+        created = [each for each in _created(bq_sql, project_id) if each.if_not_exists]
+        if not any(ctx.catalog.get_table(*each.where) is not None for each in created):
+            register(bq_sql, project_id, ctx)
 
     @functools.wraps(original)
     async def execute(
         project_id: str, job_id: str, bq_sql: str, params: Untyped, ctx: Untyped, **kwargs: Untyped
     ) -> Untyped:
+        created = list(_created(bq_sql, project_id))
+        before = {each.where: ctx.catalog.get_table(*each.where) for each in created if each.if_not_exists}
         job = await original(project_id, job_id, bq_sql, params, ctx, **kwargs)
-        for where, options in _created(bq_sql, project_id):
-            table = ctx.catalog.get_table(*where)
-            if table is not None and options:
-                ctx.catalog.update_table(table.model_copy(update=options))
+        for each in created:
+            table, old = ctx.catalog.get_table(*each.where), before.get(each.where)
+            if table is None or (old is not None and old.creation_time == table.creation_time):
+                continue
+            schema = table.schema_.model_copy(update={"fields": described(table.schema_.fields, each.columns)})
+            ctx.catalog.update_table(table.model_copy(update={**each.options, "schema_": schema}))
         return job
 
     routes.execute_query_job = execute
+    for module in (executor, interpreter):
+        module.sync_created_table = register_new
 
 
-def _created(sql: str, project: str) -> Iterator[tuple[tuple[str, str, str], dict[str, Any]]]:
-    """Yield each table that a statement creates, with the options that are kept of it."""
+def _created(sql: str, project: str) -> Iterator[_Created]:
+    """Yield what is kept of each table that a statement, or one of a script, creates."""
+    if "create" not in sql.lower():
+        return
     try:
         trees = sqlglot.parse(sql, read="bigquery")
     except sqlglot.errors.SqlglotError:
@@ -101,14 +128,20 @@ def _created(sql: str, project: str) -> Iterator[tuple[tuple[str, str, str], dic
     for tree in trees:
         if isinstance(tree, exp.Create) and tree.kind == "TABLE":
             table = tree.this.find(exp.Table)
-            given = {each.name.lower(): each.args.get("value") for each in tree.find_all(exp.Property) if each.name}
+            properties = tree.args.get("properties")
+            given = {each.name.lower(): each.args.get("value") for each in properties or [] if each.name}
             options: dict[str, Any] = {}
             if isinstance(given.get("friendly_name"), exp.Literal):
                 options["friendly_name"] = given["friendly_name"].this
             if isinstance(given.get("labels"), exp.Array):
                 pairs = [each.expressions for each in given["labels"].expressions]
                 options["labels"] = {name.this: value.this for name, value in pairs}
-            yield (table.catalog or project, table.db, table.name), options
+            yield _Created(
+                where=(table.catalog or project, table.db, table.name),
+                if_not_exists=bool(tree.args.get("exists")),
+                options=options,
+                columns=tree.this.expressions if isinstance(tree.this, exp.Schema) else [],
+            )
 
 
 def _keep_of_datasets(kept: KeptFields) -> None:
