@@ -3,6 +3,10 @@
 Comes in: float32 as a request has it, and the training split's statistics. Goes out: float32 that the same functions
 made in training. Mean and deviation of what a transform makes are those of the line through the transformed quantiles,
 which stand in the statistics in 5 % steps, so that no further pass over the data is needed.
+
+What is normalised is held near what the training split had: beyond its least and its greatest number only the logarithm
+of the distance counts. A network answers to a number far from all others with a line that no row has drawn, and one
+mistyped number is then enough for an answer, or a loss, that is out of all proportion.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -27,6 +32,9 @@ from trainer.features.values import is_missing
 from trainer.features.vocabulary import FIRST_ID, MISSING_ID
 
 _Transform = Callable[[tf.Tensor], tf.Tensor]
+_LARGEST = float(np.finfo(np.float32).max)
+NO_ENDS = (-_LARGEST, _LARGEST)
+"""Of numbers that are not held: they are in a unit of their own, or nothing is known of them."""
 _BUCKETS = 10
 _TINY = 1e-30
 """A difference whose inverse float32 still holds, with room for values of its own."""
@@ -36,7 +44,7 @@ _CLIPPED = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A numeric feature: encoded = (transform(value) or fill - mean) * scale.
+    """A numeric feature: encoded = `hold`((transform(value) or fill - mean) * scale).
 
     Attributes:
         name: Of the feature.
@@ -45,6 +53,7 @@ class Number:
         scale: Multiplied.
         indicated: Whether a second column says that the value is missing.
         quantiles: Of the training split, as encoded, distinct and rising.
+        ends: The least and the greatest of the training split, as encoded; what is beyond them is held near them.
         transform: None: a value stays as it is.
     """
 
@@ -54,6 +63,7 @@ class Number:
     scale: float
     indicated: bool
     quantiles: tuple[float, ...] = ()
+    ends: tuple[float, float] = NO_ENDS
     transform: _Transform | None = None
 
     @classmethod
@@ -75,13 +85,16 @@ class Number:
         fill = found
         if feature.kind == "numeric" and feature.missing == "zero":
             fill = _eagerly(transform, [0.0])[0] if transform else 0.0
+        encoded = sorted({(value - mean) * scale for value in quantiles})
+        known_ones = [*encoded, (fill - mean) * scale]
         return cls(
             name=feature.name,
             fill=fill,
             mean=mean,
             scale=scale,
             indicated=known.nulls > 0,
-            quantiles=tuple(sorted({(value - mean) * scale for value in quantiles})),
+            quantiles=tuple(encoded),
+            ends=(min(known_ones), max(known_ones)) if encoded and feature.normalize else NO_ENDS,
             transform=transform,
         )
 
@@ -91,7 +104,7 @@ class Number:
 
     def encode(self, values: tf.Tensor) -> tf.Tensor:
         """Normalise; what is missing stays so."""
-        return (values - self.mean) * self.scale
+        return hold((values - self.mean) * self.scale, *self.ends)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +136,17 @@ class Buckets:
         above = values[..., tf.newaxis] >= tf.constant(self.boundaries, tf.float32)  # [B, boundaries]
         place = tf.reduce_sum(tf.cast(above, tf.int32), axis=-1)
         return tf.where(is_missing(values), MISSING_ID, FIRST_ID + place)
+
+
+def hold(values: tf.Tensor, low: Any, high: Any) -> tf.Tensor:  # noqa: ANN401 - a number, or one of each column
+    """Return values as they are from `low` to `high`, and beyond them at ln(1 + distance) from there.
+
+    It rises everywhere and has no corner: close to an end the distance counts almost whole. Without a value (NaN) none
+    comes out.
+    """
+    above = tf.math.log(1.0 + tf.nn.relu(values - high))  # log1p is no operation of LiteRT
+    below = tf.math.log(1.0 + tf.nn.relu(low - values))
+    return tf.clip_by_value(values, low, high) + above - below
 
 
 def moments(quantiles: Sequence[float]) -> tuple[float, float]:

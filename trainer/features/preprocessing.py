@@ -29,7 +29,7 @@ from trainer.errors import RequestError
 from trainer.features.bags import Bag
 from trainer.features.crosses import cross_codes, cross_name
 from trainer.features.images import Image
-from trainer.features.numbers import Buckets, Number
+from trainer.features.numbers import Buckets, Number, hold
 from trainer.features.sequences import Sequence as Steps
 from trainer.features.sequences import window
 from trainer.features.times import Time
@@ -268,7 +268,8 @@ class Preprocessing(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
             tf.constant([getattr(number, field) for number in self._numbers], tf.float32)
             for field in ("fill", "mean", "scale")
         )
-        return (tf.where(missing, fill, values) - mean) * scale
+        low, high = (tf.constant(side, tf.float32) for side in zip(*(n.ends for n in self._numbers), strict=True))
+        return hold((tf.where(missing, fill, values) - mean) * scale, low, high)
 
 
 def _role(feature: Feature) -> str:

@@ -7,7 +7,7 @@ out: float32, of a part that comes round sine and cosine, so that 23:59 lies bes
     hour      2π * microseconds of the day / those of a day
     weekday   2π * whole days since Monday / 7
     month     2π * whole months since January / 12, of the proleptic Gregorian calendar
-    days      (time - mean of the training split) / its standard deviation
+    days      (time - mean of the training split) / its standard deviation, held near that split's first and last time
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from trainer.contract.documents import Statistics, TimeFeature
 from trainer.contract.statistics import statistics_of
+from trainer.features.numbers import NO_ENDS, hold
 from trainer.features.values import is_missing
 
 DAY = 86_400_000_000
@@ -39,6 +40,7 @@ class Time:
         mean: Microseconds since 1970, subtracted.
         scale: Per microsecond, multiplied.
         indicated: Whether one more number says that the time is missing.
+        ends: The first and the last time of the training split, as its days are encoded (`trainer.features.numbers`).
     """
 
     name: str
@@ -46,17 +48,21 @@ class Time:
     mean: int
     scale: float
     indicated: bool
+    ends: tuple[float, float] = NO_ENDS
 
     @classmethod
     def of(cls, feature: TimeFeature, statistics: Statistics) -> Time:
         """Take the constants from a training's statistics, which are in days since 1970."""
         known = statistics_of(feature, statistics)
+        mean, unit = known.mean or 0.0, known.stddev or 1.0
+        first, last = known.min, known.max
         return cls(
             name=feature.name,
             parts=feature.parts,
-            mean=round((known.mean or 0.0) * DAY),
-            scale=1.0 / (known.stddev * DAY) if known.stddev else 1.0 / DAY,
+            mean=round(mean * DAY),
+            scale=1.0 / (unit * DAY),
             indicated=known.nulls > 0,
+            ends=NO_ENDS if first is None or last is None else ((first - mean) / unit, (last - mean) / unit),
         )
 
     @property
@@ -73,7 +79,8 @@ class Time:
 
     def _part(self, part: str, values: tf.Tensor) -> list[tf.Tensor]:
         if part == "days":
-            return [tf.cast(tf.cast(values - self.mean, tf.float64) * self.scale, tf.float32)]
+            line = tf.cast(tf.cast(values - self.mean, tf.float64) * self.scale, tf.float32)
+            return [hold(line, *self.ends)]
         days = tf.math.floordiv(values, DAY)
         if part == "hour":
             return _cycle(tf.cast(values - days * DAY, tf.float64) / DAY)

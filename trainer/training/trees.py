@@ -48,7 +48,8 @@ _FOREST, _FOLDER = "forest.npz", "yggdrasil.tar"
 _LEAST_ITERATIONS, _MOST_ITERATIONS, _CELLS_AT_ONCE = 10, 50, 200_000_000
 """Iterations grown at a time: as many as there are cells to read in so many, within the limits."""
 _BYTES_PER_CELL = 16  # the matrix, Yggdrasil's columns, and their order
-_WALKED_ROWS = 65536
+_WALKED_ROWS, _WALKED_CELLS = 65536, 1 << 20
+"""Rows, and rows times trees, that are walked through at a time: each question costs some operations, however many."""
 
 
 def train_trees(job: TrainingJob, source: Source, recipe: Recipe) -> Report | None:
@@ -304,12 +305,17 @@ class Growth:
 def answers_of(forest: Forest, matrix: npt.NDArray[np.float32]) -> Iterator[npt.NDArray[np.float32]]:
     """Yield what each iteration adds to the logits. [n, columns] → [n, outputs] each."""
     walk, value = Walk.of(forest, lambda _, values: tf.constant(values)), forest.value
-    for roots in forest.roots:
-        parts = [np.zeros((0, len(roots), value.shape[1]), np.float32)]
-        for start in range(0, len(matrix), _WALKED_ROWS):
-            rows = tf.constant(matrix[start : start + _WALKED_ROWS])
-            parts.append(value[walk.leaves(rows, tf.tile(roots[np.newaxis], [len(rows), 1])).numpy()])
-        yield np.concatenate(parts).reshape(len(matrix), len(forest.bias))
+    rows, outputs = len(matrix), len(forest.bias)
+    at_once = max(1, _WALKED_CELLS // max(1, rows * forest.roots.shape[1]))
+    for first in range(0, forest.iterations, at_once):
+        roots = forest.roots[first : first + at_once]
+        answers = np.empty((len(roots), rows, outputs), np.float32)
+        for start in range(0, rows, _WALKED_ROWS):
+            block = tf.constant(matrix[start : start + _WALKED_ROWS])
+            leaves = walk.leaves(block, tf.tile(roots.reshape(1, -1), [len(block), 1])).numpy()  # [B, trees]
+            found = value[leaves].reshape(len(block), len(roots), outputs)
+            answers[:, start : start + _WALKED_ROWS] = found.transpose(1, 0, 2)
+        yield from answers
 
 
 def _require_growable(job: TrainingJob) -> None:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.held_numbers import hold
 from tests.support.refusals import refuses
 from tests.support.trainer_documents import make_feature, make_feature_statistics, make_label, make_statistics
 from trainer.contract.documents import FeatureStatistics, ValueCount
@@ -68,10 +69,39 @@ def test_a_transform_is_its_definition_in_numpy(options: dict[str, Any], definit
     missing = encode(np.array([NAN, -1e38]), found_in(TRAINED), normalize=False, missing="zero", **options)["numeric"]
     zero = definition(np.zeros(1))[0]
     np.testing.assert_allclose(missing, [[zero, 1], [zero, 1]], rtol=2e-5, atol=2e-6)
-    mean, deviation = moments(definition(np.quantile(TRAINED, STEPS)).tolist())
+    known = definition(np.quantile(TRAINED, STEPS))
+    mean, deviation = moments(known.tolist())
     normalised = encode(ASKED, found_in(TRAINED), **options)["numeric"].numpy()
-    np.testing.assert_allclose(normalised[:, 0], (definition(ASKED) - mean) / deviation, rtol=1e-4, atol=1e-5)
+    expected = hold((definition(ASKED) - mean) / deviation, *((known[[0, -1]] - mean) / deviation))
+    np.testing.assert_allclose(normalised[:, 0], expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(encode(np.array([NAN]), found_in(TRAINED), **options)["numeric"], [[0, 1]], atol=1e-6)
+
+
+def test_numbers_are_as_they_are_where_training_had_some_and_are_held_near_them_elsewhere() -> None:
+    heights = np.random.default_rng(3).normal(170, 10, 5000)
+    asked = np.array([heights.min(), 150.0, 170.0, heights.max(), 17_000.0, -1e30, np.inf])
+    held = encode(asked, found_in(heights))["numeric"].numpy()[:, 0]
+    z = (asked - heights.mean()) / heights.std()
+    np.testing.assert_allclose(held[:4], z[:4], rtol=1e-5, atol=1e-5)
+    assert held[4] == pytest.approx(z[3] + np.log1p(z[4] - z[3]), rel=1e-5)
+    assert -80 < held[5] < -70
+    assert held[6] == np.inf
+    step = heights.std() / 100
+    near = encode(heights.max() + step * np.arange(4), found_in(heights))["numeric"].numpy()[:, 0]
+    np.testing.assert_allclose(np.diff(near), 0.01, rtol=0.05)  # no corner
+    as_it_comes = encode(asked, found_in(heights), normalize=False)["numeric"].numpy()[:, 0]
+    np.testing.assert_allclose(as_it_comes, asked.astype(np.float32), rtol=1e-6)
+
+
+def test_a_stand_in_for_missing_numbers_is_one_that_training_had() -> None:
+    heights = np.random.default_rng(3).normal(170, 10, 5000)
+    missing = encode(np.array([NAN, 0.0]), found_in(heights), missing="zero")["numeric"].numpy()[:, 0]
+    np.testing.assert_allclose(missing, -heights.mean() / heights.std(), rtol=1e-5)
+
+
+def test_of_a_number_that_was_always_the_same_another_counts_by_the_logarithm_of_its_distance() -> None:
+    held = encode(np.array([5.0, 6.0, 4.0, 1e6]), found_in(np.full(9, 5.0)))["numeric"].numpy()[:, 0]
+    np.testing.assert_allclose(held, [0, np.log(2), -np.log(2), np.log1p(1e6 - 5)], rtol=1e-5)
 
 
 def test_normalised_logarithms_have_about_the_mean_0_and_the_deviation_1() -> None:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.held_numbers import hold
 from tests.support.trainer_documents import make_feature, make_feature_statistics, make_label, make_statistics
 from trainer.contract.documents import FeatureStatistics
 from trainer.features.preprocessing import Preprocessing
@@ -51,7 +52,9 @@ DEFINITIONS = {
     "hour": lambda t: cycle((t - t.astype("M8[D]")).astype(np.int64) / DAY),
     "weekday": lambda t: cycle(np.array([day.weekday() for day in t.astype("M8[D]").tolist()]) / 7),
     "month": lambda t: cycle(np.array([day.month - 1 for day in t.astype("M8[D]").tolist()]) / 12),
-    "days": lambda t: ((t.astype(np.int64) / DAY - 18_000.25) / 900.0)[:, np.newaxis],
+    "days": lambda t: hold((t.astype(np.int64) / DAY - 18_000.25) / 900.0, -18_000.25 / 900, 1999.75 / 900)[
+        :, np.newaxis
+    ],
 }
 
 
