@@ -122,7 +122,7 @@ def run_trainer(
     return done
 
 
-def make_request(cloud: Cloud, table: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def make_request(cloud: Cloud, table: str, **changes: object) -> dict[str, Any]:
     """Return an export request for every row of a run table."""
     counted = cloud.query(
         statement(
