@@ -62,7 +62,11 @@ OTHER := $(VENV)/trainer-$(notdir $(PYTHON))
 INSTALL := $(UV) pip sync --quiet --require-hashes --python
 FLOOR_DATE := 2026-03-20
 UNIT_TESTS := tests/core tests/dags tests/hooks tests/operators tests/web tests/commands packages/bench/tests tests/dev/contracts tests/ci tests/dev/compose tests/dev/wheels tests/test_architecture.py tests/test_docs.py tests/test_readability.py
-FLOOR_TESTS := tests/core tests/hooks tests/operators tests/web tests/commands tests/dags
+TOOL_TESTS := tests/commands tests/dev
+FLOOR_BESIDE := tests/core tests/web tests/commands
+FLOOR_FIRST := tests/hooks tests/operators tests/dags
+FLOOR_PYTEST = $(VENV)/floor/bin/python -m pytest -q $(FLOOR_WARNINGS) -m "not long"
+FLOOR_TESTS := $(FLOOR_BESIDE) $(FLOOR_FIRST)
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
 .PHONY: help
@@ -224,14 +228,18 @@ tfdv: $(VENV)/tfdv/.ready ## Let TensorFlow Data Validation look at a run's sche
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 
-.PHONY: test test-trainer test-nights
+# Two commands side by side: the second one's output comes after that of the first. Fails where one does.
+two_lanes = mkdir -p build; $(2) >build/$@-beside.log 2>&1 & beside=$$!; \
+  $(1) & first=$$!; \
+  trap 'kill $$beside $$first 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
+  failed=0; wait $$first || failed=$$?; wait $$beside || failed=$$?; cat build/$@-beside.log; exit $$failed
+
+.PHONY: test test-trainer test-nights test-tools
 test: setup tuning-env $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the suite but for what takes minutes, in two lanes
-	@mkdir -p build
-	@echo "test: the trainer's tests and the nights run beside the others; their output comes after"
-	@$(MAKE) --no-print-directory --keep-going test-trainer test-nights >build/test-beside.log 2>&1 & beside=$$!; \
-	  $(AIRFLOW_PY) -m pytest -m "not long" --ignore tests/trainer --ignore tests/e2e & first=$$!; \
-	  trap 'kill $$beside $$first 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
-	  failed=0; wait $$first || failed=$$?; wait $$beside || failed=$$?; cat build/test-beside.log; exit $$failed
+	@echo "test: the trainer's tests, the nights and the tools' tests run beside the others; their output comes after"
+	@$(call two_lanes,$(AIRFLOW_PY) -m pytest -m "not long" $(addprefix --ignore ,tests/trainer tests/e2e $(TOOL_TESTS)),$(MAKE) --no-print-directory --keep-going test-trainer test-nights test-tools)
+test-tools: setup tuning-env ## Run the tests of the commands, and of what the development tools do
+	@$(AIRFLOW_PY) -m pytest -m "not long" $(TOOL_TESTS)
 test-trainer: setup $(TFIO_ENV) $(FRAMEWORK_ENVS) ## Run the trainer's tests
 	@$(TRAINER_PY) -m pytest -m "not long" tests/trainer
 test-nights: setup tuning-env $(VENV)/$(AIRFLOW_ENV)/.ready ## Run whole nights under a real scheduler (AIRFLOW_ENV=floor: of Airflow 3.1.7)
@@ -252,8 +260,8 @@ test-unit: $(VENV)/airflow/.ready ## Run what needs no server: core, DAGs, opera
 	@$(AIRFLOW_PY) -m pytest -q -m "not long and not cloud and not e2e" $(UNIT_TESTS)
 test-one: setup ## Run one test, file or folder in the environment that it needs (TEST=tests/core/promotion/test_gates.py::test_name)
 	@$(if $(filter tests/trainer%,$(TEST)),$(TRAINER_PY),$(AIRFLOW_PY)) -m pytest $(TEST)
-test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported, in an environment of its own
-	@$(VENV)/floor/bin/python -m pytest -q $(FLOOR_WARNINGS) -m "not long" $(FLOOR_TESTS)
+test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on Airflow 3.1.7, the oldest that is supported, in an environment of its own, in two lanes
+	@$(call two_lanes,$(FLOOR_PYTEST) $(FLOOR_FIRST),$(FLOOR_PYTEST) $(FLOOR_BESIDE))
 
 .PHONY: test-faults
 test-faults: setup ## Let something happen at every call of every task of a night (a worker dies, an answer is lost, another worker comes), and print what is paid, lost, left and served (docs/reliability.md)
