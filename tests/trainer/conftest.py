@@ -339,7 +339,7 @@ def _statistics(column: pa.ChunkedArray, kind: str) -> dict[str, Any]:
             "max": float(pc.max(values).as_py()),
             "mean": pc.mean(values).as_py(),
             "stddev": pc.stddev(values).as_py(),
-            "quantiles": [0.0] * 21,
+            "quantiles": np.quantile(values.drop_null().to_numpy(), np.linspace(0, 1, 21)).tolist(),
         }
     counted = [item for item in pc.value_counts(column).to_pylist() if item["values"] is not None]
     counted.sort(key=lambda item: (-item["counts"], str(item["values"])))
