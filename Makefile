@@ -383,6 +383,10 @@ bench-models: $(VENV)/trainer/.ready $(VENV)/bench-models/.ready ## Measure the 
 bench-warm-start: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Count the steps that ten nights of flights save from the weights of the night before: build/bench/warm_start.json (15 min)
 	@PYTHONPATH=$(DEV):plugins:. exec $(TRAINER_PY) -m bench.warm_start
 
+.PHONY: bench-tree-threads
+bench-tree-threads: $(VENV)/trainer/.ready ## Measure boosted trees grown by one thread and by as many as there are cores: build/bench/tree_threads.json (4 min; ROUNDS=5)
+	@PYTHONPATH=$(DEV):plugins:. exec $(TRAINER_PY) -m bench.tree_threads --rounds $(ROUNDS)
+
 .PHONY: bench-environments
 bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Measure the way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (6 min; ROUNDS=5)
 	@PYTHONPATH=$(DEV):. $(TRAINER_PY) -m bench.environments --rounds $(ROUNDS) $(abspath $(VENV))/trainer/bin/python $(abspath $(VENV))/tfio/bin/python

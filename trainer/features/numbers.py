@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -53,7 +52,7 @@ class Number:
         scale: Multiplied.
         indicated: Whether a second column says that the value is missing.
         quantiles: Of the training split, as encoded, distinct and rising.
-        ends: The least and the greatest of the training split, as encoded; what is beyond them is held near them.
+        ends: The least and the greatest of the training split and `fill`, as encoded; what is beyond is held near them.
         transform: None: a value stays as it is.
     """
 
@@ -74,27 +73,27 @@ class Number:
             DataError: They do not allow the transform.
         """
         known = statistics_of(feature, statistics)
-        quantiles = known.quantiles if known.kind == "numeric" else ()
+        quantiles, ends = (known.quantiles, [known.min, known.max]) if known.kind == "numeric" else ((), [])
         transform = _transform(feature, known) if feature.kind == "numeric" and known.kind == "numeric" else None
         found, deviation = known.mean or 0.0, known.stddev
+        reached = [value for value in ends if value is not None]
         if transform is not None:
-            quantiles = _eagerly(transform, quantiles)
+            quantiles, reached = _eagerly(transform, quantiles), list(_eagerly(transform, reached))
             found, deviation = moments(quantiles)
         mean = found if feature.normalize else 0.0
         scale = 1.0 / deviation if feature.normalize and deviation and deviation > _TINY else 1.0
         fill = found
         if feature.kind == "numeric" and feature.missing == "zero":
             fill = _eagerly(transform, [0.0])[0] if transform else 0.0
-        encoded = sorted({(value - mean) * scale for value in quantiles})
-        known_ones = [*encoded, (fill - mean) * scale]
+        encoded = [(value - mean) * scale for value in (*reached, fill)]
         return cls(
             name=feature.name,
             fill=fill,
             mean=mean,
             scale=scale,
             indicated=known.nulls > 0,
-            quantiles=tuple(encoded),
-            ends=(min(known_ones), max(known_ones)) if encoded and feature.normalize else NO_ENDS,
+            quantiles=tuple(sorted({(value - mean) * scale for value in quantiles})),
+            ends=(min(encoded), max(encoded)) if reached and feature.normalize else NO_ENDS,
             transform=transform,
         )
 
@@ -138,14 +137,13 @@ class Buckets:
         return tf.where(is_missing(values), MISSING_ID, FIRST_ID + place)
 
 
-def hold(values: tf.Tensor, low: Any, high: Any) -> tf.Tensor:  # noqa: ANN401 - a number, or one of each column
+def hold(values: tf.Tensor, low: tf.Tensor | float, high: tf.Tensor | float) -> tf.Tensor:
     """Return values as they are from `low` to `high`, and beyond them at ln(1 + distance) from there.
 
     It rises everywhere and has no corner: close to an end the distance counts almost whole. Without a value (NaN) none
     comes out.
     """
-    above = tf.math.log(1.0 + tf.nn.relu(values - high))  # log1p is no operation of LiteRT
-    below = tf.math.log(1.0 + tf.nn.relu(low - values))
+    above, below = tf.math.log1p(tf.nn.relu(values - high)), tf.math.log1p(tf.nn.relu(low - values))
     return tf.clip_by_value(values, low, high) + above - below
 
 

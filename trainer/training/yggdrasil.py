@@ -31,7 +31,7 @@ MOST_IDS = 50_000 - 1
 _LOSSES = {"mse": "SQUARED_ERROR", "mae": "MEAN_AVERAGE_ERROR", "poisson": "POISSON"}
 _NEVER_S = 10**9
 _ROWS_PER_THREAD = 25_000
-"""Of boosted trees, measured: two threads are as fast as one at 45,000 rows (10 or 50 columns)."""
+"""Of boosted trees, by `make bench-tree-threads`: two threads lose at 20,000 rows, and win at 50,000."""
 _FEW_HELD_OUT, _LEAST_STEPS = 100, 5
 """Validation rows below which their least loss comes by chance, and the trees times their rate that there are then."""
 
@@ -123,7 +123,7 @@ class Grower(ABC, Generic[Chosen]):
             task=ydf.Task.REGRESSION if is_number else ydf.Task.CLASSIFICATION,
             features=self._features(ydf),
             weights=WEIGHT if weighted else None,
-            num_threads=self._threads(columns.rows),
+            num_threads=self.threads(columns.rows),
             keep_non_leaf_label_distribution=False,
             **self._options(hyperparameters),
         )
@@ -147,7 +147,7 @@ class Grower(ABC, Generic[Chosen]):
     def iterations_kept(self, held_out_rows: int) -> float:
         """Return up to which iteration the newest is taken for the best one, whatever a validation split says."""
 
-    def _threads(self, rows: int) -> int:
+    def threads(self, rows: int) -> int:
         """Return among how many threads Yggdrasil shares the work on so many examples."""
         del rows
         return len(os.sched_getaffinity(0))
@@ -220,13 +220,13 @@ class BoostedTreesGrower(Grower[BoostedTreesHyperparameters]):
         """
         return math.ceil(_LEAST_STEPS / self._rate) if held_out_rows < _FEW_HELD_OUT else 0
 
-    def _threads(self, rows: int) -> int:
+    def threads(self, rows: int) -> int:
         """Return one for each `_ROWS_PER_THREAD`: a tree's threads share the columns of each node, and wait for it.
 
-        With 1,000 rows two of them take seven times as long as one. What they draw depends on how many there are, so
-        that up to two times so many rows a seed gives the same trees on each machine.
+        With 1,000 rows two of them take 15 times as long as one. What they draw depends on how many there are: with
+        fewer than two times so many rows a seed gives the same trees on each machine.
         """
-        return max(1, min(super()._threads(rows), rows // _ROWS_PER_THREAD))
+        return max(1, min(super().threads(rows), rows // _ROWS_PER_THREAD))
 
     def grow(self, have: int, until: int) -> Forest:
         """Grow a tree for each logit and iteration."""

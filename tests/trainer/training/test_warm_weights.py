@@ -136,6 +136,18 @@ def test_a_model_begins_with_the_answers_of_the_earlier_one(name, members, label
     assert set(carried.taken) == {item.name.removesuffix(":0") for item in after.model.trainable_variables}
 
 
+def test_numbers_a_little_beyond_what_the_earlier_model_had_are_answered_nearly_as_it_did() -> None:
+    """It held them near its range, and this one had them itself: a tenth of a deviation counts as 0.095."""
+    before, after = (side(FEATURES, values, LABELS["mse"], 1, share) for values, share in ((THEN, 0.2), (NOW, 0.3)))
+    carry_weights(before, after)
+    raw = rows(missing=False)
+    near, far = ({**raw, "distance": np.full(60, value, np.float32)} for value in (1330, 1440))
+    differences = [np.abs(answers(after, some) - answers(before, some)).max() for some in (near, far)]
+    scale = np.abs(answers(before, raw)).max()
+    assert differences[0] < 0.02 * scale
+    assert differences[0] < differences[1] < 0.2 * scale
+
+
 def test_without_being_carried_the_answers_are_others() -> None:
     """Else the test above would prove nothing."""
     before, after = (side(FEATURES, values, LABELS["binary"], 1, share) for values, share in ((THEN, 0.2), (NOW, 0.3)))
