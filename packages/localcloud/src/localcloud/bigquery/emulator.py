@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from localcloud.bigquery import limits, time_travel
+from localcloud.bigquery import limits, parsed_once, time_travel
 from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.middleware.faults import fail_queries
 from localcloud.bigquery.patches import (
@@ -105,6 +105,7 @@ def prepare(
 
 def patch_sql(executor: Untyped) -> None:
     """Put right what is wrong with statements, their types and their functions."""
+    parsed_once.apply()
     shared_connection.apply()
     fingerprints.apply()
     sql.apply(executor)
