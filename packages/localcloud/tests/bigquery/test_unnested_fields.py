@@ -91,6 +91,12 @@ def test_a_field_is_a_column(client, sql: str, expected: list[tuple[Any, ...]]):
         ("SELECT * FROM UNNEST((SELECT ARRAY_AGG(STRUCT(n, n AS m)) FROM analytics.e))", ["n", "m"]),
         ("SELECT p.*, e.n FROM analytics.e, UNNEST(params) AS p", ["key", "value", "n"]),
         ("SELECT * FROM analytics.e, UNNEST(numbers) AS k", ["n", "numbers", "params", "k"]),
+        ("SELECT * FROM UNNEST([STRUCT(1 AS a, 'x' AS b), (2, 'y')])", ["a", "b"]),
+        ("SELECT * FROM UNNEST([(1, 'x'), (2, 'y')])", ["f0_", "f1_"]),
+        ("SELECT n, k.*, 5 FROM analytics.e, UNNEST([(1, 'x')]) AS k", ["n", "f0_", "f1_", "f2_"]),
+        ("SELECT 5, * FROM UNNEST([STRUCT(1, 2 AS b, 3)])", ["f0_", "f1_", "b", "f2_"]),
+        ("SELECT * EXCEPT (numbers, params) FROM analytics.e, UNNEST([(1, 'x')]) WITH OFFSET",
+         ["n", "f0_", "f1_", "offset"]),
     ],
 )  # fmt: skip
 def test_a_star_has_the_fields_in_the_place_of_the_element(client, sql: str, expected: list[str]):
@@ -102,6 +108,21 @@ def test_a_replaced_field_has_its_value(client):
         "SELECT * EXCEPT (params, numbers, value) REPLACE (UPPER(key) AS key, -n AS n) FROM analytics.e, UNNEST(params)"
     )
     assert rows_of(client, f"{sql} ORDER BY n, key LIMIT 1") == [(-2, "PAGE")]
+
+
+def test_fields_without_names_have_their_values(client):
+    sql = "SELECT * FROM (SELECT 7 AS n), UNNEST([(1, 'x'), (2, 'y')]) AS k ORDER BY n, k.f0_"
+    with pytest.raises(exceptions.BadRequest, match="f0_"):
+        rows_of(client, sql)
+    assert sorted(rows_of(client, sql.partition(" ORDER")[0])) == [(7, 1, "x"), (7, 2, "y")]
+    assert sorted(
+        rows_of(
+            client,
+            "SELECT * FROM UNNEST([(1, 'x'), (2, NULL)])",
+        )
+    ) == [(1, "x"), (2, None)]
+    with pytest.raises(exceptions.BadRequest, match="column 1 has no name"):
+        rows_of(client, "CREATE OR REPLACE TABLE analytics.nameless AS SELECT * FROM UNNEST([(1, 'x')])")
 
 
 def test_elements_of_a_parameter(client):

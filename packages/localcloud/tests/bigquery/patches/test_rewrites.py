@@ -80,10 +80,6 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
         [{"v": 1}, {"v": 2}],
     ),
     "cast_formats": ("SELECT CAST('4865' AS BYTES FORMAT 'HEX') v", [{"v": b"He"}]),
-    "unnested_stars": (
-        "SELECT * FROM UNNEST([STRUCT(1 AS a, 'x' AS b), (2, 'y')]) ORDER BY a",
-        [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}],
-    ),
     "table_paths": (
         (
             "CREATE SCHEMA IF NOT EXISTS patched;"

@@ -3,7 +3,8 @@
 | GoogleSQL | without it |
 |---|---|
 | `SELECT x`, `value.x` of an element | refused: there is no such column |
-| `SELECT *` over a table and an UNNEST | one column more, a struct, in the place of its fields |
+| `SELECT *` over an UNNEST | one column, a struct, in the place of its fields |
+| `SELECT *` over `UNNEST([(1, 'a')])`, fields without names: `f0_`, `f1_` | the same |
 
 In: a statement in GoogleSQL, the columns of the tables that it reads. Out: the statement with the fields named by their
 element. The same statement where the elements' type is not known. Source: the reference of UNNEST,
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ import sqlglot  # type: ignore[import-not-found]  # only in the local cloud envi
 from sqlglot import exp
 
 from localcloud.bigquery.patches import signatures
+from localcloud.bigquery.patches.sql.column_names import UNNAMED
 from localcloud.bigquery.patches.sql.table_paths import put_before
 from localcloud.bigquery.patches.sql.text_escapes import with_characters
 from localcloud.bigquery.types.parameters import give_types
@@ -34,6 +36,8 @@ _MARK = "localcloud_unnest"
 _ELEMENT, _SOURCE = "localcloud_element_", "localcloud_source_"
 _PLACES = re.compile(r"\bUNNEST\b|,\s*[`\w]+\.[`\w]", re.IGNORECASE)
 """What a statement with an array in FROM has: the word, or a comma before a path."""
+_NO_NAME = re.compile(r"_field_\d+")
+"""What the service calls a struct's field without a name, counted from 1."""
 _OWN_NAMES = (exp.Order, exp.Group, exp.Having, exp.Qualify)
 """Clauses in which a name given in SELECT comes before a column's."""
 
@@ -116,7 +120,7 @@ def _fields(
     unnests = list(tree.find_all(exp.Unnest))
     for place, unnest in enumerate(unnests):
         unnest.meta[_MARK] = place
-        if names := _written_fields(unnest):
+        if names := _name_written_fields(unnest):
             found[place] = names
     if len(found) == len(unnests):
         return found
@@ -132,16 +136,22 @@ def _fields(
     return found
 
 
-def _written_fields(unnest: exp.Unnest) -> tuple[str, ...]:
-    """Return the names of fields in an array that is written out, whatever their types."""
+def _name_written_fields(unnest: exp.Unnest) -> tuple[str, ...]:
+    """Return the names of fields in an array that is written out, whatever their types; name those without one."""
     array = unnest.expressions[0].unnest() if len(unnest.expressions) == 1 else None
     first = array.expressions[0].unnest() if isinstance(array, exp.Array) and array.expressions else None
-    fields = first.expressions if isinstance(first, exp.Struct) else []
-    names = tuple(
-        field.this.name if isinstance(field, exp.PropertyEQ) else field.name if isinstance(field, exp.Column) else ""
-        for field in fields
-    )
-    return names if all(names) else ()
+    if not isinstance(first, exp.Struct | exp.Tuple):
+        return ()
+    fields = [_named_field(field, number) for number, field in enumerate(first.expressions, 1)]
+    first.replace(exp.Struct(expressions=fields))
+    return tuple(field.this.name for field in fields)
+
+
+def _named_field(field: exp.Expression, number: int) -> exp.PropertyEQ:
+    if isinstance(field, exp.PropertyEQ):
+        return field.copy()
+    name = field.name if isinstance(field, exp.Column) else f"_field_{number}"
+    return exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=field.copy())
 
 
 @dataclass(kw_only=True)
@@ -201,38 +211,59 @@ class _Scope:
         return cls(select=select, sources=sources)
 
     def expand_stars(self) -> None:
-        """Put fields in the place of each `*`."""
+        """Put fields in the place of each `*`, and of each `element.*` that has some without a name."""
         if not any(source.fields for source in self.sources):
             return
-        for star in [each for each in self.select.expressions if isinstance(each, exp.Star)]:
-            if any(join.args.get("using") or join.args.get("method") for join in self.select.args.get("joins") or []):
-                refuse("SELECT * over UNNEST of structs beside a join by USING: name the columns")
-            star_columns = _StarColumns(star)
-            made = [each for place in range(len(self.sources)) for each in self._columns_of(place, star_columns)]
-            if star_columns.left:
-                refuse("SELECT * EXCEPT or REPLACE over several sources beside UNNEST of structs: name the columns")
-            place = self.select.expressions.index(star)
-            self.select.set(
-                "expressions", [*self.select.expressions[:place], *made, *self.select.expressions[place + 1 :]]
-            )
+        for star in list(self.select.expressions):
+            if isinstance(star, exp.Star):
+                self._replace(star, self._columns_of_star(star))
+            elif isinstance(star, exp.Column) and isinstance(star.this, exp.Star):
+                named = (
+                    place for place, source in enumerate(self.sources) if source.name.lower() == star.table.lower()
+                )
+                place = next(named, None)
+                if place is not None and any(map(_NO_NAME.fullmatch, self.sources[place].fields)):
+                    self._replace(star, self._fields_of(place, _StarColumns(star.this)))
+
+    def _replace(self, star: exp.Expression, columns: Iterable[exp.Expression]) -> None:
+        given = self.select.expressions
+        place = next(number for number, each in enumerate(given) if each is star)
+        self.select.set("expressions", [*given[:place], *columns, *given[place + 1 :]])
+
+    def _columns_of_star(self, star: exp.Star) -> list[exp.Expression]:
+        if any(join.args.get("using") or join.args.get("method") for join in self.select.args.get("joins") or []):
+            refuse("SELECT * over UNNEST of structs beside a join by USING: name the columns")
+        star_columns = _StarColumns(star)
+        made = [each for place in range(len(self.sources)) for each in self._columns_of(place, star_columns)]
+        if star_columns.left:
+            refuse("SELECT * EXCEPT or REPLACE over several sources beside UNNEST of structs: name the columns")
+        return made
 
     def _columns_of(self, place: int, star: _StarColumns) -> Iterator[exp.Expression]:
         source = self.sources[place]
         table = exp.to_identifier(source.named(place), quoted=True)
         is_array = isinstance(source.node, exp.Unnest)
-        columns = source.fields if is_array else source.columns
-        if columns is None:
+        if not is_array and source.columns is None:
             unknown = [each for each in self.sources if each.columns is None and not isinstance(each.node, exp.Unnest)]
             known = {
                 name.lower() for each in self.sources for name in (*each.fields, each.offset, *(each.columns or ()))
             }
             yield exp.Column(this=star.rest(known) if len(unknown) == 1 else exp.Star(), table=table)
-        for name in columns or ():
+        for name in () if is_array else source.columns or ():
             yield from star.give(name, exp.column(exp.to_identifier(name, quoted=True), table=table.copy()))
-        if is_array and not columns:
+        yield from self._fields_of(place, star)
+        if is_array and not source.fields:
             yield from star.give(source.name, exp.column(table.copy()))
         if source.offset:
             yield from star.give(source.offset, exp.column(exp.to_identifier(source.offset, quoted=True)))
+
+    def _fields_of(self, place: int, star: _StarColumns) -> Iterator[exp.Expression]:
+        source = self.sources[place]
+        for name in source.fields:
+            table = exp.to_identifier(source.named(place), quoted=True)
+            column = exp.column(exp.to_identifier(name, quoted=True), table=table)
+            alias = f"{UNNAMED}{name}" if _NO_NAME.fullmatch(name) else ""
+            yield from star.give(name, exp.alias_(column, alias) if alias else column)
 
 
 class _StarColumns:

@@ -50,7 +50,6 @@ from localcloud.bigquery.patches.sql import (
     text_lengths,
     time_formats,
     top_counts,
-    unnested_stars,
 )
 from localcloud.bigquery.types import expressions
 from localcloud.refusals import NotOfferedError
@@ -65,7 +64,6 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     top_counts.rewrite,
     arrays_without_nulls.rewrite,
     struct_fields.rewrite,
-    unnested_stars.rewrite,
     selected_structs.rewrite,
     struct_positions.rewrite,
     refused_functions.rewrite,

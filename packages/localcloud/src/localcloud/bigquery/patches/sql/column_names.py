@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+UNNAMED = "localcloud_unnamed"
+"""Begins the alias of a column that has no name, where an alias was needed."""
+
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
@@ -16,7 +19,7 @@ def rewrite(tree: exp.Expression) -> bool:
     for select in filter(None, map(result_of, [tree, *tree.find_all(exp.Subquery, exp.CTE)])):
         nameless = [column for column in select.expressions if not output_name(column)]
         for index, column in enumerate(nameless):
-            column.replace(exp.alias_(column.copy(), f"f{index}_"))
+            column.replace(exp.alias_(column.unalias().copy(), f"f{index}_"))
         fields = [column for column in select.expressions if isinstance(column, exp.Dot) and output_name(column)]
         for column in fields:
             column.replace(exp.alias_(column.copy(), output_name(column), quoted=True))
@@ -41,6 +44,8 @@ def output_name(column: exp.Expression) -> str:
     column = column.unnest()
     if isinstance(column, exp.Dot) and not isinstance(column.expression, exp.Identifier | exp.Star):
         return ""  # a function of a dataset
+    if isinstance(column, exp.Alias) and column.alias.startswith(UNNAMED):
+        return ""
     if isinstance(column, exp.Alias | exp.Column | exp.Dot | exp.Star | exp.PropertyEQ):
         return str(column.alias_or_name) or "*"
     return "*" if column.is_star else ""
