@@ -43,6 +43,29 @@ def test_by_columns_nan_is_as_alone(client: bigquery.Client) -> None:
     assert [row["i"] for row in found] == [3]
 
 
+@pytest.mark.parametrize(
+    ("columns", "key", "expected"),
+    [
+        ("*", "2", [3, 2, 1]),
+        ("*", "2 DESC", [1, 2, 3]),
+        ("k AS first, *", "3", [3, 2, 1]),
+        ("*, -x AS y", "4", [3, 2, 1]),
+        ("DISTINCT *", "2", [3, 2, 1]),
+        ("t.*", "2", [3, 2, 1]),
+        ("* EXCEPT (k), k", "k", [1, 2, 3]),
+    ],
+)
+def test_the_number_of_a_column_behind_a_star_has_nan_first(client: bigquery.Client, columns, key, expected) -> None:
+    """NULL, then NaN, then numbers."""
+    client.create_dataset("columns", exists_ok=True)
+    client.query_and_wait(
+        "CREATE OR REPLACE TABLE columns.starred AS SELECT 1 AS k, 1.5 AS x, 'a' AS s UNION ALL"
+        " SELECT 2, CAST('NaN' AS FLOAT64), 'b' UNION ALL SELECT 3, NULL, 'c'"
+    )
+    rows = client.query_and_wait(f"SELECT {columns} FROM columns.starred AS t ORDER BY {key}")
+    assert [row.k for row in rows] == expected
+
+
 def test_what_is_set_is_no_comparison(client: bigquery.Client) -> None:
     """Though it is written as one, with floats and structs that have other names."""
     name = f"`{client.project}`.nans.changed"

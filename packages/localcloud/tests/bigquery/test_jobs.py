@@ -83,6 +83,30 @@ def test_dry_run_stores_no_job_and_creates_nothing(client):
     client.query("SELECT 1", job_id=job_id, job_retry=None).result()
 
 
+def test_a_job_gives_its_parameters_back_as_texts(client):
+    """As the service's documents have them: clients read a number from its digits."""
+    job = run(
+        client,
+        "SELECT @x + @n AS v, @b AS b",
+        query_parameters=[
+            bigquery.ScalarQueryParameter("x", "FLOAT64", 1.5),
+            bigquery.ScalarQueryParameter("n", "INT64", 2),
+            bigquery.ScalarQueryParameter("b", "BOOL", True),
+        ],
+    )
+    assert [tuple(row) for row in job.result()] == [(3.5, True)]
+    stored = client.get_job(job.job_id)._properties["configuration"]["query"]["queryParameters"]
+    assert [each["parameterValue"]["value"] for each in stored] == ["1.5", "2", "true"]
+
+
+def test_a_table_of_more_columns_than_a_sum_may_have_terms(client):
+    """DuckDB's expressions are at most 1,000 deep; a table has up to 10,000 columns."""
+    columns = ", ".join(f"{number} * n AS c{number}" for number in range(1_500))
+    run(client, f"CREATE OR REPLACE TABLE jobs.wide AS SELECT n, {columns} FROM UNNEST([1, 2]) AS n").result()
+    rows = list(run(client, "SELECT * FROM jobs.wide ORDER BY n").result())
+    assert [(len(row), row["c1499"]) for row in rows] == [(1_501, 1_499), (1_501, 2_998)]
+
+
 @pytest.mark.parametrize(
     "sql", ["SELECT nope FROM jobs.people", "CREATE TABLE jobs.x AS SELECT nope FROM jobs.people", "SELEC 1"]
 )

@@ -22,6 +22,7 @@ from localcloud.bigquery.patches import (
     changed_tables,
     column_case,
     created_types,
+    declared_columns,
     destinations,
     dml_counts,
     dry_runs,
@@ -122,6 +123,7 @@ def patch_sql(executor: Untyped) -> None:
     script_targets.apply()
     result_types.apply(executor)
     created_types.apply()
+    declared_columns.apply(executor)
 
 
 def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirations) -> None:

@@ -268,6 +268,12 @@ def name_a_field(client: bigquery.Client) -> object:
     return rows_of(client, about(name, "SELECT x FROM $t, UNNEST(parts)"))
 
 
+def declare_columns(client: bigquery.Client) -> list[str]:
+    name = table_of(client)
+    run(client, about(f"{name}_declared", f"CREATE TABLE $t (m INT64 NOT NULL) AS SELECT * FROM `{name}`")).result()
+    return [f"{field.name} {field.mode}" for field in client.get_table(f"{name}_declared", retry=None).schema]
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -277,6 +283,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "changed_tables": (change_rows, [True, True, True, False]),
     "column_case": (keep_capitals, ["TVnews", "other", "Print"]),
     "created_types": (type_of_a_created_column, "JSON"),
+    "declared_columns": (declare_columns, ["m REQUIRED"]),
     "destinations": (write_a_destination, [{"n": 7}]),
     "dml_counts": (count_updates, 2),
     "dry_runs": (try_a_wrong_column, "BadRequest"),

@@ -1,8 +1,9 @@
 """Reads a new job's document as the service means it, before anybody looks at it.
 
 In: `jobs.insert` and `jobs.query`, as clients send them. Out: the same without fields that are null (Airflow's
-operators give every option, most of them null; other calls keep theirs: a patch takes a field away by null), and
-`jobs.query` with its default dataset before the names of tables, which bqemulator heeds in `jobs.insert` alone.
+operators give every option, most of them null; other calls keep theirs: a patch takes a field away by null), values of
+query parameters as texts, which they are in the service's documents, and `jobs.query` with its default dataset before
+the names of tables, which bqemulator heeds in `jobs.insert` alone.
 """
 
 from __future__ import annotations
@@ -50,12 +51,24 @@ class JobDocuments:
             document = None
         if isinstance(document, dict):
             document = without_nulls(document)
+            _write_values(document.get("queryParameters"))
+            query = (document.get("configuration") or {}).get("query")
+            _write_values(query.get("queryParameters") if isinstance(query, dict) else None)
             if job["kind"] == "queries":
                 document = _with_default_dataset(document, job["project"])
             body = json.dumps(document).encode()
             headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
             scope = {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}
         await self._app(scope, replay_body(body, receive), send)
+
+
+def _write_values(node: Untyped) -> None:
+    """Write the numbers and truth values of query parameters as texts."""
+    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for each in inner:
+        _write_values(each)
+    if isinstance(node, dict) and isinstance(node.get("value"), bool | int | float):
+        node["value"] = json.dumps(node["value"])
 
 
 def _with_default_dataset(document: dict[str, Untyped], project: str) -> dict[str, Untyped]:

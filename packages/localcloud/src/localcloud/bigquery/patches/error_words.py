@@ -28,6 +28,10 @@ _WORDS = (
         re.compile(r"""CHECK constraint failed .* CHECK\(\((?:length\(|CASE .*? THEN \(octet_length\(CAST\()"?(\w+)"""),
         "Value of column {} is longer than the column takes",
     ),
+    (
+        re.compile(r"Set operations can only apply to expressions with the same number of result (columns)"),
+        "Queries of a set operation have different numbers of {}, or the statement declares another number of them",
+    ),
     (re.compile(r'Referenced column "([^"]+)" not found'), "Unrecognized name: {}"),
     (
         re.compile(r"(?:Scalar|Aggregate|Table|Macro)?\s?[Ff]unction with name (\w+) does not exist"),

@@ -136,9 +136,11 @@ def table_bytes(connection: Untyped, project: str, dataset: str, table: str, col
     chosen = [(name, kind) for name, kind in stored if columns is None or name.lower() in columns]
     if not chosen:
         return 0
-    sizes = " + ".join(_size(quoted(name), kind) for name, kind in chosen)
+    sizes = ", ".join(_size(quoted(name), kind) for name, kind in chosen)  # a sum of thousands of terms is too deep
     where = f"{quoted(schema)}.{quoted(table)}"
-    row = connection.execute(statement("SELECT coalesce({sizes}, 0) FROM {table}", sizes=sizes, table=where)).fetchone()
+    row = connection.execute(
+        statement("SELECT coalesce(list_sum([{sizes}]), 0) FROM {table}", sizes=sizes, table=where)
+    ).fetchone()
     return int(row[0])
 
 

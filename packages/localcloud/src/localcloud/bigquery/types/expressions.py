@@ -13,7 +13,7 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 
 from localcloud.untyped import Untyped
 
-_COLUMNS = "localcloud_columns"
+_COLUMNS, _TABLES = "localcloud_columns", "localcloud_tables"
 _FLOATS = ("double", "float")
 _NUMBERS = (*_FLOATS, "bigint", "int", "decimal", "bigdecimal", "int128", "smallint", "tinyint")
 _DUCKDB_FLOATS = ("DOUBLE", "FLOAT", "REAL")
@@ -41,6 +41,7 @@ def remember_columns(tree: exp.Expression, tables: Mapping[str, Mapping[str, str
         for name, kind in table.items():
             columns.setdefault(name.lower(), set()).add(kind.upper())
     tree.meta[_COLUMNS] = columns if read <= set(tables) and not _renames(tree) else None
+    tree.meta[_TABLES] = {name: columns for name, columns in tables.items() if name not in made}
 
 
 def _renames(tree: exp.Expression) -> bool:
@@ -56,6 +57,7 @@ class Expressions:
     def __init__(self, tree: exp.Expression) -> None:
         """Read which names the statement gives."""
         self._columns: dict[str, set[str]] | None = tree.meta.get(_COLUMNS)
+        self._tables: Mapping[str, Mapping[str, str]] = tree.meta.get(_TABLES) or {}
         self._named: dict[str, list[exp.Expression]] = {}
         for alias in tree.find_all(exp.Alias):
             self._named.setdefault(alias.alias.lower(), []).append(alias.this)
@@ -72,6 +74,36 @@ class Expressions:
         }
         self._elements = elements
         self._asked: set[str] = set()
+
+    def columns_of(self, query: exp.Query) -> list[exp.Expression]:
+        """Return the columns that a query gives, with those of tables in the place of `*`; up to one not known."""
+        found: list[exp.Expression] = []
+        for column in query.selects:
+            if not column.is_star:
+                found.append(column)
+            elif (starred := self._starred(column, query)) is not None:
+                found += starred
+            else:
+                break
+        return found
+
+    def _starred(self, star: exp.Expression, query: exp.Query) -> list[exp.Expression] | None:
+        """Return the columns of a `*` over tables that are known; None of another."""
+        inner = query.unnest()
+        joins = inner.args.get("joins") or []
+        plain = star.this if isinstance(star, exp.Column) else star
+        if inner.args.get("from_") is None or any(plain.args.values()) or any(join.args.get("using") for join in joins):
+            return None
+        sources = [inner.args["from_"].this, *(join.this for join in joins)]
+        if isinstance(star, exp.Column):
+            sources = [each for each in sources if each.alias_or_name == star.table]
+        if not all(isinstance(each, exp.Table) and each.name in self._tables for each in sources):
+            return None
+        return [
+            exp.column(name, table=source.alias_or_name, quoted=True)
+            for source in sources
+            for name in self._tables[source.name]
+        ]
 
     def can_be_nan(self, node: exp.Expression | None) -> bool:
         """Return whether an expression can be NaN, as far as is known."""

@@ -14,7 +14,7 @@ import duckdb
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
 
-from localcloud.bigquery.patches import numerics, parameter_names
+from localcloud.bigquery.patches import declared_columns, numerics, parameter_names
 from localcloud.bigquery.patches.sql import (
     array_indexes,
     arrays_without_nulls,
@@ -83,6 +83,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     time_formats.rewrite,
     dates.rewrite,
     column_names.rewrite,
+    declared_columns.rewrite,
     deletes.rewrite,
     merged_rows.rewrite,
     like_escapes.rewrite,

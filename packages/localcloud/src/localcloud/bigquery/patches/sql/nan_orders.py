@@ -2,7 +2,8 @@
 
 Another key goes before each that can be NaN (`types.expressions`). The rows of UNION and of SELECT DISTINCT are put in
 order around them, where DuckDB takes keys that are no columns. As they were stay windows of RANGE with a distance, and
-the elements of an aggregate with DISTINCT: DuckDB has no second key there. Source: the reference of data types,
+the elements of an aggregate with DISTINCT: DuckDB has no second key there; and a number of a column behind a `*` whose
+columns are not known. Source: the reference of data types,
 cloud.google.com/bigquery/docs/reference/standard-sql.
 """
 
@@ -38,8 +39,8 @@ def _patch(order: exp.Order, known: Expressions) -> bool:
     query = order.parent
     if isinstance(order.this, exp.Distinct) or _has_distance(query):
         return False
-    selects = query.selects if isinstance(query, exp.Query) else []
-    asked = [(each, _values_of(each.this, query)) for each in order.expressions if isinstance(each, exp.Ordered)]
+    selects = known.columns_of(query) if isinstance(query, exp.Query) else []
+    asked = [(each, _values_of(each.this, query, known)) for each in order.expressions if isinstance(each, exp.Ordered)]
     concerned = {id(each): values[0] for each, values in asked if any(map(known.can_be_nan, values))}
     if not concerned:
         return False
@@ -67,21 +68,21 @@ def _has_distance(query: exp.Expression | None) -> bool:
     return any(isinstance(spec.args.get(name), exp.Expression) for name in ("start", "end"))
 
 
-def _values_of(key: exp.Expression, query: exp.Expression | None) -> list[exp.Expression]:
+def _values_of(key: exp.Expression, query: exp.Expression | None, known: Expressions) -> list[exp.Expression]:
     """Return what a key stands for, which may be a column's number or name in the result; of a UNION in each part."""
     if not isinstance(query, exp.Query):
         return [key]
-    index = _index_of(key, query.selects)
+    index = _index_of(key, known.columns_of(query))
     if index is None:
         return [key]
-    return [selects[index].unalias() for selects in _parts_of(query) if index < len(selects)]
+    return [columns[index].unalias() for columns in _parts_of(query, known) if index < len(columns)]
 
 
-def _parts_of(query: exp.Expression) -> list[list[exp.Expression]]:
+def _parts_of(query: exp.Expression, known: Expressions) -> list[list[exp.Expression]]:
     if isinstance(query, exp.SetOperation):
-        return [*_parts_of(query.left), *_parts_of(query.right)]
+        return [*_parts_of(query.left, known), *_parts_of(query.right, known)]
     inner = query.unnest()
-    return [inner.selects] if isinstance(inner, exp.Query) else []
+    return [known.columns_of(inner)] if isinstance(inner, exp.Query) else []
 
 
 def _index_of(key: exp.Expression, selects: list[exp.Expression]) -> int | None:
