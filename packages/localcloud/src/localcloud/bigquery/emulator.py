@@ -51,6 +51,7 @@ from localcloud.bigquery.patches import (
     star_columns,
     stored_sql,
     table_resources,
+    temporary_tables,
     unknown_projects,
     unnamed_columns,
     unnested_fields,
@@ -148,6 +149,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     altered_options.apply(routes, expiring)
     referenced_tables.apply(routes)
     changed_tables.apply(routes)
+    temporary_tables.apply(executor, routes)
 
 
 def listen_at(server: Untyped, path: Path) -> None:

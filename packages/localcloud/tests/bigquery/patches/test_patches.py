@@ -274,6 +274,12 @@ def declare_columns(client: bigquery.Client) -> list[str]:
     return [f"{field.name} {field.mode}" for field in client.get_table(f"{name}_declared", retry=None).schema]
 
 
+def run_a_script_twice(client: bigquery.Client) -> list[int]:
+    name = f"t{uuid.uuid4().hex}"
+    script = f"CREATE TEMP TABLE {name} AS SELECT 7 AS n; SELECT n FROM {name}"
+    return [rows_of(client, script)[0]["n"] for _ in range(2)]
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -311,6 +317,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "star_columns": (name_columns_by_a_star, ["f", "id", "s"]),
     "stored_sql": (round_in_a_view, [{"v": 3}]),
     "table_resources": (count_rows, 5),
+    "temporary_tables": (run_a_script_twice, [7, 7]),
     "unknown_projects": (list_what_is_not_there, "Forbidden"),
     "unnamed_columns": (create_without_a_name, "BadRequest"),
     "unnested_fields": (name_a_field, [{"x": 1}]),
