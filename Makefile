@@ -104,6 +104,7 @@ $(VENV)/tuning/.ready: packages/localcloud/src/localcloud/tuning-requirements.tx
 $(VENV)/bench-tfx/.ready: packages/bench/requirements-tfx.txt
 $(VENV)/bench-models/.ready: packages/bench/requirements-models.txt
 $(VENV)/bench-drift/.ready: packages/bench/requirements-drift.txt
+$(VENV)/bench-emulators/.ready: packages/bench/requirements-emulators.txt
 $(VENV)/tfdv/.ready: dev/tfdv/requirements.txt
 $(VENV)/floor/.ready: requirements-floor.txt
 $(VENV)/containers/.ready: dev/containers/requirements.txt
@@ -157,6 +158,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade packages/bench/requirements-tfx.in -o packages/bench/requirements-tfx.txt
 	$(COMPILE) --upgrade --overrides packages/bench/requirements-models-overrides.txt packages/bench/requirements-models.in -o packages/bench/requirements-models.txt
 	$(COMPILE) --upgrade packages/bench/requirements-drift.in -o packages/bench/requirements-drift.txt
+	$(COMPILE) --upgrade packages/bench/requirements-emulators.in -o packages/bench/requirements-emulators.txt
 	$(COMPILE) --upgrade dev/tfdv/requirements.in -o dev/tfdv/requirements.txt
 	$(COMPILE) --upgrade packages/localcloud/clients/requirements.in -o packages/localcloud/clients/requirements.txt
 	$(COMPILE) --upgrade packages/localcloud/clients/gsutil.in -o packages/localcloud/clients/gsutil.txt
@@ -386,6 +388,10 @@ bench-warm-start: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Count the 
 .PHONY: bench-tree-threads
 bench-tree-threads: $(VENV)/trainer/.ready ## Measure boosted trees grown by one thread and by as many as there are cores: build/bench/tree_threads.json (4 min; ROUNDS=5)
 	@PYTHONPATH=$(DEV):plugins:. exec $(TRAINER_PY) -m bench.tree_threads --rounds $(ROUNDS)
+
+.PHONY: bench-local-clouds
+bench-local-clouds: $(VENV)/localcloud/.ready $(VENV)/bench-emulators/.ready ## Measure start, memory and first answers of the local cloud, beside bqemulator, gcp-storage-emulator and moto: build/bench/local_clouds.json (3 min; ROUNDS=5)
+	@PYTHONPATH=$(DEV) exec $(LOCALCLOUD_PY) -m bench.local_clouds --rounds $(ROUNDS) $(abspath $(VENV))/bench-emulators/bin
 
 .PHONY: bench-environments
 bench-environments: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready $(VENV)/tfio/.ready ## Measure the way to the first step, and a step, on TensorFlow 2.21 beside 2.16: build/bench/environments.json (6 min; ROUNDS=5)

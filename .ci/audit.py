@@ -36,6 +36,7 @@ LOCKS = (
     "dev/requirements.txt",
     "packages/localcloud/src/localcloud/tuning-requirements.txt",
     "packages/bench/requirements-drift.txt",
+    "packages/bench/requirements-emulators.txt",
     "packages/bench/requirements-models.txt",
     "packages/bench/requirements-tfx.txt",
     "dev/tfdv/requirements.txt",
