@@ -44,7 +44,9 @@ from localcloud.bigquery.patches import (
     referenced_tables,
     refused_statements,
     result_types,
+    script_statements,
     script_targets,
+    script_variables,
     shared_connection,
     signatures,
     sql,
@@ -121,7 +123,9 @@ def patch_sql(executor: Untyped) -> None:
     column_case.apply()
     parameter_names.apply()
     parameter_values.apply()
+    script_variables.apply()
     script_targets.apply()
+    script_statements.apply()
     result_types.apply(executor)
     created_types.apply()
     declared_columns.apply(executor)

@@ -280,6 +280,14 @@ def run_a_script_twice(client: bigquery.Client) -> list[int]:
     return [rows_of(client, script)[0]["n"] for _ in range(2)]
 
 
+def repeat_until(client: bigquery.Client) -> list[dict[str, object]]:
+    return rows_of(client, "DECLARE x INT64 DEFAULT 0; REPEAT SET x = x + 1; UNTIL x > 1 END REPEAT; SELECT x")
+
+
+def declare_a_date(client: bigquery.Client) -> list[dict[str, object]]:
+    return rows_of(client, "DECLARE day DATE DEFAULT '2024-01-02'; SELECT EXTRACT(YEAR FROM Day) AS y")
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -312,7 +320,9 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "referenced_tables": (name_what_is_read, [["the table"], ["the table"]]),
     "refused_statements": (train_nothing, "MethodNotImplemented"),
     "result_types": (type_of_a_result, "JSON"),
+    "script_statements": (repeat_until, [{"x": 2}]),
     "script_targets": (set_two_variables, [{"a": 1, "b": 2}]),
+    "script_variables": (declare_a_date, [{"y": 2024}]),
     "signatures": (compare_with_another_type, "BadRequest"),
     "star_columns": (name_columns_by_a_star, ["f", "id", "s"]),
     "stored_sql": (round_in_a_view, [{"v": 3}]),
