@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from localcloud.bigquery import limits, parsed_once, time_travel
+from localcloud.bigquery import job_locations, limits, parsed_once, time_travel
 from localcloud.bigquery.files import extracts, loads
 from localcloud.bigquery.middleware.faults import fail_queries
 from localcloud.bigquery.patches import (
@@ -209,6 +209,7 @@ def open_app(
         views.apply(app, context)
         used_datasets.apply(context)
         pages.apply(app, context)
+        job_locations.install(app, context, keeping)
         anonymous_tables.list_rows_of(app, results, context)
         anonymous_tables.make_datasets(projects.ids, context)
         dropping = expirations.drop_expired(context, projects.main, expiring)

@@ -20,10 +20,17 @@ from sqlglot import exp
 from localcloud.bigquery.patches.altered_tables import described
 from localcloud.bigquery.patches.expirations import Expirations
 from localcloud.bigquery.types.columns import quoted
+from localcloud.nulls import without_nulls
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
-DATASET_FIELDS = ("defaultEncryptionConfiguration", "maxTimeTravelHours", "resourceTags", "storageBillingModel")
+DATASET_FIELDS = (
+    "defaultEncryptionConfiguration",
+    "location",
+    "maxTimeTravelHours",
+    "resourceTags",
+    "storageBillingModel",
+)
 TABLE_FIELDS = ("rangePartitioning", "resourceTags", "tableConstraints", "view")
 _METHOD: ContextVar[str] = ContextVar("method", default="")
 _ASKED: ContextVar[Mapping[str, Any] | None] = ContextVar("asked", default=None)
@@ -221,9 +228,13 @@ def _expire_by_default(context: Untyped, expirations: Expirations) -> None:
 
 
 def _changed(body: dict[str, Any], existing: Untyped) -> dict[str, Any]:
-    """Return a body with what it means for a resource that is there: PATCH merges labels, PUT takes away."""
+    """Return a body with what it means for a resource that is there: PATCH merges labels, PUT takes away.
+
+    Of a new resource a field that is null is not given.
+    """
     if existing is None:
-        return body
+        new: dict[str, Any] = without_nulls(body)
+        return new
     if _METHOD.get() == "PUT":
         return {**_CLEARED, **body}
     if isinstance(body.get("labels"), dict):

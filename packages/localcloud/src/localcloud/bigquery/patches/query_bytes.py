@@ -99,6 +99,12 @@ def tables_read(statement: str, project: str) -> list[tuple[str, str, str]]:
     return sorted({table for tree in _parsed(statement) for table in _tables(tree, project)})
 
 
+def tables_named(statement: str, project: str) -> set[tuple[str, str, str]]:
+    """Return project, dataset and name of each table that a statement reads or writes; none of what is not parsed."""
+    tables = (table for tree in _parsed(statement) for table in tree.find_all(exp.Table) if table.db)
+    return {(table.catalog or project, table.db, table.name) for table in tables}
+
+
 def _parsed(statement: str) -> list[exp.Expression]:
     try:
         return [tree for tree in sqlglot.parse(statement, read="bigquery") if tree is not None]
