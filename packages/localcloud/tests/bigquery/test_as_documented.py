@@ -202,6 +202,13 @@ def test_a_length_in_a_table_of_a_query_is_refused(client, table):
         answers(client, f"CREATE TABLE `{table}` (a STRING(2)) AS SELECT 'a' AS a")
 
 
+@pytest.mark.parametrize("kind", ["BIGNUMERIC(38, 22)", "BIGNUMERIC(40)", "STRUCT<a BIGNUMERIC(3)>"])
+def test_digits_of_a_bignumeric_are_refused(client, table, kind):
+    """It has 28 digits before the point and 10 behind it, whatever is asked for."""
+    with pytest.raises(exceptions.MethodNotImplemented, match="A number of digits of a"):
+        answers(client, f"CREATE TABLE `{table}` (a {kind})")
+
+
 def test_a_backslash_of_like_makes_letters(client):
     """In a pattern that is written, a parameter, or made of columns."""
     given = bigquery.ScalarQueryParameter("p", "STRING", "a\\%b")

@@ -69,6 +69,8 @@ def _refused_of(tree: exp.Create) -> str:
             return f"OPTIONS({option.name}) of CREATE TABLE"
     held = tree.this.expressions if isinstance(tree.this, exp.Schema) and tree.expression is None else []
     for column in tree.find_all(exp.ColumnDef):
+        if column.kind is not None and column.kind.is_type("bigdecimal") and column.kind.expressions:
+            return f"A number of digits of {column.name} (BIGNUMERIC(p, s))"
         if limit_of(column) and not any(column is each for each in held):
             where = "a struct's field" if tree.expression is None else "CREATE TABLE AS SELECT"
             return f"A length of {column.name} (STRING(n), BYTES(n)) in {where}"
