@@ -20,6 +20,7 @@ from localcloud.bigquery.patches import (
     anonymous_tables,
     assigned_fields,
     changed_tables,
+    child_jobs,
     column_case,
     created_types,
     declared_columns,
@@ -154,6 +155,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     referenced_tables.apply(routes)
     changed_tables.apply(routes)
     temporary_tables.apply(executor, routes)
+    child_jobs.apply(executor, routes)
 
 
 def listen_at(server: Untyped, path: Path) -> None:

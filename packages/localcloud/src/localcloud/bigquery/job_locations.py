@@ -134,6 +134,16 @@ def install(app: Untyped, context: Untyped, kept: KeptFields) -> None:
     context.catalog.upsert_job = upsert
     for module in (jobs, upload):
         module._build_job_response = _placed(module._build_job_response, locations)
+    list_jobs = jobs.list_jobs
+
+    def list_placed(project_id: str, *args: Untyped, **kwargs: Untyped) -> dict[str, Untyped]:
+        listed: dict[str, Untyped] = list_jobs(project_id, *args, **kwargs)
+        for job in listed["jobs"]:
+            reference = job["jobReference"]
+            reference["location"] = locations.of_job(project_id, reference["jobId"]) or NOWHERE
+        return listed
+
+    jobs.list_jobs = list_placed
 
 
 def _placed(build: Untyped, locations: JobLocations) -> Untyped:

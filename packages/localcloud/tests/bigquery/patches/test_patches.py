@@ -288,6 +288,12 @@ def declare_a_date(client: bigquery.Client) -> list[dict[str, object]]:
     return rows_of(client, "DECLARE day DATE DEFAULT '2024-01-02'; SELECT EXTRACT(YEAR FROM Day) AS y")
 
 
+def list_the_jobs_of_a_script(client: bigquery.Client) -> int:
+    job = run(client, "SELECT 1; SELECT 2")
+    job.result()
+    return len(list(client.list_jobs(parent_job=job.job_id)))
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -295,6 +301,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
     "assigned_fields": (assign_a_field, [{"st": {"x": 2, "y": "a"}}]),
     "changed_tables": (change_rows, [True, True, True, False]),
+    "child_jobs": (list_the_jobs_of_a_script, 2),
     "column_case": (keep_capitals, ["TVnews", "other", "Print"]),
     "created_types": (type_of_a_created_column, "JSON"),
     "declared_columns": (declare_columns, ["m REQUIRED"]),

@@ -1,4 +1,7 @@
-"""Patches lists of datasets, tables and jobs: they end with their first page, and nothing says that there are more."""
+"""Patches lists of datasets, tables and jobs: they end with their first page, and nothing says that there are more.
+
+Jobs of a list would not say what they ended with.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ def apply(app: Untyped, context: Untyped) -> None:
 
     def all_jobs(request: Untyped) -> dict[str, Any]:
         chosen = {name: request.query_params.get(name) for name in ("stateFilter", "parentJobId")}
-        return dict(jobs.list_jobs(request.path_params["project"], context, maxResults=_ALL, **chosen))
+        listed = dict(jobs.list_jobs(request.path_params["project"], context, maxResults=_ALL, **chosen))
+        return {**listed, "jobs": [_with_error(job, context) for job in listed["jobs"]]}
 
     projects = "/bigquery/v2/projects/{project}"
     for path, key, every in (
@@ -34,6 +38,14 @@ def apply(app: Untyped, context: Untyped) -> None:
         (f"{projects}/jobs", "jobs", all_jobs),
     ):
         app.router.routes.insert(0, Route(path, _paged(key, every), methods=["GET"]))
+
+
+def _with_error(job: dict[str, Any], context: Untyped) -> dict[str, Any]:
+    """Return a job of a list with what it ended with, also where it is wanted by itself."""
+    reference = job["jobReference"]
+    error = context.catalog.get_job(reference["projectId"], reference["jobId"]).error_result
+    ended = {"errorResult": error, "errors": [error]} if error else {}
+    return {**job, "status": {**job["status"], **ended}, **({"errorResult": error} if error else {})}
 
 
 def _paged(key: str, every: Callable[[Untyped], dict[str, Any]]) -> Untyped:
