@@ -47,8 +47,26 @@ NOT_NEEDED = {
         "aiplatform.trainingPipelines.get",
         "aiplatform.trainingPipelines.list",
     ),
-    "roles/bigquery.dataViewer": ("bigquery.datasets.get", "bigquery.tables.list"),
-    "roles/bigquery.dataEditor": ("bigquery.datasets.get",),
+    "roles/bigquery.dataViewer": (
+        "bigquery.datasets.get",
+        "bigquery.models.getMetadata",
+        "bigquery.models.list",
+        "bigquery.routines.get",
+        "bigquery.routines.list",
+        "bigquery.tables.list",
+    ),
+    "roles/bigquery.dataEditor": (
+        "bigquery.datasets.get",
+        "bigquery.models.delete",
+        "bigquery.models.getMetadata",
+        "bigquery.models.list",
+        "bigquery.models.updateMetadata",
+        "bigquery.routines.create",
+        "bigquery.routines.delete",
+        "bigquery.routines.get",
+        "bigquery.routines.list",
+        "bigquery.routines.update",
+    ),
     "roles/logging.viewer": ("logging.logs.list",),
 }
 """Of documented roles what the local cloud lists beside what a run is refused without."""

@@ -238,6 +238,33 @@ def test_what_is_no_table_is_refused(local_cloud, document):
     assert local_cloud.http.get(url, timeout=30).json() == {}
 
 
+def test_routines_want_permissions_of_their_own(local_cloud, grant):
+    """Who may read a dataset makes, changes and deletes no functions in it."""
+    client = bigquery.Client(project=local_cloud.project)
+    dataset = client.create_dataset("routines_permitted", exists_ok=True)
+    where = f"{PROJECT}/datasets/{dataset.dataset_id}"
+    whole = bigquery.StandardSqlDataType(bigquery.StandardSqlTypeNames.INT64)
+    routine = bigquery.Routine(
+        dataset.routine(f"r{uuid.uuid4().hex}"), type_="SCALAR_FUNCTION", language="SQL", body="1", return_type=whole
+    )
+    grant(("roles/bigquery.dataViewer", where))
+    with pytest.raises(exceptions.Forbidden, match=r"bigquery\.routines\.create"):
+        client.create_routine(routine, retry=None)
+    grant(("roles/bigquery.dataEditor", where))
+    client.create_routine(routine, retry=None)
+    grant(("roles/bigquery.dataViewer", where))
+    assert client.get_routine(routine.reference, retry=None).body == "1"
+    for ask in (
+        lambda: client.update_routine(routine, ["body", "type_", "language", "return_type"], retry=None),
+        lambda: client.delete_routine(routine.reference, retry=None),
+    ):
+        with pytest.raises(exceptions.Forbidden, match=r"bigquery\.routines\."):
+            ask()
+    grant()
+    with pytest.raises(exceptions.Forbidden, match=r"bigquery\.routines\.get"):
+        client.get_routine(routine.reference, retry=None)
+
+
 def test_every_permission_of_a_method_is_in_some_role_or_nobodys():
     """A row that no role can meet would be a misspelt one; no documented role makes datasets, or says who sees rows."""
     granted = {permission for permissions in iam.roles().values() for permission in permissions}

@@ -336,3 +336,43 @@ def test_a_default_dataset_holds_for_what_is_made(local_cloud, client, dataset):
     }
     assert local_cloud.http.post(f"{API}/queries", json=body, timeout=20).status_code == 200
     assert client.get_table(f"{dataset}.own").num_rows == 1
+
+
+def routine_of(dataset: str, **fields: object) -> bigquery.Routine:
+    """Return a new function that gives its argument back."""
+    whole = {"typeKind": "INT64"}
+    return bigquery.Routine.from_api_repr(
+        {
+            "routineReference": {
+                "projectId": "local-project",
+                "datasetId": dataset,
+                "routineId": f"r_{uuid.uuid4().hex[:8]}",
+            },
+            "routineType": "SCALAR_FUNCTION",
+            "language": "SQL",
+            "definitionBody": "x",
+            "arguments": [{"name": "x", "dataType": whole}],
+            "returnType": whole,
+            **fields,
+        }
+    )
+
+
+def test_fields_of_a_routine_are_kept(client, dataset):
+    routine = client.create_routine(routine_of(dataset, dataGovernanceType="DATA_MASKING"))
+    assert routine.data_governance_type == "DATA_MASKING"
+    routine.description = "Itself."
+    client.update_routine(routine, ["description", "arguments", "type_", "return_type", "body", "language"])
+    found = client.get_routine(routine.reference)
+    assert (found.data_governance_type, found.description) == ("DATA_MASKING", "Itself.")
+    client.delete_routine(routine.reference)
+    again = routine_of(dataset)
+    again._properties["routineReference"]["routineId"] = routine.reference.routine_id
+    assert client.create_routine(again).data_governance_type is None
+
+
+@pytest.mark.parametrize("field", ["remoteFunctionOptions", "sparkOptions", "pythonOptions", "securityMode"])
+def test_a_field_of_a_routine_that_would_do_nothing_is_refused(client, dataset, field):
+    value = "DEFINER" if field == "securityMode" else {"connection": "local-project.us.c"}
+    with pytest.raises(exceptions.MethodNotImplemented, match=field):
+        client.create_routine(routine_of(dataset, **{field: value}), retry=None)

@@ -45,6 +45,7 @@ from localcloud.bigquery.patches import (
     referenced_tables,
     refused_statements,
     result_types,
+    routine_arguments,
     script_statements,
     script_targets,
     script_variables,
@@ -128,6 +129,7 @@ def patch_sql(executor: Untyped) -> None:
     script_targets.apply()
     script_statements.apply()
     result_types.apply(executor)
+    routine_arguments.apply()
     created_types.apply()
     declared_columns.apply(executor)
 

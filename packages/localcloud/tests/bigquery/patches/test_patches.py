@@ -294,6 +294,21 @@ def list_the_jobs_of_a_script(client: bigquery.Client) -> int:
     return len(list(client.list_jobs(parent_job=job.job_id)))
 
 
+def give_a_routine_an_argument(client: bigquery.Client) -> bool:
+    dataset = client.create_dataset("patched", exists_ok=True)
+    whole = bigquery.StandardSqlDataType(bigquery.StandardSqlTypeNames.INT64)
+    argument = bigquery.RoutineArgument(name="x", data_type=whole)
+    routine = bigquery.Routine(
+        dataset.routine(f"r{uuid.uuid4().hex}"),
+        type_="SCALAR_FUNCTION",
+        language="SQL",
+        body="x",
+        arguments=[argument],
+        return_type=whole,
+    )
+    return client.create_routine(routine).arguments == [argument]
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -327,6 +342,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "referenced_tables": (name_what_is_read, [["the table"], ["the table"]]),
     "refused_statements": (train_nothing, "MethodNotImplemented"),
     "result_types": (type_of_a_result, "JSON"),
+    "routine_arguments": (give_a_routine_an_argument, True),
     "script_statements": (repeat_until, [{"x": 2}]),
     "script_targets": (set_two_variables, [{"a": 1, "b": 2}]),
     "script_variables": (declare_a_date, [{"y": 2024}]),

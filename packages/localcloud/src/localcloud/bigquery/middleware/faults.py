@@ -47,18 +47,21 @@ def event_of(method: str, path: str) -> tuple[str, str]:
         if not names:
             return f"bigquery.jobs.{_COLLECTION_VERBS.get(method, 'insert')}", ""
         return f"bigquery.jobs.{'cancel' if 'cancel' in names[1:] else _RESOURCE_VERBS.get(method, 'get')}", names[0]
-    if kind == "datasets" and len(names) >= 4 and names[3].startswith("rowAccessPolicies"):
-        return _policy_event(method, names[3:]), ids
-    if kind == "datasets" and len(names) >= 3 and names[1] == "tables":
-        if names[3:] == ["data"]:
-            return "bigquery.tabledata.list", ids
-        if names[3:] == ["insertAll"]:
-            return "bigquery.tabledata.insertAll", ids
-        return f"bigquery.tables.{_RESOURCE_VERBS.get(method, 'get')}", ids
-    if kind == "datasets" and names[1:] == ["tables"]:
-        return f"bigquery.tables.{_COLLECTION_VERBS.get(method, 'insert')}", ids
+    if kind == "datasets" and len(names) > 1:
+        return _event_in_dataset(method, *names[1:]), ids
     verbs = _RESOURCE_VERBS if names else _COLLECTION_VERBS
     return f"bigquery.{kind}.{verbs.get(method, 'get')}", ids if names else ""
+
+
+def _event_in_dataset(method: str, kind: str, *names: str) -> str:
+    """Name a call about what lies in a dataset: tables with their rows and policies, routines, models."""
+    if kind == "tables" and len(names) > 1:
+        if names[1].startswith("rowAccessPolicies"):
+            return _policy_event(method, list(names[1:]))
+        if names[1:] in (("data",), ("insertAll",)):
+            return f"bigquery.tabledata.{'list' if names[1] == 'data' else 'insertAll'}"
+    verbs = _RESOURCE_VERBS if names else _COLLECTION_VERBS
+    return f"bigquery.{kind}.{verbs.get(method, 'get')}"
 
 
 def _policy_event(method: str, names: list[str]) -> str:

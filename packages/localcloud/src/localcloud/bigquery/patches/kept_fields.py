@@ -1,4 +1,4 @@
-"""Patches resources that forget: fields of datasets, tables and jobs that bqemulator has no place for.
+"""Patches resources that forget: fields of datasets, tables, routines and jobs that bqemulator has no place for.
 
 In: the bodies of requests. Out: the fields in a small file beside the database, and in what is answered; expirations,
 REQUIRED columns and new columns with their effect. A resource that is made anew by another way begins without them.
@@ -30,6 +30,14 @@ DATASET_FIELDS = (
     "maxTimeTravelHours",
     "resourceTags",
     "storageBillingModel",
+)
+ROUTINE_FIELDS = ("dataGovernanceType", "returnTableType", "strictMode")
+_REFUSED_OF_ROUTINES = (
+    "externalRuntimeOptions",
+    "pythonOptions",
+    "remoteFunctionOptions",
+    "securityMode",
+    "sparkOptions",
 )
 TABLE_FIELDS = ("rangePartitioning", "resourceTags", "tableConstraints", "view")
 _METHOD: ContextVar[str] = ContextVar("method", default="")
@@ -76,9 +84,10 @@ class KeptFields:
 
 
 def apply(context: Untyped, kept: KeptFields, expirations: Expirations) -> None:
-    """Keep fields of datasets, tables and jobs."""
+    """Keep fields of datasets, tables, routines and jobs."""
     _keep_of_datasets(kept)
     _keep_of_tables(context, kept, expirations)
+    _keep_of_routines(kept)
     _keep_of_jobs(context)
     _expire_by_default(context, expirations)
 
@@ -197,6 +206,27 @@ def _keep_of_tables(context: Untyped, kept: KeptFields, expirations: Expirations
         return [(name, f"{kind} NOT NULL" if name in required else kind) for name, kind in columns(fields)]
 
     tables._rest_to_table_meta, tables._table_to_rest, tables.bq_schema_to_duckdb_columns = read, shown, typed
+
+
+def _keep_of_routines(kept: KeptFields) -> None:
+    from bqemulator.api.routes import routines
+    from bqemulator.domain.errors import UnsupportedFeatureError
+
+    to_meta, to_rest = routines._rest_to_routine_meta, routines._routine_to_rest
+
+    def read(project: str, dataset: str, body: dict[str, Any], clock: Untyped, existing: Untyped = None) -> Untyped:
+        refused = next((name for name in _REFUSED_OF_ROUTINES if body.get(name)), None)
+        if refused is not None:
+            raise UnsupportedFeatureError(f"{refused} of a routine is not offered by the local cloud. Leave it out.")
+        meta = to_meta(project, dataset, body, clock, existing)
+        _keep(kept, f"{project}.{dataset}.{meta.routine_id}()", meta, body, existing, ROUTINE_FIELDS)
+        return meta
+
+    def shown(routine: Untyped) -> dict[str, Any]:
+        resource: dict[str, Any] = to_rest(routine)
+        return resource | kept.of(f"{routine.project_id}.{routine.dataset_id}.{routine.routine_id}()", _made(routine))
+
+    routines._rest_to_routine_meta, routines._routine_to_rest = read, shown
 
 
 def _keep_of_jobs(context: Untyped) -> None:
