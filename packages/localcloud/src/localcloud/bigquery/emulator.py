@@ -31,6 +31,7 @@ from localcloud.bigquery.patches import (
     expirations,
     failed_queries,
     fingerprints,
+    information_schema,
     inserted_rows,
     internal_errors,
     job_ids,
@@ -120,6 +121,7 @@ def patch_sql(executor: Untyped) -> None:
     assigned_fields.apply(executor)
     signatures.apply(executor)
     unnested_fields.apply(executor)
+    information_schema.apply(executor)
     stored_sql.apply()
     star_columns.apply()
     column_case.apply()

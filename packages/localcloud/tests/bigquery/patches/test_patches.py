@@ -309,6 +309,12 @@ def give_a_routine_an_argument(client: bigquery.Client) -> bool:
     return client.create_routine(routine).arguments == [argument]
 
 
+def count_columns(client: bigquery.Client) -> list[dict[str, object]]:
+    dataset, _, name = table_of(client).rpartition(".")
+    sql = f"SELECT COUNT(*) AS n FROM `{dataset}`.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS AS c WHERE c.table_name = '{name}'"
+    return rows_of(client, sql)
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -327,6 +333,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "expirations": (read_expiration, 2999),
     "failed_queries": (fail_at_once, "BadRequest"),
     "fingerprints": (fingerprint_of_a_long_text, -5292745882565470998),
+    "information_schema": (count_columns, [{"n": 1}]),
     "inserted_rows": (insert_a_strange_field, ["invalid"]),
     "internal_errors": (send_what_is_no_text, "MethodNotImplemented"),
     "job_ids": (use_a_job_id_twice, "Conflict"),

@@ -1,0 +1,114 @@
+"""Views of INFORMATION_SCHEMA, in statements as people and dbt write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.api_core import exceptions
+from google.cloud import bigquery
+
+DATASET = "described"
+
+
+@pytest.fixture(scope="module")
+def client(local_cloud) -> bigquery.Client:
+    """The real client, with a dataset of a table, a view, and another that is empty."""
+    made = bigquery.Client(project=local_cloud.project)
+    for name in (DATASET, "described_empty"):
+        made.create_dataset(name, exists_ok=True)
+    made.query_and_wait(
+        f'CREATE OR REPLACE TABLE {DATASET}.t (a INT64 NOT NULL OPTIONS (description = "It\'s a."),'
+        " b STRUCT<x INT64, y ARRAY<STRING>>, d DATE) PARTITION BY d CLUSTER BY a OPTIONS (description = 'T.')"
+    )
+    made.query_and_wait(f"INSERT {DATASET}.t (a, d) VALUES (1, DATE '2024-01-02'), (2, NULL)")
+    made.query_and_wait(f"CREATE OR REPLACE VIEW {DATASET}.v AS SELECT a FROM {DATASET}.t")
+    return made
+
+
+def run(client: bigquery.Client, sql: str) -> list[tuple[Any, ...]]:
+    """Return a statement's rows."""
+    return [tuple(row.values()) for row in client.query_and_wait(sql, retry=None, job_retry=None)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        (
+            "SELECT table_name, table_type FROM described.INFORMATION_SCHEMA.TABLES ORDER BY 1",
+            [("t", "BASE TABLE"), ("v", "VIEW")],
+        ),
+        ("SELECT COUNT(*) FROM `described`.INFORMATION_SCHEMA.`TABLES` AS x WHERE x.table_name LIKE 't%'", [(1,)]),
+        ("SELECT TABLES.table_name FROM described.INFORMATION_SCHEMA.TABLES WHERE table_type = 'VIEW'", [("v",)]),
+        ("SELECT MAX(ordinal_position) FROM `local-project.described.INFORMATION_SCHEMA.COLUMNS`", [(3,)]),
+        (
+            ("SELECT column_name, is_nullable, data_type FROM `local-project`.described.INFORMATION_SCHEMA.COLUMNS"
+            " WHERE table_name = 't' ORDER BY ordinal_position"),
+            [("a", "NO", "INT64"), ("b", "YES", "STRUCT<x INT64, y ARRAY<STRING>>"), ("d", "YES", "DATE")],
+        ),
+        (
+            ("SELECT field_path, data_type, description FROM described.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS"
+            " WHERE table_name = 't' ORDER BY field_path"),
+            [
+                ("a", "INT64", "It's a."),
+                ("b", "STRUCT<x INT64, y ARRAY<STRING>>", None),
+                ("b.x", "INT64", None),
+                ("b.y", "ARRAY<STRING>", None),
+                ("d", "DATE", None),
+            ],
+        ),
+        (
+            ("SELECT JSON_VALUE(option_value) FROM described.INFORMATION_SCHEMA.TABLE_OPTIONS"
+            " WHERE option_name = 'description'"),
+            [("T.",)],
+        ),
+        ("SELECT table_id, row_count, size_bytes, type FROM described.__TABLES__ ORDER BY table_id",
+         [("t", 2, 24, 1), ("v", 0, 0, 2)]),
+        ("SELECT total_rows FROM described.INFORMATION_SCHEMA.TABLE_STORAGE WHERE table_name = 't'", [(2,)]),
+        ("SELECT schema_name FROM INFORMATION_SCHEMA.SCHEMATA WHERE schema_name LIKE 'described%' ORDER BY 1",
+         [("described",), ("described_empty",)]),
+        ("SELECT COUNT(*) FROM described_empty.INFORMATION_SCHEMA.COLUMNS", [(0,)]),
+        ("SELECT table_name FROM `region-us`.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS WHERE field_path = 'b.y'", [("t",)]),
+        (
+            ("WITH w AS (SELECT t.table_name AS n FROM described.INFORMATION_SCHEMA.TABLES AS t JOIN"
+            " described.__TABLES__ AS s ON s.table_id = t.table_name) SELECT n, 'INFORMATION_SCHEMA.TABLES' FROM w"
+            " WHERE n = 't'"),
+            [("t", "INFORMATION_SCHEMA.TABLES")],
+        ),
+        ("DECLARE n INT64; SET n = (SELECT COUNT(*) FROM described.INFORMATION_SCHEMA.VIEWS); SELECT n", [(1,)]),
+    ],
+)  # fmt: skip
+def test_what_the_views_say(client, sql, rows):
+    assert run(client, sql) == rows
+
+
+@pytest.mark.parametrize("view", ["TABLES", "COLUMNS", "COLUMN_FIELD_PATHS", "MATERIALIZED_VIEWS", "ROUTINES", "VIEWS"])
+def test_types_do_not_hang_on_rows(client, view):
+    """Of a view that is empty they are those of one that is not."""
+    kinds = [
+        {
+            field.name: field.field_type
+            for field in client.query(f"SELECT * FROM {name}.INFORMATION_SCHEMA.{view}").result().schema
+        }
+        for name in (DATASET, "described_empty")
+    ]
+    assert kinds[0] == kinds[1]
+    assert {kinds[0].get(name, "TIMESTAMP") for name in ("creation_time", "created", "last_refresh_time")} == {
+        "TIMESTAMP"
+    }
+    assert kinds[0].get("ordinal_position", "INTEGER") == "INTEGER"
+
+
+def test_what_is_not_offered_is_named(client):
+    with pytest.raises(exceptions.MethodNotImplemented, match=r"INFORMATION_SCHEMA\.JOBS is not offered"):
+        run(client, "SELECT * FROM `region-us`.INFORMATION_SCHEMA.JOBS")
+    with pytest.raises(exceptions.NotFound, match="nothing_here"):
+        run(client, "SELECT * FROM nothing_here.INFORMATION_SCHEMA.TABLES")
+
+
+def test_a_dry_run_has_the_columns(client):
+    config = bigquery.QueryJobConfig(dry_run=True)
+    job = client.query(
+        "SELECT table_name, COUNT(*) AS n FROM described.INFORMATION_SCHEMA.COLUMNS GROUP BY 1", job_config=config
+    )
+    assert [(field.name, field.field_type) for field in job.schema] == [("table_name", "STRING"), ("n", "INTEGER")]
