@@ -311,8 +311,8 @@ def give_a_routine_an_argument(client: bigquery.Client) -> bool:
 
 def count_columns(client: bigquery.Client) -> list[dict[str, object]]:
     dataset, _, name = table_of(client).rpartition(".")
-    sql = f"SELECT COUNT(*) AS n FROM `{dataset}`.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS AS c WHERE c.table_name = '{name}'"
-    return rows_of(client, sql)
+    view = f"`{dataset}`.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS"
+    return rows_of(client, f"SELECT COUNT(*) AS n FROM {view} AS c WHERE c.table_name = '{name}'")
 
 
 # Patch: what is asked, and what BigQuery answers.

@@ -35,6 +35,17 @@ def type_of_field(field: Untyped) -> str:
     return f"ARRAY<{kind}>" if field.mode == "REPEATED" else kind
 
 
+_FUNCTIONS = (
+    (exp.DatetimeAdd, exp.TimestampAdd),
+    (exp.DatetimeSub, exp.TimestampSub),
+    (exp.DatetimeTrunc, exp.TimestampTrunc),
+)
+"""What is alike of a DATETIME and of a TIMESTAMP."""
+_ALIKE = tuple(function for alike in _FUNCTIONS for function in alike)
+_OF_KIND = (("datetime", "timestamp"), ("timestamptz",))
+"""Types of the two, as sqlglot names them: its `timestamp` has no zone."""
+
+
 def typed_queries(tree: exp.Expression, columns_of: ColumnsOf) -> list[exp.Expression]:
     """Return a statement's queries with types; those are left out of which too little is known for them.
 
@@ -83,10 +94,31 @@ def _with_types(query: exp.Expression, schema: MappingSchema) -> exp.Expression 
             expand_alias_refs=False,
         )
         _type_offsets(named)
-        return annotate_types(named, schema=schema, dialect="bigquery")
+        typed = annotate_types(named, schema=schema, dialect="bigquery")
+        while _follow_arguments(typed):
+            typed = annotate_types(typed, schema=schema, dialect="bigquery")
+        return typed
     except (SqlglotError, KeyError, AttributeError, TypeError, ValueError) as error:  # what it has no types for
         logging.getLogger(__name__).debug("no types: %s", error)
         return None
+
+
+def _follow_arguments(query: exp.Expression) -> bool:
+    """Give functions of times the kind of what they are asked of: TIMESTAMP_ADD of a DATETIME is one. Tell of a change.
+
+    Source: cloud.google.com/bigquery/docs/reference/standard-sql/timestamp_functions#timestamp_add.
+    """
+    changed = False
+    for node in list(query.find_all(*_ALIKE)):
+        kind = node.this.type
+        place = next(
+            (number for number, kinds in enumerate(_OF_KIND) if kind is not None and kind.is_type(*kinds)), None
+        )
+        alike = next(alike for alike in _FUNCTIONS if type(node) in alike)
+        if place is not None and type(node) is not alike[place]:
+            node.replace(alike[place](**{name: value for name, value in node.args.items() if value is not None}))
+            changed = True
+    return changed
 
 
 def _type_offsets(query: exp.Expression) -> None:
