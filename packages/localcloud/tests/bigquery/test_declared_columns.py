@@ -36,6 +36,7 @@ def columns_of(client: bigquery.Client, table: str) -> list[tuple[str, str, str]
         ("SELECT k.* FROM declared.k ORDER BY id DESC LIMIT 1", [(2.0, None)]),
         ("(SELECT * FROM declared.k LIMIT 1)", [(1.0, "x")]),
         ("SELECT id, s FROM declared.k", [(1.0, "x"), (2.0, None)]),
+        ("(SELECT id, s FROM (SELECT 1 AS id, 'p' AS s) AS inside)", [(1.0, "p")]),
         ("SELECT * FROM UNNEST([STRUCT(5 AS a, 'z' AS b)])", [(5.0, "z")]),
     ],
 )

@@ -59,8 +59,8 @@ def _declared(tree: exp.Expression | None) -> Sequence[exp.ColumnDef]:
 
 
 def _writes_out(query: exp.Expression, number: int) -> bool:
-    """Return whether a query has as many columns, each written out."""
-    while isinstance(query, exp.SetOperation | exp.Subquery):
+    """Return whether a query has as many columns, each written out, without parentheses around it."""
+    while isinstance(query, exp.SetOperation):
         query = query.this
     return isinstance(query, exp.Select) and len(query.expressions) == number and not query.is_star
 

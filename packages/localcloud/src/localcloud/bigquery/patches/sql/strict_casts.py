@@ -1,4 +1,4 @@
-r"""Patches casts that DuckDB makes of what BigQuery refuses.
+r"""Patches casts that DuckDB makes of what BigQuery refuses, and one that it refuses.
 
 | GoogleSQL | without it |
 |---|---|
@@ -7,12 +7,14 @@ r"""Patches casts that DuckDB makes of what BigQuery refuses.
 | CAST('1e400' AS FLOAT64): refused | infinity |
 | CAST('2020-01-02 03:04:05' AS DATE): refused | the day |
 | CAST('abc' AS STRING(2)), which is refused by name | `abc` |
+| TIMESTAMP '2020-01-01 00:00:00-8', a zone's hour of one digit | refused |
 
 Source: the reference of conversion rules, cloud.google.com/bigquery/docs/reference/standard-sql.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
@@ -22,6 +24,7 @@ from localcloud.refusals import refuse
 
 _WHOLE = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT')"
 _DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*$"
+_ZONE = re.compile(r"(?<=[0-9])([+-])([0-9])(?=$|:)")
 _INFINITE = r"^\s*[-+]?inf(inity)?\s*$"
 _BEYOND = f"isinf(CAST(x AS DOUBLE)) AND NOT regexp_matches(lower(CAST(x AS VARCHAR)), '{_INFINITE}')"
 _SAFELY_BEYOND = _BEYOND.replace("CAST(x AS DOUBLE)", "TRY_CAST(x AS DOUBLE)")
@@ -85,6 +88,8 @@ def _patch(node: exp.Cast) -> bool:
         node.replace(call(f"localcloud_{safe}float64", value, type_="FLOAT64"))
     elif node.to.is_type("decimal", "bigdecimal") and not isinstance(value, exp.Literal) and not safe:
         node.set("this", call("localcloud_no_bool", value, type_=None))
+    elif node.to.is_type("timestamptz") and _has_short_zone(value):
+        node.set("this", exp.Literal.string(_ZONE.sub(r"\g<1>0\g<2>", value.this)))
     elif node.to.is_type("date") and not _is_day(value):
         node.set("this", call(f"localcloud_{safe}day", value, type_=None))
     else:
@@ -100,3 +105,9 @@ def _is_plain(value: exp.Expression) -> bool:
 def _is_day(value: exp.Expression) -> bool:
     """Return whether a text is written without a time of the day."""
     return isinstance(value, exp.Literal) and not any(mark in value.this for mark in "T: ")
+
+
+def _has_short_zone(value: exp.Expression) -> bool:
+    """Return whether a text is a moment whose zone's hour has one digit."""
+    is_text = isinstance(value, exp.Literal) and value.is_string
+    return is_text and ":" in value.this and _ZONE.search(value.this) is not None
