@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.expirations import Expirations, evaluate_time
+from localcloud.bigquery.types.trees import trees_of
 from localcloud.untyped import Untyped
 
 _COLUMN = re.compile(
@@ -81,10 +81,7 @@ def _parsed(sql: str) -> list[exp.Expression]:
     """Return the statements of a script where one of them may set options; else none."""
     if not re.search(r"\bSET\s+OPTIONS\b", sql, re.IGNORECASE):
         return []
-    try:
-        return [tree for tree in sqlglot.parse(sql, read="bigquery") if tree is not None]
-    except sqlglot.errors.SqlglotError:
-        return []
+    return trees_of(sql)
 
 
 def _change_of(tree: exp.Expression, project: str) -> _Change | None:

@@ -11,12 +11,12 @@ import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.signatures import columns_of_table
 from localcloud.bigquery.patches.sql.text_escapes import with_characters
 from localcloud.bigquery.types.parameters import number_positions, position_name
+from localcloud.bigquery.types.trees import only_tree
 from localcloud.bigquery.types.written import (
     Columns,
     ColumnsOf,
@@ -89,11 +89,7 @@ def rewrite(statement: str, columns_of: ColumnsOf) -> str:
     """
     if not _CHANGES.search(statement):
         return statement
-    try:
-        trees = sqlglot.parse(with_characters(statement), read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return statement  # bqemulator says what is wrong with it
-    tree = trees[0] if len(trees) == 1 else None
+    tree = only_tree(with_characters(statement))
     if not isinstance(tree, exp.Update | exp.Merge) or not isinstance(tree.this, exp.Table):
         return statement
     columns = columns_of(tree.this)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.inserted_rows import note_change
+from localcloud.bigquery.types.trees import trees_of
 from localcloud.untyped import Untyped
 
 _CHANGES = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.TruncateTable)
@@ -31,9 +31,5 @@ def apply(routes: Untyped) -> None:
 
 
 def _changed(sql: str, project: str) -> list[tuple[str, str, str]]:
-    try:
-        trees = sqlglot.parse(sql, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return []
-    targets = [tree.find(exp.Table) for tree in trees if isinstance(tree, _CHANGES)]
+    targets = [tree.find(exp.Table) for tree in trees_of(sql) if isinstance(tree, _CHANGES)]
     return [(target.catalog or project, target.db, target.name) for target in targets if target is not None]

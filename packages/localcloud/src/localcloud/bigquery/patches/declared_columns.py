@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud.bigquery.types.trees import trees_of
 from localcloud.untyped import Untyped
 
 
@@ -38,7 +38,7 @@ def apply(executor: Untyped) -> None:
 
     @functools.wraps(register)
     def register_required(bq_sql: str, project_id: str, ctx: Untyped) -> None:
-        for tree in sqlglot.parse(bq_sql, read="bigquery"):
+        for tree in trees_of(bq_sql):
             names = [each.name for each in _declared(tree) if _is_required(each)]
             where = ddl_sync._split_target(tree.this.this, project_id) if names else ()
             if all(where):

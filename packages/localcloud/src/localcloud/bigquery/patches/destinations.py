@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.types.columns import column_types, quoted
 from localcloud.bigquery.types.results import registered
 from localcloud.bigquery.types.tables import make_table
+from localcloud.bigquery.types.trees import only_tree
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
@@ -200,8 +200,4 @@ def _destination_of(asked: dict[str, Untyped]) -> _Destination | None:
 
 
 def _is_select(statement: str) -> bool:
-    try:
-        trees = sqlglot.parse(statement, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return False
-    return len(trees) == 1 and isinstance(trees[0], exp.Query)
+    return isinstance(only_tree(statement), exp.Query)

@@ -5,11 +5,11 @@ They also store a job, so that the real one of the same id would be refused.
 
 from __future__ import annotations
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches import signatures, unnested_fields
 from localcloud.bigquery.patches.query_bytes import estimate, write_bytes
+from localcloud.bigquery.types.trees import only_tree
 from localcloud.untyped import Untyped
 
 
@@ -43,11 +43,7 @@ def apply(routes: Untyped) -> None:
 
 def _select_of(statement: str) -> str | None:
     """Return the query inside a SELECT or CREATE TABLE … AS SELECT; None for anything else."""
-    try:
-        trees = sqlglot.parse(statement, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return None
-    tree = trees[0] if len(trees) == 1 else None
+    tree = only_tree(statement)
     if isinstance(tree, exp.Query):
         return statement.strip().rstrip(";")
     if isinstance(tree, exp.Create) and isinstance(tree.expression, exp.Query):

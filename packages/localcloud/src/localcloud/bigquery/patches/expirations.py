@@ -12,9 +12,9 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud.bigquery.types.trees import only_tree
 from localcloud.untyped import Untyped
 
 _log = logging.getLogger("bigquery")
@@ -96,11 +96,7 @@ async def evaluate_time(
 
 def _created_table(statement: str, project: str) -> tuple[str, str | None] | None:
     """Return the full name of the table that a statement creates, and its expiration expression in GoogleSQL."""
-    try:
-        trees = sqlglot.parse(statement, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return None
-    tree = trees[0] if len(trees) == 1 else None
+    tree = only_tree(statement)
     if not isinstance(tree, exp.Create) or tree.kind != "TABLE":
         return None
     table = tree.find(exp.Table)

@@ -17,11 +17,11 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.query_bytes import table_bytes
 from localcloud.bigquery.types.columns import quoted
+from localcloud.bigquery.types.trees import only_tree
 from localcloud.statements import statement as sql_statement
 from localcloud.untyped import Untyped
 
@@ -67,13 +67,10 @@ def filled(statement: str, project: str, ctx: Untyped) -> str:
     """
     if not any(word in statement.upper() for word in (_PREFIX.rstrip("."), _TABLES)):
         return statement
-    try:
-        trees = sqlglot.parse(statement, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return statement  # bqemulator says what is wrong with it
-    if len(trees) != 1 or trees[0] is None:
+    tree = only_tree(statement)
+    if tree is None:
         return statement
-    views = [table for table in trees[0].find_all(exp.Table) if _view_of(table)]
+    views = [table for table in tree.find_all(exp.Table) if _view_of(table)]
     for table in views:
         columns, rows = _read(_view_of(table), table.catalog or project, table.db, ctx)
         query = exp.Subquery(
@@ -82,7 +79,7 @@ def filled(statement: str, project: str, ctx: Untyped) -> str:
         for part in ("joins", "pivots", "sample"):
             query.set(part, table.args.get(part))
         table.replace(query)
-    return str(trees[0].sql(dialect="bigquery")) if views else statement
+    return str(tree.sql(dialect="bigquery")) if views else statement
 
 
 def _view_of(table: exp.Table) -> str:

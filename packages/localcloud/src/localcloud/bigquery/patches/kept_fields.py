@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.altered_tables import described
 from localcloud.bigquery.patches.expirations import Expirations
 from localcloud.bigquery.types.columns import quoted
+from localcloud.bigquery.types.trees import trees_of
 from localcloud.nulls import without_nulls
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
@@ -137,11 +137,7 @@ def _created(sql: str, project: str) -> Iterator[_Created]:
     """Yield what is kept of each table that a statement, or one of a script, creates."""
     if "create" not in sql.lower():
         return
-    try:
-        trees = sqlglot.parse(sql, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return
-    for tree in trees:
+    for tree in trees_of(sql):
         if isinstance(tree, exp.Create) and tree.kind == "TABLE":
             table = tree.this.find(exp.Table)
             properties = tree.args.get("properties")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.kept_fields import asked_configuration
 from localcloud.bigquery.types.columns import quoted
+from localcloud.bigquery.types.trees import trees_of
 from localcloud.statements import statement
 from localcloud.untyped import Untyped
 
@@ -91,25 +91,18 @@ def write_bytes(statistics: dict[str, Untyped], size: int) -> None:
 
 def estimate(statement: str, project: str, connection: Untyped) -> int:
     """Return the bytes that a statement reads; 0 when it reads no stored table or cannot be parsed."""
-    return sum(_read_by(tree, project, connection) for tree in _parsed(statement))
+    return sum(_read_by(tree, project, connection) for tree in trees_of(statement))
 
 
 def tables_read(statement: str, project: str) -> list[tuple[str, str, str]]:
     """Return project, dataset and name of each table that a statement reads; none when it cannot be parsed."""
-    return sorted({table for tree in _parsed(statement) for table in _tables(tree, project)})
+    return sorted({table for tree in trees_of(statement) for table in _tables(tree, project)})
 
 
 def tables_named(statement: str, project: str) -> set[tuple[str, str, str]]:
     """Return project, dataset and name of each table that a statement reads or writes; none of what is not parsed."""
-    tables = (table for tree in _parsed(statement) for table in tree.find_all(exp.Table) if table.db)
+    tables = (table for tree in trees_of(statement) for table in tree.find_all(exp.Table) if table.db)
     return {(table.catalog or project, table.db, table.name) for table in tables}
-
-
-def _parsed(statement: str) -> list[exp.Expression]:
-    try:
-        return [tree for tree in sqlglot.parse(statement, read="bigquery") if tree is not None]
-    except sqlglot.errors.SqlglotError:
-        return []
 
 
 def _tables(tree: exp.Expression, project: str) -> dict[tuple[str, str, str], str]:

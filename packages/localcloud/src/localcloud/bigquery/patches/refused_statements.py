@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import re
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.text_lengths import limit_of
+from localcloud.bigquery.types.trees import trees_of
 from localcloud.untyped import Untyped
 
 _NOT_OFFERED = {
@@ -43,10 +43,7 @@ def refused_part(statement: str) -> str:
     begun = next((name for name, pattern in _NOT_OFFERED.items() if pattern.match(statement)), "")
     if begun:
         return begun
-    try:
-        trees = sqlglot.parse(statement, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return ""
+    trees = trees_of(statement)
     return next((found for tree in trees if isinstance(tree, exp.Create) and (found := _refused_of(tree))), "")
 
 
@@ -54,11 +51,7 @@ def _has_returning(statement: str) -> bool:
     """Whether a statement of DML has the RETURNING of other databases, which GoogleSQL does not."""
     if not re.search(r"\bRETURNING\b", statement, re.IGNORECASE):
         return False
-    try:
-        trees = sqlglot.parse(statement, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return False
-    return any(tree is not None and tree.args.get("returning") is not None for tree in trees)
+    return any(tree.args.get("returning") is not None for tree in trees_of(statement))
 
 
 def _refused_of(tree: exp.Create) -> str:

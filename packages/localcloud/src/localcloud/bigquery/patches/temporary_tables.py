@@ -11,10 +11,10 @@ import functools
 import hashlib
 from contextvars import ContextVar
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.kept_fields import asked_configuration
+from localcloud.bigquery.types.trees import only_tree, trees_of
 from localcloud.untyped import Untyped
 
 _CHANGED = (exp.Insert, exp.TruncateTable, exp.Drop, exp.Alter, exp.Create, exp.Schema)
@@ -47,13 +47,9 @@ class Scope:
         """Return a statement that names its temporary tables as they are stored."""
         if not self._names and "temp" not in statement.lower():
             return statement
-        try:
-            trees = sqlglot.parse(statement, read="bigquery")
-        except sqlglot.errors.SqlglotError:
-            return statement  # bqemulator says what is wrong with it
-        if len(trees) != 1 or trees[0] is None:
+        tree = only_tree(statement)
+        if tree is None:
             return statement
-        tree = trees[0]
         if is_creation(tree):
             self._names.add(tree.this.find(exp.Table).name)
         made = {cte.alias for cte in tree.find_all(exp.CTE)}
@@ -113,11 +109,7 @@ def created_in(script: str) -> frozenset[str]:
     """Return names of the temporary tables that a script creates."""
     if "temp" not in script.lower():
         return frozenset()
-    try:
-        trees = sqlglot.parse(script, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return frozenset()
-    return frozenset(tree.this.find(exp.Table).name for tree in trees if is_creation(tree))
+    return frozenset(tree.this.find(exp.Table).name for tree in trees_of(script) if is_creation(tree))
 
 
 def _note_new_sessions(routes: Untyped) -> None:
@@ -192,6 +184,4 @@ def _session() -> str | None:
 
 
 def _is_alone(statement: str) -> bool:
-    if not created_in(statement):
-        return False
-    return sum(tree is not None for tree in sqlglot.parse(statement, read="bigquery")) == 1
+    return "temp" in statement.lower() and is_creation(only_tree(statement))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.column_names import output_name, result_of
+from localcloud.bigquery.types.trees import only_tree
 from localcloud.untyped import Untyped
 
 
@@ -31,16 +31,13 @@ def complaint_of(statement: str) -> str:
 
     Columns are counted from 1.
     """
-    try:
-        trees = sqlglot.parse(statement, read="bigquery")
-    except sqlglot.errors.SqlglotError:
+    tree = only_tree(statement)
+    if not isinstance(tree, exp.Create) or tree.kind not in ("TABLE", "VIEW"):
         return ""
-    if len(trees) != 1 or not isinstance(trees[0], exp.Create) or trees[0].kind not in ("TABLE", "VIEW"):
+    if isinstance(tree.this, exp.Schema):  # the statement names them itself
         return ""
-    if isinstance(trees[0].this, exp.Schema):  # the statement names them itself
-        return ""
-    select = result_of(trees[0].expression) if trees[0].expression else None
+    select = result_of(tree.expression) if tree.expression else None
     for number, column in enumerate(select.expressions if select else [], 1):
         if not output_name(column):
-            return f"CREATE {trees[0].kind} columns must be named, but column {number} has no name"
+            return f"CREATE {tree.kind} columns must be named, but column {number} has no name"
     return ""

@@ -19,14 +19,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches import signatures
 from localcloud.bigquery.patches.sql.column_names import UNNAMED
 from localcloud.bigquery.patches.sql.table_paths import put_before
 from localcloud.bigquery.patches.sql.text_escapes import with_characters
 from localcloud.bigquery.types.parameters import give_types
+from localcloud.bigquery.types.trees import only_tree
 from localcloud.bigquery.types.typed import typed_queries
 from localcloud.bigquery.types.written import ColumnsOf
 from localcloud.refusals import NotOfferedError, refuse
@@ -92,11 +92,7 @@ def rewrite(statement: str, columns_of: ColumnsOf, parameters: Sequence[Mapping[
     """
     if len(statement) > signatures.MOST_CHARACTERS or not _PLACES.search(statement):
         return statement
-    try:
-        trees = sqlglot.parse(with_characters(statement), read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return statement  # bqemulator says what is wrong with it
-    tree = trees[0] if len(trees) == 1 else None
+    tree = only_tree(with_characters(statement))
     if tree is None or tree.find(exp.Unnest) is None:
         return statement
     fields = _fields(tree, columns_of, parameters)

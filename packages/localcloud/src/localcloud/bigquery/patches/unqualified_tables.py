@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud.bigquery.types.trees import only_tree
 from localcloud.untyped import Untyped
 
 
@@ -27,11 +27,7 @@ def apply(routes: Untyped) -> None:
 
 def _created_in_no_dataset(statement: str) -> str:
     """Return the table's name; "" when there is none."""
-    try:
-        trees = sqlglot.parse(statement, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return ""
-    tree = trees[0] if len(trees) == 1 else None
+    tree = only_tree(statement)
     if not isinstance(tree, exp.Create) or tree.kind not in ("TABLE", "VIEW") or tree.find(exp.TemporaryProperty):
         return ""
     table = tree.this.find(exp.Table)

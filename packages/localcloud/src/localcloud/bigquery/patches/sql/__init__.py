@@ -11,8 +11,7 @@ import functools
 from collections.abc import Callable, Mapping
 
 import duckdb
-import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
-from sqlglot import exp
+from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches import declared_columns, numerics, parameter_names
 from localcloud.bigquery.patches.sql import (
@@ -52,6 +51,7 @@ from localcloud.bigquery.patches.sql import (
     top_counts,
 )
 from localcloud.bigquery.types import expressions
+from localcloud.bigquery.types.trees import only_tree
 from localcloud.refusals import NotOfferedError
 from localcloud.untyped import Untyped
 
@@ -180,15 +180,12 @@ def rewrite(statement: str, tables: Mapping[str, Mapping[str, str]] | None = Non
         NotOfferedError: it asks for what is not offered.
     """
     statement = text_escapes.with_characters(statement)
-    try:
-        trees = sqlglot.parse(statement, read="bigquery")
-    except sqlglot.errors.SqlglotError:
-        return statement  # bqemulator says what is wrong with it
-    if len(trees) != 1 or trees[0] is None or isinstance(trees[0], exp.Command):
+    tree = only_tree(statement)
+    if tree is None or isinstance(tree, exp.Command):
         return statement
-    expressions.remember_columns(trees[0], tables or {})
-    changed = [rewrite_one(trees[0]) for rewrite_one in REWRITES]
-    tree = trees[0].meta.get(nan_orders.INSTEAD, trees[0])
+    expressions.remember_columns(tree, tables or {})
+    changed = [rewrite_one(tree) for rewrite_one in REWRITES]
+    tree = tree.meta.get(nan_orders.INSTEAD, tree)
     _name_called_fields(tree)
     return str(tree.sql(dialect="bigquery")) if any(changed) else statement
 
