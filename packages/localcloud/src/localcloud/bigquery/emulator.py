@@ -37,6 +37,7 @@ from localcloud.bigquery.patches import (
     job_ids,
     kept_fields,
     last_policies,
+    materialized_views,
     media_types,
     numerics,
     pages,
@@ -200,6 +201,7 @@ def open_app(
     from bqemulator.jobs import executor
 
     anonymous_tables.apply(tables, results, executor.JOB_SCHEMAS)
+    materialized_views.apply(executor, keeping)
     original = server.create_app
 
     def create_app(context: Untyped) -> Untyped:

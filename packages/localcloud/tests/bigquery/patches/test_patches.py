@@ -315,6 +315,13 @@ def count_columns(client: bigquery.Client) -> list[dict[str, object]]:
     return rows_of(client, f"SELECT COUNT(*) AS n FROM {view} AS c WHERE c.table_name = '{name}'")
 
 
+def make_a_materialized_view(client: bigquery.Client) -> str:
+    name = table_of(client)
+    options = "OPTIONS (enable_refresh = true)"
+    run(client, about(f"{name}_view", f"CREATE MATERIALIZED VIEW $t {options} AS SELECT n FROM `{name}`")).result()
+    return client.get_table(f"{name}_view", retry=None).table_type
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -340,6 +347,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "kept_fields": (read_labels_again, {"team": "growth"}),
     "last_policies": (drop_the_last_policy, "BadRequest"),
     "loads": (upload_a_file, 2),
+    "materialized_views": (make_a_materialized_view, "MATERIALIZED_VIEW"),
     "media_types": (upload_rows, 1),
     "numerics": (cast_to_numeric, decimal.Decimal("0.123456789")),
     "pages": (count_pages, 2),

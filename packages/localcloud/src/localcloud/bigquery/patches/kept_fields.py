@@ -140,20 +140,31 @@ def _created(sql: str, project: str) -> Iterator[_Created]:
     for tree in trees_of(sql):
         if isinstance(tree, exp.Create) and tree.kind == "TABLE":
             table = tree.this.find(exp.Table)
-            properties = tree.args.get("properties")
-            given = {each.name.lower(): each.args.get("value") for each in properties or [] if each.name}
-            options: dict[str, Any] = {}
-            if isinstance(given.get("friendly_name"), exp.Literal):
-                options["friendly_name"] = given["friendly_name"].this
-            if isinstance(given.get("labels"), exp.Array):
-                pairs = [each.expressions for each in given["labels"].expressions]
-                options["labels"] = {name.this: value.this for name, value in pairs}
             yield _Created(
                 where=(table.catalog or project, table.db, table.name),
                 if_not_exists=bool(tree.args.get("exists")),
-                options=options,
+                options=created_options(tree),
                 columns=tree.this.expressions if isinstance(tree.this, exp.Schema) else [],
             )
+
+
+def created_options(tree: exp.Create) -> dict[str, Any]:
+    """Return what a statement says of a table or view that it creates, by the fields of bqemulator's catalog."""
+    from bqemulator.catalog.models import Clustering
+
+    properties = tree.args.get("properties") or exp.Properties()
+    given = {each.name.lower(): each.args.get("value") for each in properties.expressions if each.name}
+    options: dict[str, Any] = {}
+    for name in ("description", "friendly_name"):
+        if isinstance(given.get(name), exp.Literal):
+            options[name] = given[name].this
+    if isinstance(given.get("labels"), exp.Array):
+        pairs = [each.expressions for each in given["labels"].expressions]
+        options["labels"] = {name.this: value.this for name, value in pairs}
+    cluster = properties.find(exp.ClusterProperty)
+    if cluster is not None:
+        options["clustering"] = Clustering(fields=tuple(each.name for each in cluster.expressions))
+    return options
 
 
 def _keep_of_datasets(kept: KeptFields) -> None:
