@@ -28,14 +28,16 @@ def test_a_view_with_options_is_one(client):
     run(
         client,
         "/* dbt */ CREATE MATERIALIZED VIEW `materialized`.`v` PARTITION BY d CLUSTER BY n OPTIONS"
-        " (enable_refresh = false, refresh_interval_minutes = 60, description = 'Sums.', labels = [('team', 'a')])"
+        " (enable_refresh = false, refresh_interval_minutes = 60, description = 'Sums.', labels = [('team', 'a')],"
+        " tags = [('local-project/cost', 'b')])"
         " AS SELECT d, n, COUNT(*) AS c FROM materialized.t GROUP BY d, n",
     )
     view = client.get_table("materialized.v")
     assert (view.table_type, view.description, view.labels) == ("MATERIALIZED_VIEW", "Sums.", {"team": "a"})
     assert (view.mview_enable_refresh, view.mview_refresh_interval) == (False, dt.timedelta(hours=1))
     assert "COUNT(*)" in view.mview_query
-    assert view.clustering_fields == ["n"]
+    assert view.resource_tags == {"local-project/cost": "b"}
+    assert (view.clustering_fields, view.time_partitioning.field) == (["n"], "d")
     assert {table.table_id: table.table_type for table in client.list_tables("materialized")} == {
         "t": "TABLE",
         "v": "MATERIALIZED_VIEW",

@@ -63,3 +63,38 @@ def test_what_does_not_belong_there_is_refused(table, day, sql, words) -> None:
     with pytest.raises(BadRequest, match=words):
         write(table, day, sql)
     assert rows(table) == [(1, "2013-11-20"), (2, "2013-11-21")]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("d", ("DAY", "d")),
+        ("DATE_TRUNC(d, MONTH)", ("MONTH", "d")),
+        ("DATE(ts)", ("DAY", "ts")),
+        ("TIMESTAMP_TRUNC(ts, HOUR)", ("HOUR", "ts")),
+        ("DATETIME_TRUNC(dt, YEAR)", ("YEAR", "dt")),
+    ],
+)
+@pytest.mark.parametrize(
+    "query", ["", " AS SELECT DATE '2024-01-02' AS d, CURRENT_TIMESTAMP() AS ts, CURRENT_DATETIME() AS dt"]
+)
+def test_a_statement_says_by_what_a_table_is_partitioned(local_cloud, by, expected, query):
+    client = bigquery.Client(project=local_cloud.project)
+    client.create_dataset("partitioned", exists_ok=True)
+    columns = "" if query else "(d DATE, ts TIMESTAMP, dt DATETIME)"
+    client.query_and_wait(
+        f"CREATE OR REPLACE TABLE partitioned.said {columns} PARTITION BY {by}"
+        f" OPTIONS (partition_expiration_days = 2){query}"
+    )
+    found = client.get_table("partitioned.said").time_partitioning
+    assert (found.type_, found.field) == expected
+    assert found.expiration_ms == 2 * 24 * 3_600_000
+
+
+def test_a_statement_partitions_by_ranges(local_cloud):
+    client = bigquery.Client(project=local_cloud.project)
+    client.create_dataset("partitioned", exists_ok=True)
+    by = "RANGE_BUCKET(n, GENERATE_ARRAY(0, 100, 10))"
+    client.query_and_wait(f"CREATE OR REPLACE TABLE partitioned.ranged (n INT64) PARTITION BY {by}")
+    found = client.get_table("partitioned.ranged").range_partitioning
+    assert (found.field, found.range_.start, found.range_.end, found.range_.interval) == ("n", 0, 100, 10)

@@ -68,6 +68,8 @@ PARTS: tuple[tuple[str, Any], ...] = (
     ("LAST_DAY(DATE '2008-11-10', ISOWEEK)", date(2008, 11, 16)),
     ("LAST_DAY(DATETIME '2008-11-10 15:30:00', MONTH)", date(2008, 11, 30)),
     ("DATE_DIFF(CURRENT_DATE(), CURRENT_DATE(), DAY)", 0),
+    ("DATETIME(CURRENT_TIMESTAMP()) = CURRENT_DATETIME()", True),
+    ("DATETIME_DIFF(CURRENT_DATETIME('Asia/Tokyo'), CURRENT_DATETIME(), HOUR)", 9),
     ("DATE(DATETIME '2020-01-02 23:00:00')", date(2020, 1, 2)),
     ("TIME(DATETIME '2020-01-02 23:00:01')", time(23, 0, 1)),
     ("DATETIME(DATE '2020-01-02', TIME '03:04:05')", datetime(2020, 1, 2, 3, 4, 5)),

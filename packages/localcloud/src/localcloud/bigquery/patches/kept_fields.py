@@ -40,6 +40,7 @@ _REFUSED_OF_ROUTINES = (
     "sparkOptions",
 )
 TABLE_FIELDS = ("rangePartitioning", "resourceTags", "tableConstraints", "view")
+_PARTITIONS = (exp.Date, exp.DateTrunc, exp.DatetimeTrunc, exp.RangeBucket, exp.TimestampTrunc, exp.TsOrDsToDate)
 _METHOD: ContextVar[str] = ContextVar("method", default="")
 _ASKED: ContextVar[Mapping[str, Any] | None] = ContextVar("asked", default=None)
 _CLEARED_BY_NULL = {"clustering": "clustering", "timePartitioning": "time_partitioning"}
@@ -164,7 +165,29 @@ def created_options(tree: exp.Create) -> dict[str, Any]:
     cluster = properties.find(exp.ClusterProperty)
     if cluster is not None:
         options["clustering"] = Clustering(fields=tuple(each.name for each in cluster.expressions))
-    return options
+    return options | _partitioning_of(properties)
+
+
+def _partitioning_of(properties: exp.Properties) -> dict[str, Any]:
+    """Return the partitioning of `PARTITION BY column`, or of a function of one; {} of the time of ingestion."""
+    from bqemulator.catalog.ddl_sync import _build_time_partitioning, _ddl_table_options
+    from bqemulator.catalog.models import RangePartitioning
+
+    found = properties.find(exp.PartitionedByProperty)
+    by = found.this if found is not None else None
+    column = by if isinstance(by, exp.Identifier) else by.this if isinstance(by, _PARTITIONS) else None
+    if column is None or column.name.upper().startswith("_PARTITION"):
+        return {}
+    if isinstance(by, exp.RangeBucket):
+        ends = [by.expression.args.get(name) for name in ("start", "end", "step")]
+        if not all(isinstance(each, exp.Literal) for each in ends):
+            return {}
+        start, end, step = (int(each.name) for each in ends)
+        return {"range_partitioning": RangePartitioning(field=column.name, start=start, end=end, interval=step)}
+    unit = by.args.get("unit") if isinstance(by, exp.Func) else None
+    kind = unit.name.upper() if unit is not None else "DAY"
+    partitioning = _build_time_partitioning(column.name, _ddl_table_options(properties))
+    return {"time_partitioning": partitioning.model_copy(update={"type": kind})}
 
 
 def _keep_of_datasets(kept: KeptFields) -> None:

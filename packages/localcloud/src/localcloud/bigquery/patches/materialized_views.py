@@ -17,7 +17,7 @@ from localcloud.bigquery.patches.kept_fields import KeptFields, created_options
 from localcloud.bigquery.types.trees import only_tree
 from localcloud.untyped import Untyped
 
-_OPTIONS = {"description", "enable_refresh", "friendly_name", "labels", "refresh_interval_minutes"}
+_OPTIONS = {"description", "enable_refresh", "friendly_name", "labels", "refresh_interval_minutes", "tags"}
 _INTERVAL_MINUTES = 30
 """Between two refreshes where nothing is said: the service's default."""
 
@@ -71,7 +71,8 @@ def apply(executor: Untyped, kept: KeptFields) -> None:
                 "enableRefresh": options.get("enable_refresh", "true").lower() == "true",
                 "refreshIntervalMs": str(int(minutes * 60_000)),
             }
-            kept.keep(".".join(where), int(table.creation_time.timestamp() * 1000), {"materializedView": view})
+            fields = {"materializedView": view, **_tags_of(tree)}
+            kept.keep(".".join(where), int(table.creation_time.timestamp() * 1000), fields)
 
     VersioningDDLRouter.parse = parse_by_tree
     for module in (executor, interpreter):
@@ -102,3 +103,11 @@ def _options_of(tree: exp.Expression) -> dict[str, Any]:
             f"OPTIONS({refused}) of CREATE MATERIALIZED VIEW is not offered by the local cloud."
         )
     return {each.name.lower(): each.args["value"].sql(dialect="bigquery") for each in given}
+
+
+def _tags_of(tree: exp.Create) -> dict[str, Any]:
+    """Return the resource tags of OPTIONS, as a table's document has them; {} for none."""
+    options = (each for each in tree.args["properties"].expressions if type(each) is exp.Property)
+    given = next((each.args["value"] for each in options if each.name.lower() == "tags"), None)
+    pairs = [pair.expressions for pair in given.expressions] if isinstance(given, exp.Array) else []
+    return {"resourceTags": {key.name: value.name for key, value in pairs}} if pairs else {}

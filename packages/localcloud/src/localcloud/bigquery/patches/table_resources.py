@@ -25,6 +25,9 @@ def apply(context: Untyped, expirations: Expirations) -> None:
         if resource.get("schema", {}).get("fields"):
             resource["schema"]["fields"] = legacy_names(resource["schema"]["fields"])
         where = table.project_id, table.dataset_id, table.table_id
+        if (ranged := table.range_partitioning) is not None:
+            bounds = {"start": str(ranged.start), "end": str(ranged.end), "interval": str(ranged.interval)}
+            resource["rangePartitioning"] = {"field": ranged.field, "range": bounds}
         if table.table_type == "TABLE":
             stored = f"{quoted(f'{where[0]}__{where[1]}')}.{quoted(where[2])}"
             _tell_lengths(resource, where, context.engine)

@@ -8,7 +8,7 @@
 | LAST_DAY of WEEK, WEEK(day), ISOWEEK | the month's last |
 | EXTRACT(WEEK), EXTRACT(WEEK(day)) | the ISO week, or refused |
 | EXTRACT(MILLISECOND), EXTRACT(MICROSECOND) | counted from the minute |
-| EXTRACT(TIME) | refused |
+| EXTRACT(TIME), CURRENT_DATETIME | refused |
 | GENERATE_TIMESTAMP_ARRAY | datetimes |
 | UNIX_SECONDS, UNIX_MILLIS | rounded, not cut off |
 
@@ -128,6 +128,11 @@ def _unix(unit: int) -> Callable[[exp.Expression], exp.Expression | None]:
     return lambda node: call("localcloud_unix", node.this, unit)
 
 
+def _now(node: exp.Expression) -> exp.Expression | None:
+    zone = node.this.copy() if node.this is not None else exp.Literal.string("UTC")
+    return exp.Datetime(this=exp.CurrentTimestamp(), expression=zone)
+
+
 _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expression | None]] = {
     exp.TimestampDiff: _whole_units,
     exp.DateDiff: _weeks_between,
@@ -136,6 +141,7 @@ _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expressio
     exp.DatetimeTrunc: _start_of_week,
     exp.TimestampTrunc: _start_of_week,
     exp.LastDay: _end_of_week,
+    exp.CurrentDatetime: _now,
     exp.Extract: _part,
     exp.GenerateTimestampArray: _instants,
     exp.UnixSeconds: _unix(1_000_000),
