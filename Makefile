@@ -114,6 +114,7 @@ $(VENV)/gsutil/.ready: packages/localcloud/clients/gsutil.txt
 $(VENV)/tables/.ready: packages/localcloud/clients/tables.txt
 $(VENV)/dbt/.ready: packages/localcloud/clients/dbt.txt
 $(VENV)/conformance/.ready: packages/localcloud/conformance/requirements.txt
+$(VENV)/conformance-dbt/.ready: packages/localcloud/conformance/dbt.txt
 $(VENV)/audit/.ready: requirements-audit.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
@@ -165,6 +166,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade packages/localcloud/clients/tables.in -o packages/localcloud/clients/tables.txt
 	$(COMPILE) --upgrade packages/localcloud/clients/dbt.in -o packages/localcloud/clients/dbt.txt
 	$(COMPILE) --upgrade packages/localcloud/conformance/requirements.in -o packages/localcloud/conformance/requirements.txt
+	$(COMPILE) --upgrade packages/localcloud/conformance/dbt.in -o packages/localcloud/conformance/dbt.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade --no-deps requirements-lineage.in -o requirements-lineage.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
@@ -279,8 +281,8 @@ test-clients: setup $(CLIENT_ENVS) ## Run the daily calls of the clients that pe
 	@$(AIRFLOW_PY) -m pytest -m long packages/localcloud/tests/clients
 
 .PHONY: conformance
-conformance: $(VENV)/localcloud/.ready $(VENV)/conformance/.ready ## Run public clients' own test suites, unmodified, against the local cloud, and print the share of each that passes; fails where it is less than recorded (SUITES='gcsfs google-cloud-storage google-cloud-bigquery pandas-gbq sqlalchemy-bigquery sqlalchemy', all by default; RECORD=1 keeps the shares; packages/localcloud/docs/conformance.md)
-	@PYTHONPATH=$(DEV):packages/localcloud/conformance/src exec $(LOCALCLOUD_PY) -m localcloud_conformance --python $(VENV)/conformance/bin/python --home build/conformance $(if $(filter 1,$(RECORD)),--record) $(SUITES)
+conformance: $(VENV)/localcloud/.ready $(VENV)/conformance/.ready $(VENV)/conformance-dbt/.ready ## Run public clients' own test suites, unmodified, against the local cloud, and print the share of each that passes; fails where it is less than recorded (SUITES='gcsfs google-cloud-storage google-cloud-bigquery pandas-gbq sqlalchemy-bigquery sqlalchemy dbt', all by default; RECORD=1 keeps the shares; packages/localcloud/docs/conformance.md)
+	@PYTHONPATH=$(DEV):packages/localcloud/conformance/src exec $(LOCALCLOUD_PY) -m localcloud_conformance --environments $(VENV) --home build/conformance $(if $(filter 1,$(RECORD)),--record) $(SUITES)
 
 .PHONY: test-browser
 test-browser: setup $(VENV)/$(AIRFLOW_ENV)/.ready ## Click through the Models page in Chromium, with a real Airflow and axe-core: needs Chromium, Node 20 and npm (3 min; PICTURES=folder keeps what it saw; AIRFLOW_ENV=floor: in Airflow 3.1.7)

@@ -44,6 +44,7 @@ LOCKS = (
     "packages/localcloud/clients/dbt.txt",
     "packages/localcloud/clients/gsutil.txt",
     "packages/localcloud/clients/tables.txt",
+    "packages/localcloud/conformance/dbt.txt",
     "packages/localcloud/conformance/requirements.txt",
     "packages/localcloud/conformance/sources.txt",
     "dev/containers/requirements.txt",

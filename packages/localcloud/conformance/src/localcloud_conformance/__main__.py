@@ -30,11 +30,14 @@ HOME = Path(__file__).resolve().parents[2]
 DOCS = HOME.parent / "docs" / "conformance.md"
 RECORDED, SOURCES, SCOPE = (HOME / name for name in ("results.json", "sources.txt", "out_of_scope.json"))
 
+FETCHER = "conformance"
+"""The environment that fetches the sources: it has pip, and what builds their metadata."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the suites that are named, or all."""
     parser = argparse.ArgumentParser(prog="localcloud_conformance")
-    parser.add_argument("--python", type=Path, required=True, help="interpreter of the clients' environment")
+    parser.add_argument("--environments", type=Path, required=True, help="folder of the clients' environments")
     parser.add_argument("--home", type=Path, required=True, help="folder of the sources and of the logs")
     parser.add_argument("--record", action="store_true", help="keep what comes of it, and write the docs' table")
     parser.add_argument("suites", nargs="*")
@@ -52,14 +55,15 @@ def _run(options: argparse.Namespace) -> int:
         raise ConformanceError(
             "SUITES", found=", ".join(unknown), expected=f"some of {', '.join(NAMES)}", way_out="Name those"
         )
-    home, python = options.home.absolute(), options.python.absolute()
-    folders = unpack_sources(SOURCES, python, home / "sources")
+    home, environments = options.home.absolute(), options.environments.absolute()
+    folders = unpack_sources(SOURCES, _python_of(environments, FETCHER), home / "sources")
     worse = []
     for suite in SUITES:
         if options.suites and suite.name not in options.suites:
             continue
         started, log = time.monotonic(), home / f"{suite.name}.log"
         scope = json.loads(SCOPE.read_text(encoding="utf-8")).get(suite.name, {})
+        python = _python_of(environments, suite.clients)
         outcome = run_suite(suite, folder=folders[suite.source], python=python, scope=scope, log=log)
         result = result_of(outcome, read_releases(SOURCES)[suite.source])
         _say(suite.name, result, time.monotonic() - started, log)
@@ -70,6 +74,10 @@ def _run(options: argparse.Namespace) -> int:
     for sentence in [] if options.record else worse:
         print(f"conformance: {sentence}", file=sys.stderr)
     return 1 if worse and not options.record else 0
+
+
+def _python_of(environments: Path, name: str) -> Path:
+    return environments / name / "bin" / "python"
 
 
 def _record(results: dict[str, Result]) -> None:

@@ -75,7 +75,7 @@ def run_suite(suite: Suite, *, folder: Path, python: Path, scope: Mapping[str, s
             "-rfE",
             "--continue-on-collection-errors",
             *suite.options,
-            suite.tests,
+            *suite.tests,
         ]
         with log.open("w", encoding="utf-8") as output:
             run = subprocess.run(words, cwd=folder, env=environ, stdout=output, stderr=subprocess.STDOUT, check=False)

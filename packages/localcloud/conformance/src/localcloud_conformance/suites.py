@@ -19,14 +19,16 @@ class Suite:
     Attributes:
         name: What `SUITES` calls it.
         source: Its project on the package index.
-        tests: Folder or file of its tests, from the source's root.
+        tests: Folders or files of its tests, from the source's root.
+        clients: The environment that it runs in.
         variables: What it reads; `{project}` stands for the local cloud's project.
         options: More of pytest's command line.
     """
 
     name: str
     source: str
-    tests: str
+    tests: tuple[str, ...]
+    clients: str = "conformance"
     variables: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
 
@@ -39,7 +41,7 @@ SUITES = (
     Suite(
         name="gcsfs",
         source="gcsfs",
-        tests="gcsfs/tests",
+        tests=("gcsfs/tests",),
         # With this address its tests take what answers for Cloud Storage itself, and sign in.
         variables={
             "STORAGE_EMULATOR_HOST": GOOGLE_STORAGE,
@@ -49,14 +51,38 @@ SUITES = (
             "GCSFS_ZONAL_TEST_BUCKET": "gcsfs-suite-zonal",
         },
     ),
-    Suite(name="google-cloud-storage", source="google-cloud-storage", tests="tests/system"),
-    Suite(name="google-cloud-bigquery", source="google-cloud-bigquery", tests="tests/system"),
-    Suite(name="pandas-gbq", source="pandas-gbq", tests="tests/system"),
-    Suite(name="sqlalchemy-bigquery", source="sqlalchemy-bigquery", tests="tests/system"),
+    Suite(name="google-cloud-storage", source="google-cloud-storage", tests=("tests/system",)),
+    Suite(name="google-cloud-bigquery", source="google-cloud-bigquery", tests=("tests/system",)),
+    Suite(name="pandas-gbq", source="pandas-gbq", tests=("tests/system",)),
+    Suite(name="sqlalchemy-bigquery", source="sqlalchemy-bigquery", tests=("tests/system",)),
     Suite(
         name="sqlalchemy",
         source="sqlalchemy-bigquery",
-        tests="tests/sqlalchemy_dialect_compliance",
+        tests=("tests/sqlalchemy_dialect_compliance",),
+    ),
+    Suite(
+        name="dbt",
+        source="dbt-bigquery",
+        # Of 75 files those whose tests take seconds each: a test is a project of its own, with all its runs of dbt.
+        tests=tuple(
+            f"tests/functional/adapter/{name}"
+            for name in (
+                "catalog_tests",
+                "constraints",
+                "describe_relation",
+                "hooks",
+                "simple_copy",
+                "test_aliases.py",
+                "test_basic.py",
+                "test_simple_seed.py",
+            )
+        ),
+        clients="conformance-dbt",
+        variables={
+            "BIGQUERY_TEST_NO_ACCESS_DATABASE": "nobodys-project",
+            "DO_NOT_TRACK": "1",
+            **{f"DBT_TEST_USER_{number}": f"group:{number}@example.com" for number in (1, 2, 3)},
+        },
     ),
 )
 NAMES = tuple(suite.name for suite in SUITES)

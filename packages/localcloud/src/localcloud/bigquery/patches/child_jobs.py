@@ -58,28 +58,13 @@ def _note_statements(executor: Untyped) -> None:
         self._localcloud_table = await run_query(self, bq_sql)
         return self._localcloud_table
 
-    def begin(self: Untyped, sql: str) -> _Statement:
-        word = interpreter._classify_txn_statement(sql)
-        if word == "BEGIN":
-            self._localcloud_transaction = uuid.uuid4().hex
-        self._localcloud_table = None
-        statement = _Statement(
-            sql=sql,
-            kind=f"{word}_TRANSACTION" if word else executor.classify_statement_type(sql),
-            begun=self._ctx.clock.now(),
-            transaction=getattr(self, "_localcloud_transaction", None),
-        )
-        if word in ("COMMIT", "ROLLBACK"):
-            self._localcloud_transaction = None
-        return statement
-
     def noted(method: Untyped) -> Untyped:
         @functools.wraps(method)
         async def run(self: Untyped, sql: str, *args: Untyped) -> None:
             from bqemulator.domain.errors import DomainError
 
             run = _RUN.get()
-            statement = begin(self, sql)
+            statement = _begin(self, sql, executor)
             try:
                 await method(self, sql, *args)
             except DomainError as error:
@@ -91,6 +76,25 @@ def _note_statements(executor: Untyped) -> None:
         return run
 
     kind._run_query, kind._exec_sql, kind._run_statement_with_params = run_noted, noted(execute), noted(execute_dynamic)
+
+
+def _begin(running: Untyped, sql: str, executor: Untyped) -> _Statement:
+    """Return what is known of a statement before it runs; a transaction begins or ends with some."""
+    from bqemulator.scripting.interpreter import _classify_txn_statement
+
+    word = _classify_txn_statement(sql)
+    if word == "BEGIN":
+        running._localcloud_transaction = uuid.uuid4().hex
+    running._localcloud_table = None
+    statement = _Statement(
+        sql=sql,
+        kind=f"{word}_TRANSACTION" if word else executor.classify_statement_type(sql),
+        begun=running._ctx.clock.now(),
+        transaction=getattr(running, "_localcloud_transaction", None),
+    )
+    if word in ("COMMIT", "ROLLBACK"):
+        running._localcloud_transaction = None
+    return statement
 
 
 def _note(run: list[_Statement] | None, statement: _Statement) -> None:

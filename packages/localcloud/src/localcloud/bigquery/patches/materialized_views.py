@@ -25,20 +25,44 @@ _INTERVAL_MINUTES = 30
 def apply(executor: Untyped, kept: KeptFields) -> None:
     """Read such statements by their trees, and keep what they say of the view."""
     from bqemulator.scripting import interpreter
+
+    _read_by_trees()
+    execute = executor.execute_versioning_ddl
+
+    @functools.wraps(execute)
+    async def execute_as_said(ddl: Untyped, ctx: Untyped) -> None:
+        tree = getattr(ddl, "tree", None)
+        if tree is None:
+            await execute(ddl, ctx)
+            return
+        there = ctx.catalog.get_table(*_place_of(ddl))
+        if tree.args.get("exists") and (there is not None) == isinstance(tree, exp.Create):
+            return
+        options = _options_of(tree)
+        if tree.args.get("replace") and there is not None and there.table_type == "MATERIALIZED_VIEW":
+            await execute(dataclasses.replace(ddl, kind=type(ddl.kind).DROP_MATERIALIZED_VIEW), ctx)
+        await execute(ddl, ctx)
+        if isinstance(tree, exp.Create):
+            _keep(ddl, options, ctx, kept)
+
+    for module in (executor, interpreter):
+        module.execute_versioning_ddl = execute_as_said
+
+
+def _read_by_trees() -> None:
     from bqemulator.versioning.ddl import VersioningDDL, VersioningDDLKind, VersioningDDLRouter
 
     @dataclasses.dataclass(frozen=True)
     class Statement(VersioningDDL):  # type: ignore[misc]  # bqemulator is untyped here
         tree: Untyped = None
 
-    parse, execute = VersioningDDLRouter.parse, executor.execute_versioning_ddl
+    parse = VersioningDDLRouter.parse
 
     def parse_by_tree(self: Untyped, sql: str) -> Untyped:
         tree = only_tree(sql) if "MATERIALIZED" in sql.upper() else None
         if not isinstance(tree, exp.Create | exp.Drop) or not is_materialized(tree):
             return parse(self, sql)
-        table = tree.find(exp.Table)
-        created = isinstance(tree, exp.Create)
+        table, created = tree.find(exp.Table), isinstance(tree, exp.Create)
         return Statement(
             kind=VersioningDDLKind.CREATE_MATERIALIZED_VIEW if created else VersioningDDLKind.DROP_MATERIALIZED_VIEW,
             target_project=table.catalog or self._project_id,
@@ -48,35 +72,25 @@ def apply(executor: Untyped, kept: KeptFields) -> None:
             tree=tree,
         )
 
-    @functools.wraps(execute)
-    async def execute_as_said(ddl: Untyped, ctx: Untyped) -> None:
-        tree = getattr(ddl, "tree", None)
-        if tree is None:
-            await execute(ddl, ctx)
-            return
-        where = ddl.target_project, ddl.target_dataset, ddl.target_table
-        there = ctx.catalog.get_table(*where)
-        if tree.args.get("exists") and (there is not None) == isinstance(tree, exp.Create):
-            return
-        options = _options_of(tree)
-        if tree.args.get("replace") and there is not None and there.table_type == "MATERIALIZED_VIEW":
-            await execute(dataclasses.replace(ddl, kind=VersioningDDLKind.DROP_MATERIALIZED_VIEW), ctx)
-        await execute(ddl, ctx)
-        if isinstance(tree, exp.Create):
-            table = ctx.catalog.get_table(*where)
-            ctx.catalog.update_table(table.model_copy(update=created_options(tree)))
-            minutes = float(options.get("refresh_interval_minutes", _INTERVAL_MINUTES))
-            view = {
-                "query": ddl.view_query,
-                "enableRefresh": options.get("enable_refresh", "true").lower() == "true",
-                "refreshIntervalMs": str(int(minutes * 60_000)),
-            }
-            fields = {"materializedView": view, **_tags_of(tree)}
-            kept.keep(".".join(where), int(table.creation_time.timestamp() * 1000), fields)
-
     VersioningDDLRouter.parse = parse_by_tree
-    for module in (executor, interpreter):
-        module.execute_versioning_ddl = execute_as_said
+
+
+def _place_of(ddl: Untyped) -> tuple[str, str, str]:
+    return ddl.target_project, ddl.target_dataset, ddl.target_table
+
+
+def _keep(ddl: Untyped, options: dict[str, Any], ctx: Untyped, kept: KeptFields) -> None:
+    """Keep what a statement says of the view that it made."""
+    table = ctx.catalog.get_table(*_place_of(ddl))
+    ctx.catalog.update_table(table.model_copy(update=created_options(ddl.tree)))
+    minutes = float(options.get("refresh_interval_minutes", _INTERVAL_MINUTES))
+    view = {
+        "query": ddl.view_query,
+        "enableRefresh": options.get("enable_refresh", "true").lower() == "true",
+        "refreshIntervalMs": str(int(minutes * 60_000)),
+    }
+    fields = {"materializedView": view, **_tags_of(ddl.tree)}
+    kept.keep(".".join(_place_of(ddl)), int(table.creation_time.timestamp() * 1000), fields)
 
 
 def is_materialized(tree: exp.Expression) -> bool:
