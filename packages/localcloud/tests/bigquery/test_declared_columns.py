@@ -66,13 +66,19 @@ def test_types_are_those_of_the_statement(client):
     assert run(client, "SELECT n, b, d, a, s, o FROM declared.types")[0][3:] == ([1, 2], {"x": 1, "y": ["q"]}, b"z")
 
 
+def test_a_struct_may_have_required_fields(client):
+    sql = "(st STRUCT<x INT64 NOT NULL, y STRING>) AS SELECT * FROM (SELECT STRUCT(1 AS x, 'a' AS y) AS st)"
+    run(client, f"CREATE OR REPLACE TABLE declared.fields {sql}")
+    assert run(client, "SELECT st FROM declared.fields") == [({"x": 1, "y": "a"},)]
+
+
 def test_a_required_column_stays_so(client):
     for query in ("SELECT 1, 'a'", "SELECT * FROM declared.k WHERE id = 1"):
         run(client, f"CREATE OR REPLACE TABLE declared.required (id INT64 NOT NULL, s STRING) AS {query}")
         assert columns_of(client, "declared.required") == [("id", "INTEGER", "REQUIRED"), ("s", "STRING", "NULLABLE")]
         with pytest.raises(exceptions.BadRequest, match=r"id"):
             run(client, "INSERT declared.required (s) VALUES ('no id')")
-    with pytest.raises(exceptions.BadRequest, match="Required column s cannot be null"):
+    with pytest.raises(exceptions.BadRequest, match="Required field s cannot be null"):
         run(client, "CREATE TABLE declared.not_made (id INT64, s STRING NOT NULL) AS SELECT * FROM declared.k")
     with pytest.raises(exceptions.NotFound):
         client.get_table("declared.not_made")

@@ -68,6 +68,11 @@ def run(client: bigquery.Client, sql: str) -> list[tuple[Any, ...]]:
         ("SELECT schema_name FROM INFORMATION_SCHEMA.SCHEMATA WHERE schema_name LIKE 'described%' ORDER BY 1",
          [("described",), ("described_empty",)]),
         ("SELECT COUNT(*) FROM described_empty.INFORMATION_SCHEMA.COLUMNS", [(0,)]),
+        (
+            ("SELECT COUNT(*) FROM `local-project`.`region-us`.INFORMATION_SCHEMA.SCHEMATA"
+            " WHERE schema_name = 'described_empty'"),
+            [(1,)],
+        ),
         ("SELECT table_name FROM `region-us`.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS WHERE field_path = 'b.y'", [("t",)]),
         (
             ("WITH w AS (SELECT t.table_name AS n FROM described.INFORMATION_SCHEMA.TABLES AS t JOIN"

@@ -21,7 +21,7 @@ def rewrite(tree: exp.Expression) -> bool:
     if not columns or (_writes_out(tree.expression, len(columns)) and not any(map(_is_required, columns))):
         return False
     # The first of the two names the columns and gives each a type; it has no rows.
-    empty = exp.select(*[exp.alias_(exp.cast(exp.null(), each.kind.copy()), each.this.copy()) for each in columns])
+    empty = exp.select(*[exp.alias_(exp.cast(exp.null(), _kind_of(each)), each.this.copy()) for each in columns])
     empty = empty.from_(exp.select("1").subquery()).where(exp.false())
     rows = exp.union(empty, exp.select("*").from_(tree.expression.copy().subquery()), distinct=False)
     tree.set("expression", exp.select(*map(_value_of, columns)).from_(rows.subquery()))
@@ -72,9 +72,17 @@ def _is_required(column: exp.ColumnDef) -> bool:
     )
 
 
+def _kind_of(column: exp.ColumnDef) -> exp.DataType:
+    """Return a column's type as a cast has it, without what its fields are held to."""
+    kind = column.kind.copy()
+    for field in kind.find_all(exp.ColumnDef):
+        field.set("constraints", None)
+    return kind
+
+
 def _value_of(column: exp.ColumnDef) -> exp.Expression:
-    value: exp.Expression = exp.cast(exp.column(column.this.copy()), column.kind.copy())
+    value: exp.Expression = exp.cast(exp.column(column.this.copy()), _kind_of(column))
     if _is_required(column):
-        refusal = exp.Literal.string(f"Required column {column.name} cannot be null")
+        refusal = exp.Literal.string(f"Required field {column.name} cannot be null")
         value = exp.Coalesce(this=value, expressions=[exp.Anonymous(this="ERROR", expressions=[refusal])])
     return exp.alias_(value, column.this.copy())

@@ -101,7 +101,7 @@ def _read(view: str, project: str, dataset: str, ctx: Untyped) -> tuple[dict[str
     if not everywhere and ctx.catalog.get_dataset(project, dataset) is None:
         raise NotFoundError(f"Not found: Dataset {project}:{dataset} was not found")
     if view in _EMULATED:
-        return _emulated(view, project, "" if view == "SCHEMATA" and everywhere else dataset, ctx)
+        return _emulated(view, project, "" if view == "SCHEMATA" else dataset, ctx)
     if view not in _OWN:
         raise UnsupportedFeatureError(f"INFORMATION_SCHEMA.{view} is not offered by the local cloud.")
     columns, read = _OWN[view]
