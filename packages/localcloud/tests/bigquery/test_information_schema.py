@@ -68,6 +68,9 @@ def run(client: bigquery.Client, sql: str) -> list[tuple[Any, ...]]:
         ("SELECT schema_name FROM INFORMATION_SCHEMA.SCHEMATA WHERE schema_name LIKE 'described%' ORDER BY 1",
          [("described",), ("described_empty",)]),
         ("SELECT COUNT(*) FROM described_empty.INFORMATION_SCHEMA.COLUMNS", [(0,)]),
+        ("SELECT table_name FROM `region-us`.INFORMATION_SCHEMA.TABLES WHERE table_schema = 'described' ORDER BY 1",
+         [("t",), ("v",)]),
+        ("SELECT table_name FROM `local-project`.INFORMATION_SCHEMA.VIEWS WHERE table_schema = 'described'", [("v",)]),
         (
             ("SELECT COUNT(*) FROM `local-project`.`region-us`.INFORMATION_SCHEMA.SCHEMATA"
             " WHERE schema_name = 'described_empty'"),

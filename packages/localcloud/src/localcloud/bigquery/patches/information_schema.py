@@ -97,16 +97,20 @@ def _read(view: str, project: str, dataset: str, ctx: Untyped) -> tuple[dict[str
     """Return a view's columns, with their types, and its rows."""
     from bqemulator.domain.errors import NotFoundError, UnsupportedFeatureError
 
-    everywhere = not dataset or dataset.lower().startswith("region-")
+    # `project.INFORMATION_SCHEMA.TABLES` is that of a project, in every dataset.
+    everywhere = not dataset or dataset == project or dataset.lower().startswith("region-")
     if not everywhere and ctx.catalog.get_dataset(project, dataset) is None:
         raise NotFoundError(f"Not found: Dataset {project}:{dataset} was not found")
+    datasets = [each.dataset_id for each in ctx.catalog.list_datasets(project)] if everywhere else [dataset]
+    if view == "SCHEMATA":
+        return _emulated(view, project, "", ctx)
     if view in _EMULATED:
-        return _emulated(view, project, "" if view == "SCHEMATA" else dataset, ctx)
+        read = [_emulated(view, project, each, ctx) for each in datasets] or [_emulated(view, project, "", ctx)]
+        return read[0][0], [row for _, rows in read for row in rows]
     if view not in _OWN:
         raise UnsupportedFeatureError(f"INFORMATION_SCHEMA.{view} is not offered by the local cloud.")
-    columns, read = _OWN[view]
-    datasets = [each.dataset_id for each in ctx.catalog.list_datasets(project)] if everywhere else [dataset]
-    return columns, [row for each in datasets for row in read(project, each, ctx)]
+    columns, rows_of = _OWN[view]
+    return columns, [row for each in datasets for row in rows_of(project, each, ctx)]
 
 
 def _emulated(view: str, project: str, dataset: str, ctx: Untyped) -> tuple[dict[str, str], _Rows]:
