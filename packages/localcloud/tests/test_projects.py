@@ -62,3 +62,14 @@ def test_a_further_project(localcloud_commands, tmp_path, monkeypatch):
         bigquery.Client(project="local-project").get_table("local-project.d.t")
     with pytest.raises(exceptions.Forbidden):
         bigquery.Client(project="third").create_dataset("d")
+    hold_results_apart(bigquery.Client(project="local-project"), client)
+
+
+def hold_results_apart(*clients: bigquery.Client) -> None:
+    """A script's id is that of one project: the rows of its statements are not another's."""
+    for number, client in enumerate(clients):
+        script = f"SELECT {number} AS n; SELECT {number + 10} AS n"
+        client.query(script, job_id="of-both", job_retry=None).result()
+    for number, client in enumerate(clients):
+        found = [[row.n for row in child.result()] for child in client.list_jobs(parent_job="of-both")]
+        assert sorted(found) == [[number], [number + 10]]

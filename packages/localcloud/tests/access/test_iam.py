@@ -265,6 +265,38 @@ def test_routines_want_permissions_of_their_own(local_cloud, grant):
         client.get_routine(routine.reference, retry=None)
 
 
+@pytest.mark.parametrize("view", ["TABLES", "COLUMN_FIELD_PATHS", "SCHEMATA"])
+def test_views_of_all_datasets_want_permissions_on_all(local_cloud, grant, view):
+    """Names and columns of what a caller may not read are not told."""
+    client = bigquery.Client(project=local_cloud.project)
+    client.create_dataset("described_to_few", exists_ok=True)
+    user = ("roles/bigquery.jobUser", PROJECT)
+    paths = (
+        f"INFORMATION_SCHEMA.{view}",
+        f"`region-us`.INFORMATION_SCHEMA.{view}",
+        f"`{client.project}`.INFORMATION_SCHEMA.{view}",
+    )
+    for more in ((), (("roles/bigquery.dataViewer", f"{PROJECT}/datasets/described_to_few"),)):
+        grant(user, *more)
+        for path in paths:
+            with pytest.raises(exceptions.Forbidden, match=r"bigquery\.tables\.getData"):
+                client.query_and_wait(f"SELECT * FROM {path}", retry=None, job_retry=None)
+    grant(user, ("roles/bigquery.dataViewer", PROJECT))
+    for path in paths:
+        client.query_and_wait(f"SELECT * FROM {path}", retry=None, job_retry=None)
+
+
+def test_where_a_dataset_is_is_not_told_to_who_may_not_read_it(local_cloud, grant):
+    """Of a job in another location: what is forbidden comes before what is not found."""
+    client = bigquery.Client(project=local_cloud.project)
+    dataset = bigquery.Dataset(f"{client.project}.placed_for_few")
+    dataset.location = "EU"
+    client.create_dataset(dataset, exists_ok=True)
+    grant(("roles/bigquery.jobUser", PROJECT))
+    with pytest.raises(exceptions.Forbidden):
+        client.query("SELECT 1 FROM placed_for_few.t", location="US", retry=None, job_retry=None)
+
+
 def test_every_permission_of_a_method_is_in_some_role_or_nobodys():
     """A row that no role can meet would be a misspelt one; no documented role makes datasets, or says who sees rows."""
     granted = {permission for permissions in iam.roles().values() for permission in permissions}

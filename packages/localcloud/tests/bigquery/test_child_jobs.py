@@ -99,3 +99,13 @@ def test_children_are_where_their_script_is(client):
     job, children = children_of(client, "SELECT n FROM children.t; SELECT 2 AS n")
     assert {job.location, *(child.location for child in children)} == {"asia-northeast1"}
     assert [row.n for row in children[1].result()] == [2]
+
+
+def test_a_statement_says_where_it_stands(client):
+    """As `bq` prints it: a script without these it cannot show."""
+    script = "SELECT 1;\n\n  SELECT 2;\nEXECUTE IMMEDIATE 'SELECT 3'"
+    _, children = children_of(client, script)
+    frames = [child._properties["statistics"]["scriptStatistics"]["stackFrames"][0] for child in children]
+    assert [(frame["startLine"], frame["startColumn"]) for frame in frames[:2]] == [(1, 1), (3, 3)]
+    assert [(frame["endLine"], frame["endColumn"]) for frame in frames[:2]] == [(1, 9), (3, 11)]
+    assert [frame["text"] for frame in frames] == ["SELECT 1", "SELECT 2", "SELECT 3"]

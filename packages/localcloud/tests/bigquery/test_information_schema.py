@@ -15,7 +15,7 @@ DATASET = "described"
 def client(local_cloud) -> bigquery.Client:
     """The real client, with a dataset of a table, a view, and another that is empty."""
     made = bigquery.Client(project=local_cloud.project)
-    for name in (DATASET, "described_empty"):
+    for name in (DATASET, "described_empty", "described_wide"):
         made.create_dataset(name, exists_ok=True)
     made.query_and_wait(
         f'CREATE OR REPLACE TABLE {DATASET}.t (a INT64 NOT NULL OPTIONS (description = "It\'s a."),'
@@ -66,7 +66,7 @@ def run(client: bigquery.Client, sql: str) -> list[tuple[Any, ...]]:
          [("t", 2, 24, 1), ("v", 0, 0, 2)]),
         ("SELECT total_rows FROM described.INFORMATION_SCHEMA.TABLE_STORAGE WHERE table_name = 't'", [(2,)]),
         ("SELECT schema_name FROM INFORMATION_SCHEMA.SCHEMATA WHERE schema_name LIKE 'described%' ORDER BY 1",
-         [("described",), ("described_empty",)]),
+         [("described",), ("described_empty",), ("described_wide",)]),
         ("SELECT COUNT(*) FROM described_empty.INFORMATION_SCHEMA.COLUMNS", [(0,)]),
         ("SELECT table_name FROM `region-us`.INFORMATION_SCHEMA.TABLES WHERE table_schema = 'described' ORDER BY 1",
          [("t",), ("v",)]),
@@ -76,7 +76,11 @@ def run(client: bigquery.Client, sql: str) -> list[tuple[Any, ...]]:
             " WHERE schema_name = 'described_empty'"),
             [(1,)],
         ),
-        ("SELECT table_name FROM `region-us`.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS WHERE field_path = 'b.y'", [("t",)]),
+        (
+            ("SELECT table_name FROM `region-us`.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS"
+            " WHERE table_schema = 'described' AND field_path = 'b.y'"),
+            [("t",)],
+        ),
         (
             ("WITH w AS (SELECT t.table_name AS n FROM described.INFORMATION_SCHEMA.TABLES AS t JOIN"
             " described.__TABLES__ AS s ON s.table_id = t.table_name) SELECT n, 'INFORMATION_SCHEMA.TABLES' FROM w"
@@ -120,3 +124,25 @@ def test_a_dry_run_has_the_columns(client):
         "SELECT table_name, COUNT(*) AS n FROM described.INFORMATION_SCHEMA.COLUMNS GROUP BY 1", job_config=config
     )
     assert [(field.name, field.field_type) for field in job.schema] == [("table_name", "STRING"), ("n", "INTEGER")]
+
+
+def test_a_view_of_many_rows(client):
+    """More than an expression may be nested deep."""
+    columns = ", ".join(f"c{number} INT64" for number in range(1_200))
+    run(client, f"CREATE OR REPLACE TABLE described_wide.t ({columns})")
+    for view in ("COLUMNS", "COLUMN_FIELD_PATHS"):
+        sql = (
+            f"SELECT COUNT(*), MAX(column_name) FROM described_wide.INFORMATION_SCHEMA.{view} WHERE data_type = 'INT64'"
+        )
+        assert run(client, sql) == [(1_200, "c999")]
+
+
+def test_any_text_is_given_back(client):
+    text = "two\nlines, \"q\", 's', \\n, \\, `b`, [], $[0], ü, \U0001f600"
+    table = bigquery.Table(
+        f"{client.project}.described_wide.texts", [bigquery.SchemaField("a", "INT64", description=text)]
+    )
+    client.delete_table(table, not_found_ok=True)
+    client.create_table(table)
+    sql = "SELECT description FROM described_wide.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS WHERE table_name = 'texts'"
+    assert run(client, sql) == [(text,)]

@@ -99,3 +99,26 @@ def test_a_job_is_found_where_it_runs(client):
         with pytest.raises(exceptions.NotFound, match="Not found: Job local-project:US"):
             ask(job.job_id, location="US", retry=None)
     assert client.cancel_job(job.job_id, location="EU", retry=None).job_id == job.job_id
+
+
+def test_an_id_that_made_no_job_is_free_in_every_place(client):
+    job_id = f"again-{uuid.uuid4().hex}"
+    refused = "CREATE MODEL locations_any.m OPTIONS (model_type = 'linear_reg') AS SELECT n FROM locations_any.t"
+    with pytest.raises(exceptions.MethodNotImplemented):
+        client.query(refused, job_id=job_id, location="EU", retry=None, job_retry=None)
+    client.query("SELECT 1", job_id=job_id, location="US", job_retry=None).result()
+    assert client.get_job(job_id, location="US").location == "US"
+
+
+def test_a_dataset_stays_where_it_was_made(local_cloud, client):
+    """A replacement that says no location is no way round it; one without a location stays everywhere."""
+    where = f"https://bigquery.googleapis.com/bigquery/v2/projects/{client.project}/datasets"
+    for name, location in (("locations_eu", "EU"), ("locations_any", "US")):
+        reference = {"datasetReference": {"projectId": client.project, "datasetId": name}}
+        assert local_cloud.http.patch(f"{where}/{name}", json={"location": "asia-east1"}, timeout=30).status_code == 400
+        for body in ({**reference, "description": "new"}, {**reference, "location": location}):
+            assert local_cloud.http.put(f"{where}/{name}", json=body, timeout=30).status_code == 200
+        assert client.get_dataset(name).location == location
+    with pytest.raises(exceptions.NotFound, match="was not found in location US"):
+        client.query("SELECT n FROM locations_eu.t", location="US", retry=None, job_retry=None).result(retry=None)
+    assert client.query("SELECT n FROM locations_any.t", location="europe-west4").location == "europe-west4"

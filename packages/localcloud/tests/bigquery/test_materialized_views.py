@@ -58,6 +58,16 @@ def test_if_not_exists_and_or_replace(client):
         run(client, "CREATE " + create.format("", 4))
 
 
+def test_a_replacement_that_fails_leaves_the_view(client):
+    run(client, "CREATE MATERIALIZED VIEW materialized.v OPTIONS (description = 'x') AS SELECT n FROM materialized.t")
+    with pytest.raises(exceptions.GoogleAPICallError):
+        run(client, "CREATE OR REPLACE MATERIALIZED VIEW materialized.v AS SELECT nothing FROM materialized.t")
+    assert run(client, "SELECT n FROM materialized.v") == [(1,)]
+    assert client.get_table("materialized.v").description == "x"
+    run(client, "CREATE OR REPLACE MATERIALIZED VIEW materialized.v AS SELECT n + 1 AS n FROM materialized.t")
+    assert [table.table_id for table in client.list_tables("materialized")] == ["t", "v"]
+
+
 def test_it_is_dropped(client):
     run(client, "CREATE MATERIALIZED VIEW materialized.v OPTIONS (description = 'x') AS SELECT n FROM materialized.t")
     run(client, "-- away\nDROP MATERIALIZED VIEW materialized.v")

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import localcloud
 from localcloud.bigquery.parsed_once import Trees
+from tests.support.local_cloud import LOCALCLOUD_PYTHON
+
+COUNTED = """
+import sqlglot
+from sqlglot import Dialect
+from localcloud.bigquery import parsed_once
+
+parsed, parse = [], Dialect.parse
+Dialect.parse = lambda self, sql, **opts: parsed.append(sql) or parse(self, sql, **opts)
+parsed_once.apply()
+first, second = (sqlglot.parse_one("SELECT a", read="bigquery") for _ in range(2))
+first.set("expressions", [])
+print(parsed.count("SELECT a"), second.sql(), sqlglot.parse_one("SELECT a", read="bigquery").sql())
+print(sqlglot.parse_one("SELECT a", read="duckdb").sql(), parsed.count("SELECT a"))
+for _ in range(2):
+    try:
+        sqlglot.parse("SELECT (", read="bigquery")
+    except sqlglot.errors.ParseError:
+        print("refused")
+"""
 
 
 @dataclass
@@ -64,3 +88,10 @@ def test_keeping_a_statement_twice_counts_it_once():
         trees.keep(Bigquery, "aaaa", [Tree()])
     trees.keep(Bigquery, "bbbb", [Tree()])
     assert kept(trees, "aaaa", "bbbb") == ["aaaa", "bbbb"]
+
+
+def test_sqlglot_parses_a_statement_once():
+    """Of each dialect; what is no statement is refused each time."""
+    environ = {**os.environ, "PYTHONPATH": str(Path(localcloud.__file__).parents[1])}
+    done = subprocess.run([LOCALCLOUD_PYTHON, "-c", COUNTED], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["1 SELECT a SELECT a", "SELECT a 2", "refused", "refused"]

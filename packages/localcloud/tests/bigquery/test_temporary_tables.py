@@ -63,6 +63,12 @@ def test_a_script_has_its_own_and_may_run_again(client, script, rows):
         run(client, "SELECT * FROM a")
 
 
+@pytest.mark.parametrize(("end", "rows"), [("ROLLBACK", [(1,)]), ("COMMIT", [(1,), (2,)])])
+def test_a_transaction_has_them_too(client, end, rows):
+    script = "CREATE TEMP TABLE a AS SELECT 1 AS n; BEGIN TRANSACTION; INSERT a (n) VALUES (2); {} TRANSACTION;"
+    assert run(client, f"{script.format(end)} SELECT n FROM a ORDER BY n") == rows
+
+
 def test_a_script_that_fails_leaves_none(client):
     script = "CREATE TEMP TABLE a AS SELECT 1 AS n; SELECT ERROR('broken'); SELECT 2"
     for _ in range(2):
@@ -114,6 +120,18 @@ def test_a_default_dataset_has_no_temporary_tables(client):
         ("stored", "stored")
     ]
     assert [table.table_id for table in client.list_tables("temporary") if table.table_id == "b"] == []
+
+
+def test_a_session_with_a_default_dataset_has_its_own(client):
+    """Of `jobs.insert` and of `jobs.query`."""
+    session = new_session(client, "CREATE TEMP TABLE d AS SELECT 1 AS n")
+    config = bigquery.QueryJobConfig(
+        default_dataset=f"{client.project}.temporary",
+        connection_properties=[bigquery.ConnectionProperty("session_id", session)],
+    )
+    sql = "SELECT d.n, a.n FROM d, a"
+    assert [tuple(row) for row in client.query(sql, job_config=config).result()] == [(1, "stored")]
+    assert [tuple(row) for row in client.query_and_wait(sql, job_config=config)] == [(1, "stored")]
 
 
 @pytest.mark.parametrize(

@@ -76,13 +76,15 @@ class JobLocations:
                 return f"Not found: Dataset {owner}:{dataset} was not found in location {location}"
             location = location or found
         self._current.set(str(location) if location else None)
-        if location and reference.get("jobId"):
-            self.remember(project, str(reference["jobId"]), str(location))
+        job = str(reference.get("jobId") or "")
+        if job and self._context.catalog.get_job(project, job) is None:
+            self._known.pop((project, job), None)  # of a request that made no job
+            self.remember(project, job)
         return None
 
-    def remember(self, project: str, job: str, location: str | None = None) -> None:
-        """Note where a job is; without a location, where the job runs that is asked for now."""
-        location = location or self._current.get()
+    def remember(self, project: str, job: str) -> None:
+        """Note where a job is: where that runs which is asked for now."""
+        location = self._current.get()
         if location and (project, job) not in self._known:
             self._known[project, job] = location
             if len(self._known) > _REMEMBERED:

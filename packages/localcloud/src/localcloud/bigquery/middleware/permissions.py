@@ -123,8 +123,14 @@ def _add(tree: Untyped, uses: Uses, project: str, default_dataset: str) -> None:
     uses.read |= {
         name(each)
         for each in tree.find_all(exp.Table)
-        if each is not target and each.name and (each.db or (default_dataset and each.name not in named))
+        if each is not target and each.name and _is_stored(each, default_dataset, named)
     }
+
+
+def _is_stored(table: Untyped, default_dataset: str, named: set[str]) -> bool:
+    """Return whether a table is of a dataset, or a view of INFORMATION_SCHEMA, which without one tells of them all."""
+    is_view = str(table.name).upper().startswith("INFORMATION_SCHEMA.")
+    return bool(table.db) or is_view or bool(default_dataset and table.name not in named)
 
 
 def _resource(project: str, dataset: str, table: str) -> str:

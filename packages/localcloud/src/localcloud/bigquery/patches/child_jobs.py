@@ -10,8 +10,9 @@ import dataclasses
 import functools
 import hashlib
 import uuid
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from localcloud.bigquery.patches.error_words import words_of
@@ -27,6 +28,7 @@ class _Statement:
         table: Its rows; of a change of rows their number.
         error: What it ended with.
         transaction: The id of the transaction that it is in.
+        frame: Its text and where that stands in the script, from line and column 1.
     """
 
     sql: str
@@ -36,6 +38,7 @@ class _Statement:
     table: Untyped = None
     error: Untyped = None
     transaction: str | None = None
+    frame: dict[str, Any] = field(default_factory=dict)
 
 
 _RUN: ContextVar[list[_Statement] | None] = ContextVar("run", default=None)
@@ -115,13 +118,28 @@ def _store_jobs(executor: Untyped, routes: Untyped) -> None:
             job = await original(project_id, job_id, bq_sql, params, ctx, **kwargs)
         finally:
             _RUN.reset(token)
-            for number, statement in enumerate(statements):
+            for number, statement in enumerate(_placed(statements, bq_sql)):
                 ctx.catalog.upsert_job(_job_of(statement, number, project_id, job_id, executor, ctx, routes))
         if statements:
             job.statistics["numChildJobs"] = str(len(statements))
         return job
 
     routes.execute_query_job = execute
+
+
+def _placed(statements: Sequence[_Statement], script: str) -> Iterator[_Statement]:
+    """Yield statements with their places in a script; one that was made of a text has the place of the whole."""
+    last = 0
+    for statement in statements:
+        begin = script.find(statement.sql, last)
+        begin = script.find(statement.sql) if begin < 0 else begin
+        last = begin + len(statement.sql) if begin >= 0 else last
+        ends = {"start": max(begin, 0), "end": last if begin >= 0 else len(script)}
+        frame: dict[str, Any] = {"text": statement.sql}
+        for name, end in ends.items():
+            frame[f"{name}Line"] = script.count("\n", 0, end) + 1
+            frame[f"{name}Column"] = end - (script.rfind("\n", 0, end) + 1) + 1
+        yield dataclasses.replace(statement, frame=frame)
 
 
 def _job_of(
@@ -131,7 +149,8 @@ def _job_of(
     from bqemulator.catalog.etag import generate_etag
     from bqemulator.catalog.models import JobMeta
 
-    job = f"script_job_{hashlib.sha256(parent.encode()).hexdigest()[:32]}_{number}"
+    # Results are kept by jobs' ids alone: another project's script may have the same id.
+    job = f"script_job_{hashlib.sha256(f'{project}:{parent}'.encode()).hexdigest()[:32]}_{number}"
     table = executor._EMPTY_ARROW if statement.table is None else statement.table
     table, changed, fields = executor._finalize_statement_result(
         table, statement.kind, bq_sql=statement.sql, project_id=project, ctx=ctx
@@ -142,7 +161,7 @@ def _job_of(
         total_rows=table.num_rows, statement_type=statement.kind, num_dml_affected_rows=changed
     )
     statistics["parentJobId"] = parent
-    statistics["scriptStatistics"] = {"evaluationKind": "STATEMENT", "stackFrames": [{"text": statement.sql}]}
+    statistics["scriptStatistics"] = {"evaluationKind": "STATEMENT", "stackFrames": [statement.frame]}
     if statement.transaction:
         statistics["transactionInfo"] = {"transactionId": statement.transaction}
     return JobMeta(

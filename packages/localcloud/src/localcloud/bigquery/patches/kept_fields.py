@@ -197,15 +197,29 @@ def _keep_of_datasets(kept: KeptFields) -> None:
 
     def read(project: str, body: dict[str, Any], clock: Untyped, existing: Untyped = None) -> Untyped:
         body = _changed(body, existing)
+        if existing is not None:
+            body = _in_place(body, existing, kept)
         meta = to_meta(project, body, clock, existing)
-        _keep(kept, f"{project}.{meta.dataset_id}", meta, body, existing, DATASET_FIELDS)
+        _keep(kept, _name_of(meta), meta, body, existing, DATASET_FIELDS)
         return meta
 
-    def shown(dataset: Untyped) -> dict[str, Any]:
-        resource: dict[str, Any] = to_rest(dataset)
-        return resource | kept.of(f"{dataset.project_id}.{dataset.dataset_id}", _made(dataset))
+    datasets._rest_to_dataset_meta, datasets._dataset_to_rest = read, _shown(kept, to_rest)
 
-    datasets._rest_to_dataset_meta, datasets._dataset_to_rest = read, shown
+
+def _in_place(body: dict[str, Any], dataset: Untyped, kept: KeptFields) -> dict[str, Any]:
+    """Return what changes a dataset with the location that it was made with; none where it was made without.
+
+    Raises:
+        ValidationError: It asks for another location.
+    """
+    from bqemulator.domain.errors import ValidationError
+
+    asked = body.get("location")
+    if asked is not None and str(asked).lower() != dataset.location.lower():
+        raise ValidationError(f"Cannot change the location of a dataset from {dataset.location} to {asked}")
+    made = kept.of(_name_of(dataset), _made(dataset)).get("location")
+    others = {key: value for key, value in body.items() if key != "location"}
+    return others | ({"location": made} if made else {})
 
 
 def _keep_of_tables(context: Untyped, kept: KeptFields, expirations: Expirations) -> None:
@@ -218,7 +232,7 @@ def _keep_of_tables(context: Untyped, kept: KeptFields, expirations: Expirations
         meta = to_meta(project, dataset, body, clock, existing)
         gone = {field: None for key, field in _CLEARED_BY_NULL.items() if key in body and body[key] is None}
         meta = meta.model_copy(update=gone) if gone else meta
-        name = f"{project}.{dataset}.{meta.table_id}"
+        name = _name_of(meta)
         if existing is not None:
             _change_columns(context, existing, meta)
         if "expirationTime" in body or existing is None:
@@ -227,15 +241,12 @@ def _keep_of_tables(context: Untyped, kept: KeptFields, expirations: Expirations
         _keep(kept, name, meta, body, existing, TABLE_FIELDS)
         return meta
 
-    def shown(table: Untyped) -> dict[str, Any]:
-        resource: dict[str, Any] = to_rest(table)
-        return resource | kept.of(f"{table.project_id}.{table.dataset_id}.{table.table_id}", _made(table))
-
     def typed(fields: list[dict[str, Any]]) -> list[tuple[str, str]]:
         required = {field["name"] for field in fields if field.get("mode") == "REQUIRED"}
         return [(name, f"{kind} NOT NULL" if name in required else kind) for name, kind in columns(fields)]
 
-    tables._rest_to_table_meta, tables._table_to_rest, tables.bq_schema_to_duckdb_columns = read, shown, typed
+    tables._rest_to_table_meta, tables._table_to_rest = read, _shown(kept, to_rest)
+    tables.bq_schema_to_duckdb_columns = typed
 
 
 def _keep_of_routines(kept: KeptFields) -> None:
@@ -249,14 +260,10 @@ def _keep_of_routines(kept: KeptFields) -> None:
         if refused is not None:
             raise UnsupportedFeatureError(f"{refused} of a routine is not offered by the local cloud. Leave it out.")
         meta = to_meta(project, dataset, body, clock, existing)
-        _keep(kept, f"{project}.{dataset}.{meta.routine_id}()", meta, body, existing, ROUTINE_FIELDS)
+        _keep(kept, _name_of(meta), meta, body, existing, ROUTINE_FIELDS)
         return meta
 
-    def shown(routine: Untyped) -> dict[str, Any]:
-        resource: dict[str, Any] = to_rest(routine)
-        return resource | kept.of(f"{routine.project_id}.{routine.dataset_id}.{routine.routine_id}()", _made(routine))
-
-    routines._rest_to_routine_meta, routines._routine_to_rest = read, shown
+    routines._rest_to_routine_meta, routines._routine_to_rest = read, _shown(kept, to_rest)
 
 
 def _keep_of_jobs(context: Untyped) -> None:
@@ -301,6 +308,24 @@ def _changed(body: dict[str, Any], existing: Untyped) -> dict[str, Any]:
         labels = {**(existing.labels or {}), **body["labels"]}
         body = {**body, "labels": {name: value for name, value in labels.items() if value is not None}}
     return {**body, "labels": {}} if body.get("labels", {}) is None else body
+
+
+def _name_of(meta: Untyped) -> str:
+    """Return a resource's name among those that are kept; a routine's is no table's."""
+    parts = [meta.project_id, meta.dataset_id, getattr(meta, "table_id", None)]
+    if hasattr(meta, "routine_id"):
+        parts.append(f"{meta.routine_id}()")
+    return ".".join(filter(None, parts))
+
+
+def _shown(kept: KeptFields, to_rest: Untyped) -> Untyped:
+    """Return what answers with a resource and what is kept of it."""
+
+    def show(meta: Untyped) -> dict[str, Any]:
+        resource: dict[str, Any] = to_rest(meta)
+        return resource | kept.of(_name_of(meta), _made(meta))
+
+    return show
 
 
 def _keep(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import uuid
 from typing import Any
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
@@ -40,7 +41,11 @@ def apply(executor: Untyped, kept: KeptFields) -> None:
             return
         options = _options_of(tree)
         if tree.args.get("replace") and there is not None and there.table_type == "MATERIALIZED_VIEW":
-            await execute(dataclasses.replace(ddl, kind=type(ddl.kind).DROP_MATERIALIZED_VIEW), ctx)
+            # A statement that fails leaves the view that is there.
+            trial = dataclasses.replace(ddl, target_table=f"localcloud_trial_{uuid.uuid4().hex}")
+            await execute(trial, ctx)
+            for each in (trial, ddl):
+                await execute(dataclasses.replace(each, kind=type(ddl.kind).DROP_MATERIALIZED_VIEW), ctx)
         await execute(ddl, ctx)
         if isinstance(tree, exp.Create):
             _keep(ddl, options, ctx, kept)

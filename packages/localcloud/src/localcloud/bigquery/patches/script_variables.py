@@ -33,7 +33,8 @@ def apply() -> None:
     from bqemulator.scripting.interpreter import ScriptInterpreter
     from bqemulator.scripting.parser import Parser
 
-    declare, set_, lookup, visible = FrameStack.declare, FrameStack.set, FrameStack.lookup, FrameStack.all_visible
+    declare, set_, lookup = FrameStack.declare, FrameStack.set, FrameStack.lookup
+    visible, left_over = FrameStack.all_visible, FrameStack.snapshot_current
     read_type = Parser._read_type_name
     execute_declare, execute_set = ScriptInterpreter._exec_declare, ScriptInterpreter._exec_set
 
@@ -62,6 +63,7 @@ def apply() -> None:
     FrameStack.declare, FrameStack.set = declare_any, set_any
     FrameStack.lookup = lambda self, name: lookup(self, name.lower())
     FrameStack.all_visible = lambda self: _Visible(visible(self))
+    FrameStack.snapshot_current = lambda self: _Visible(left_over(self))  # by a procedure, for its caller
     ScriptInterpreter._exec_declare, ScriptInterpreter._exec_set = execute_declare_typed, execute_set_typed
 
 

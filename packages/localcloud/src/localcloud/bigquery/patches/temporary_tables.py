@@ -8,8 +8,10 @@ and the script or session that it is of. Out: the statement with names that no o
 from __future__ import annotations
 
 import functools
-import hashlib
+import uuid
+from collections.abc import Mapping
 from contextvars import ContextVar
+from typing import Any
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
@@ -23,14 +25,10 @@ _OUTSIDE = "Use of CREATE TEMPORARY TABLE requires a script or session"
 
 
 class Scope:
-    """A script or a session, with its temporary tables.
+    """A script or a session, with its temporary tables: nobody else knows how they are stored."""
 
-    Args:
-        name: Of the job or the session; no other has it.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._prefix = f"localcloud_temporary_{hashlib.sha256(name.encode()).hexdigest()[:16]}_"
+    def __init__(self) -> None:
+        self._prefix = f"localcloud_temporary_{uuid.uuid4().hex}_"
         self._names: set[str] = set()
 
     @property
@@ -60,6 +58,13 @@ class Scope:
             table.set("this", exp.to_identifier(f"{self._prefix}{table.name}", quoted=True))
         return str(tree.sql(dialect="bigquery")) if found else statement
 
+    def changed_by(self, statement: str) -> list[str]:
+        """Return the temporary table that a statement changes, as DuckDB's SQL names it; [] for none."""
+        tree = only_tree(statement)
+        table = tree.this if isinstance(tree, exp.Insert | exp.Update | exp.Delete | exp.Merge) else None
+        table = table.this if isinstance(table, exp.Schema) else table
+        return [f'"{self._prefix}{table.name}"'] if isinstance(table, exp.Table) and self._has(table) else []
+
     def _has(self, table: exp.Table) -> bool:
         return not table.db and isinstance(table.this, exp.Identifier) and table.name in self._names
 
@@ -71,7 +76,7 @@ _NEW_SESSION: ContextVar[str | None] = ContextVar("new_session", default=None)
 def apply(executor: Untyped, routes: Untyped) -> None:
     """Give each script and session temporary tables of its own."""
     sessions: dict[str, Scope] = {}
-    _leave_without_dataset(sessions)
+    _leave_without_dataset(routes, sessions)
     _note_new_sessions(routes)
     _rename_in_statements(executor)
     _rename_in_dry_runs(routes, sessions)
@@ -85,23 +90,23 @@ def is_creation(tree: exp.Expression | None) -> bool:
     return tree.args.get("properties") is not None and tree.args["properties"].find(exp.TemporaryProperty) is not None
 
 
-def _leave_without_dataset(sessions: dict[str, Scope]) -> None:
+def _leave_without_dataset(routes: Untyped, sessions: dict[str, Scope]) -> None:
     """Keep temporary tables out of a request's default dataset."""
     from bqemulator.sql.rewriter import default_dataset
 
-    qualify, collect = default_dataset.qualify_unqualified_tables, default_dataset._collect_cte_names
+    qualify, collect = routes._apply_default_dataset, default_dataset._collect_cte_names
     temporary: ContextVar[frozenset[str]] = ContextVar("temporary", default=frozenset())
 
     @functools.wraps(qualify)
-    def qualify_others(bq_sql: str, **kwargs: Untyped) -> str:
-        scope = sessions.get(_session() or "")
+    def qualify_others(bq_sql: str, query: Mapping[str, Any], **kwargs: Untyped) -> str:
+        scope = sessions.get(_session_of(query) or "")
         token = temporary.set((scope.names if scope else frozenset()) | created_in(bq_sql))
         try:
-            return str(qualify(bq_sql, **kwargs))
+            return str(qualify(bq_sql, query, **kwargs))
         finally:
             temporary.reset(token)
 
-    default_dataset.qualify_unqualified_tables = qualify_others
+    routes._apply_default_dataset = qualify_others
     default_dataset._collect_cte_names = lambda root: {*collect(root), *temporary.get()}
 
 
@@ -135,6 +140,14 @@ def _rename_in_statements(executor: Untyped) -> None:
 
     for module in (executor, interpreter):
         module.rewrite_and_translate_statement = translate_renamed
+    targets = interpreter._dml_targets
+
+    def targets_to_restore(bq_sql: str, project_id: str) -> list[str]:
+        """Return what a transaction that is rolled back restores."""
+        scope = _SCOPE.get()
+        return [*targets(bq_sql, project_id), *(scope.changed_by(bq_sql) if scope else ())]
+
+    interpreter._dml_targets = targets_to_restore
 
 
 def _rename_in_dry_runs(routes: Untyped, sessions: dict[str, Scope]) -> None:
@@ -163,7 +176,7 @@ def _end_with_scripts(routes: Untyped, sessions: dict[str, Scope]) -> None:
         session = _session()
         if session is None and _is_alone(bq_sql):
             raise InvalidQueryError(_OUTSIDE)
-        scope = sessions.setdefault(session, Scope(session)) if session else Scope(f"{project_id}.{job_id}")
+        scope = sessions.setdefault(session, Scope()) if session else Scope()
         token = _SCOPE.set(scope)
         try:
             return await original(project_id, job_id, bq_sql, params, ctx, **kwargs)
@@ -177,10 +190,15 @@ def _end_with_scripts(routes: Untyped, sessions: dict[str, Scope]) -> None:
 
 def _session() -> str | None:
     """Return the session of the request that is answered now; None for none."""
-    query = asked_configuration().get("query")
+    return _NEW_SESSION.get() or _session_of(asked_configuration().get("query"))
+
+
+def _session_of(query: Untyped) -> str | None:
+    """Return the session that a query's configuration names; None for none."""
     given = query.get("connectionProperties") if isinstance(query, dict) else None
-    named = [each.get("value") for each in given or [] if isinstance(each, dict) and each.get("key") == "session_id"]
-    return _NEW_SESSION.get() or next((name for name in named if isinstance(name, str) and name), None)
+    pairs = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    named = (each.get("value") for each in pairs if each.get("key") == "session_id")
+    return next((name for name in named if isinstance(name, str) and name), None)
 
 
 def _is_alone(statement: str) -> bool:
