@@ -66,10 +66,15 @@ def test_a_further_project(localcloud_commands, tmp_path, monkeypatch):
 
 
 def hold_results_apart(*clients: bigquery.Client) -> None:
-    """A script's id is that of one project: the rows of its statements are not another's."""
+    """A job's id is that of one project: its rows, and those of a script's statements, are not another's."""
     for number, client in enumerate(clients):
         script = f"SELECT {number} AS n; SELECT {number + 10} AS n"
         client.query(script, job_id="of-both", job_retry=None).result()
+        config = bigquery.QueryJobConfig(use_query_cache=False)
+        client.query(f"SELECT {number} AS n{number}", job_id="one-of-both", job_config=config, job_retry=None).result()
     for number, client in enumerate(clients):
         found = [[row.n for row in child.result()] for child in client.list_jobs(parent_job="of-both")]
         assert sorted(found) == [[number], [number + 10]]
+        job = client.get_job("one-of-both")
+        assert [dict(row) for row in job.result()] == [{f"n{number}": number}]
+        assert [dict(row) for row in client.list_rows(client.get_table(job.destination))] == [{f"n{number}": number}]

@@ -65,7 +65,7 @@ from localcloud.bigquery.patches import (
     used_datasets,
     views,
 )
-from localcloud.bigquery.types.results import BoundedResults
+from localcloud.bigquery.types.results import BoundedResults, OfProject
 from localcloud.faults import FaultStore
 from localcloud.projects import Projects
 from localcloud.untyped import Untyped
@@ -105,8 +105,9 @@ def prepare(
     patch_sql(executor)
     patch_jobs(executor, job_routes, expiring)
     time_travel.apply(job_routes, directory)
+    schemas = OfProject()
     for module in (executor, job_routes):
-        module.JOB_RESULTS = results
+        module.JOB_RESULTS, module.JOB_SCHEMAS = results, schemas
     fail_queries(job_routes, faults)
     open_app(server, projects, expiring, results, kept_fields.KeptFields(directory / "kept-fields.json"))
 

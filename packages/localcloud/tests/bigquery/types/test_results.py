@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import uuid
 
+import pyarrow as pa
 import pytest
 from google.api_core import exceptions
 from google.cloud import bigquery
+
+from localcloud.bigquery.types.results import ANONYMOUS_DATASET, PROJECT, BoundedResults
 
 ROWS = 30_000
 
@@ -130,3 +133,15 @@ def test_a_destination_is_written(client, table):
     assert run("SELECT 5 AS n", "WRITE_TRUNCATE") == [5]
     assert [field.name for field in client.get_table(table).schema] == ["n"]
     assert [row.n for row in client.list_rows(table)] == [5]
+
+
+def test_anonymous_tables_are_of_their_project():
+    """As the Storage Read API finds them, which has no request of REST's around it."""
+    results = BoundedResults()
+    token = PROJECT.set("one")
+    results["a-b"] = pa.table({"n": [1]})
+    PROJECT.reset(token)
+    assert results.rows_of("one", ANONYMOUS_DATASET, "anonab").to_pylist() == [{"n": 1}]
+    assert results.rows_of("two", ANONYMOUS_DATASET, "anonab") is None
+    assert results.rows_of("one", "d", "anonab") is None
+    assert (list(results), len(results)) == ([], 0)

@@ -149,7 +149,6 @@ def _job_of(
     from bqemulator.catalog.etag import generate_etag
     from bqemulator.catalog.models import JobMeta
 
-    # Results are kept by jobs' ids alone: another project's script may have the same id.
     job = f"script_job_{hashlib.sha256(f'{project}:{parent}'.encode()).hexdigest()[:32]}_{number}"
     table = executor._EMPTY_ARROW if statement.table is None else statement.table
     table, changed, fields = executor._finalize_statement_result(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from localcloud.bigquery.types.results import PROJECT
 from localcloud.projects import Projects
 from localcloud.untyped import Untyped
 
@@ -24,6 +25,7 @@ class KnownProjects:
         project = self._projects.find_id(asked.group(2))
         if project is not None:
             path = f"{asked.group(1)}{project}{asked.group(3)}"
+            PROJECT.set(project)
             await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
             return
         from starlette.responses import JSONResponse

@@ -164,9 +164,9 @@ class ReadService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no 
         """Yield a stored table, or a query's result, as GoogleSQL names it and as DuckDB does."""
         from bqemulator.storage.sql_identifiers import quoted_table_ref
 
-        job_id = self._results.job_of(dataset, table)
-        if job_id is not None:
-            with registered(self._results[job_id], connection) as name:
+        rows = self._results.rows_of(project, dataset, table)
+        if rows is not None:
+            with registered(rows, connection) as name:
                 yield name, name
         elif self._catalog.get_table(project, dataset, table) is not None:
             yield f"`{project}`.`{dataset}`.`{table}`", quoted_table_ref(project, dataset, table)
