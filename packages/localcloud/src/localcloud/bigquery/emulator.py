@@ -56,6 +56,7 @@ from localcloud.bigquery.patches import (
     sql,
     star_columns,
     stored_sql,
+    struct_positions,
     table_resources,
     temporary_tables,
     unknown_projects,
@@ -120,6 +121,7 @@ def patch_sql(executor: Untyped) -> None:
     sql.apply(executor)
     numerics.apply(executor)
     unnamed_columns.apply(executor)
+    struct_positions.apply(executor)
     assigned_fields.apply(executor)
     signatures.apply(executor)
     unnested_fields.apply(executor)

@@ -274,6 +274,10 @@ def declare_columns(client: bigquery.Client) -> list[str]:
     return [f"{field.name} {field.mode}" for field in client.get_table(f"{name}_declared", retry=None).schema]
 
 
+def cast_a_struct(client: bigquery.Client) -> list[dict[str, object]]:
+    return rows_of(client, "SELECT CAST(STRUCT(1 AS b, 2 AS a) AS STRUCT<a INT64, b INT64>).a")
+
+
 def run_a_script_twice(client: bigquery.Client) -> list[int]:
     name = f"t{uuid.uuid4().hex}"
     script = f"CREATE TEMP TABLE {name} AS SELECT 7 AS n; SELECT n FROM {name}"
@@ -364,6 +368,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "signatures": (compare_with_another_type, "BadRequest"),
     "star_columns": (name_columns_by_a_star, ["f", "id", "s"]),
     "stored_sql": (round_in_a_view, [{"v": 3}]),
+    "struct_positions": (cast_a_struct, [{"a": 1}]),
     "table_resources": (count_rows, 5),
     "temporary_tables": (run_a_script_twice, [7, 7]),
     "unknown_projects": (list_what_is_not_there, "Forbidden"),

@@ -56,6 +56,42 @@ def queries_of(tree: exp.Expression, columns_of: ColumnsOf) -> list[exp.Expressi
     return []
 
 
+def assignments_of(tree: exp.Expression, columns_of: ColumnsOf) -> list[tuple[exp.DataType, exp.Expression]]:
+    """Return the values that a statement writes, the nodes themselves, and the types of what they are written to."""
+    table = tree.this.this if isinstance(tree, exp.Insert) and isinstance(tree.this, exp.Schema) else tree.this
+    columns = columns_of(table) if isinstance(table, exp.Table) else None
+    changes = [each.args["then"] for each in tree.args["whens"].expressions] if isinstance(tree, exp.Merge) else [tree]
+    found: list[tuple[list[str], exp.Expression]] = []
+    for change in changes if columns else ():
+        if isinstance(change, exp.Insert):
+            names = _names(change.this, columns or {})
+            found += [
+                ([name], value) for row in _rows_of(change.expression) for name, value in zip(names, row, strict=False)
+            ]
+        elif isinstance(change, exp.Update):
+            items = [each for each in change.expressions if isinstance(each, exp.EQ)]
+            found += [(without_table(path_of(each.this), table, columns or {}), each.expression) for each in items]
+    kinds = ((field_of(columns or {}, path), value) for path, value in found)
+    return [(kind, value) for kind, value in kinds if kind is not None]
+
+
+def _rows_of(source: exp.Expression | None) -> Iterator[Sequence[exp.Expression]]:
+    """Yield the values of each row that is written out: VALUES, of a MERGE one row, and the columns of queries."""
+    match source:
+        case exp.Values():
+            for row in source.expressions:
+                yield row.expressions if isinstance(row, exp.Tuple) else [row]
+        case exp.Tuple():
+            yield source.expressions
+        case exp.Subquery():
+            yield from _rows_of(source.this)
+        case exp.SetOperation():
+            for side in (source.this, source.expression):
+                yield from _rows_of(side)
+        case exp.Select() if not source.is_star:
+            yield [each.unalias() for each in source.selects]
+
+
 def written_by(query: exp.Expression) -> Sequence[Written | None]:
     """Return where each column of a query goes; None for one that goes nowhere."""
     found: Sequence[Written | None] = query.meta.get(_WRITTEN, ())
