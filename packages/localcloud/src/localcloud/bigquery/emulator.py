@@ -19,6 +19,7 @@ from localcloud.bigquery.patches import (
     altered_tables,
     anonymous_tables,
     assigned_fields,
+    assigned_structs,
     changed_tables,
     child_jobs,
     column_case,
@@ -56,7 +57,6 @@ from localcloud.bigquery.patches import (
     sql,
     star_columns,
     stored_sql,
-    struct_positions,
     table_resources,
     temporary_tables,
     unknown_projects,
@@ -121,7 +121,7 @@ def patch_sql(executor: Untyped) -> None:
     sql.apply(executor)
     numerics.apply(executor)
     unnamed_columns.apply(executor)
-    struct_positions.apply(executor)
+    assigned_structs.apply(executor)
     assigned_fields.apply(executor)
     signatures.apply(executor)
     unnested_fields.apply(executor)
