@@ -19,6 +19,7 @@ from localcloud.bigquery.patches.sql import (
     arrays_without_nulls,
     bounds,
     byte_literals,
+    calls,
     cast_formats,
     column_names,
     concatenations,
@@ -138,7 +139,7 @@ def register_functions(connection: Untyped) -> None:
 def register_macros(connection: Untyped) -> None:
     """Register the macros that rewritten statements call: each connection to a database has its own."""
     connection.execute(top_counts.MACRO)
-    for head, body in _MACROS.items():
+    for head, body in calls.with_once(_MACROS).items():
         connection.execute(f"CREATE OR REPLACE TEMP MACRO {head} AS {body}")
 
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 from localcloud.refusals import refuse
 
 # A text that is no number ends a statement as `error` would; that one is a side effect to DuckDB, beside no alias.

@@ -14,13 +14,22 @@ reference of string functions and operators, cloud.google.com/bigquery/docs/refe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 
 _REFUSED = "No matching signature for {}: its values must be all STRING or all BYTES"
+
+
+def _kind_among(kinds: str) -> str:
+    """Return what gives the kind of a value: of BYTES, a text, JSON, NULL, an array, and others, in this order."""
+    kind = r"regexp_replace(typeof(x), '^.*\[\]$', '[]')"
+    place = f"list_position(['BLOB', 'VARCHAR', 'JSON', '\"NULL\"', '[]'], {kind})"
+    return f"list_extract([{kinds}], coalesce({place}, 6))"
+
+
 MACROS: Mapping[str, str] = {
     "localcloud_pair(a, b)": "a || b",
     "localcloud_both(a, b)": "CASE WHEN a IS NULL OR b IS NULL THEN NULL ELSE list_concat(a, b) END",
@@ -28,15 +37,9 @@ MACROS: Mapping[str, str] = {
     "localcloud_piece(x)": (
         "CASE WHEN typeof(x) = 'BLOB' THEN cast_to_type(x, x || x) ELSE cast_to_type(localcloud_text(x), x || x) END"
     ),
-    "localcloud_piece_kind(x)": (
-        "CASE WHEN typeof(x) = '\"NULL\"' THEN NULL WHEN typeof(x) = 'BLOB' THEN 'BYTES'"
-        " WHEN typeof(x) LIKE '%[]' THEN 'ARRAY' WHEN typeof(x) IN ('VARCHAR', 'JSON') THEN 'STRING' ELSE 'other' END"
-    ),
+    "localcloud_piece_kind(x)": _kind_among("'BYTES', 'STRING', 'STRING', NULL, 'ARRAY', 'other'"),
     # CONCAT takes what can be cast to a text.
-    "localcloud_castable_kind(x)": (
-        "CASE localcloud_piece_kind(x) WHEN 'other' THEN 'STRING' WHEN 'ARRAY' THEN 'other'"
-        " ELSE localcloud_piece_kind(x) END"
-    ),
+    "localcloud_castable_kind(x)": _kind_among("'BYTES', 'STRING', 'STRING', NULL, 'other', 'STRING'"),
     "localcloud_joined(joined, kinds, refused)": (
         "list_extract([joined], CASE WHEN len(list_distinct(kinds)) > 1 OR list_contains(kinds, 'other')"
         " THEN CAST(refused AS BIGINT) ELSE 1 END)"
@@ -54,14 +57,23 @@ def rewrite(tree: exp.Expression) -> bool:
         node.replace(joined.copy())
         found = True
     for node in reversed(list(tree.find_all(exp.Concat, exp.DPipe))):
-        if isinstance(node, exp.DPipe) and isinstance(node.parent, exp.DPipe):
+        if type(node) is type(node.parent):
             continue  # with the outermost one
-        pieces = node.expressions if isinstance(node, exp.Concat) else list(node.flatten(unnest=False))
+        pieces = list(_pieces(node)) if isinstance(node, exp.Concat) else list(node.flatten(unnest=False))
         if all(map(_is_text, pieces)):
             continue
         node.replace(_joined(pieces, is_call=isinstance(node, exp.Concat)))
         found = True
     return found
+
+
+def _pieces(node: exp.Expression) -> Iterator[exp.Expression]:
+    """Yield the pieces of a CONCAT, and those of CONCATs in their places."""
+    for piece in node.expressions:
+        if isinstance(piece, exp.Concat):
+            yield from _pieces(piece)
+        else:
+            yield piece
 
 
 def _is_text(piece: exp.Expression) -> bool:

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 
 _INTEGER = r"^\s*[+-]?([0-9]+|0[xX][0-9a-fA-F]+)\s*$"
 _ZERO = "timezone('UTC', t)"

@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud.bigquery.patches.sql.calls import call
+
 MACROS: Mapping[str, str] = {
     "localcloud_whole_units(part, later, earlier)": ("date_sub(part, earlier, later)"),
     # The number of the week since 1970-01-04, a Sunday; `first` is the first day of weeks, 0 being Sunday.
@@ -49,25 +51,6 @@ def rewrite(tree: exp.Expression) -> bool:
             node.replace(new)
             found = True
     return found
-
-
-def call(name: str, *values: exp.Expression | int | str, type_: str | None = "INT64") -> exp.Expression:
-    """Return a call of a macro.
-
-    Args:
-        name: Of the macro.
-        values: Expressions, numbers and texts.
-        type_: That is said beside it, because sqlglot asks for it where a struct has the call, in UNNEST; None: that of
-            an argument, which may be several.
-    """
-    literals = []
-    for value in values:
-        if isinstance(value, exp.Expression):
-            literals.append(value.copy())
-        else:
-            literals.append(exp.Literal.number(value) if isinstance(value, int) else exp.Literal.string(value))
-    found = exp.Anonymous(this=name, expressions=literals)
-    return exp.cast(found, type_, dialect="bigquery") if type_ else found
 
 
 def _first_day(unit: exp.Expression | None, *, plain: bool) -> int | None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 from localcloud.bigquery.types.expressions import Expressions
 
 # Of integers and DOUBLEs a DOUBLE, of a DECIMAL among them a DECIMAL: so is the median of the sum, asked for its type.

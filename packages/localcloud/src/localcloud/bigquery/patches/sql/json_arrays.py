@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 
 MACROS: Mapping[str, str] = {
     # `found` is what a path leads to; `source` is asked for its type only.

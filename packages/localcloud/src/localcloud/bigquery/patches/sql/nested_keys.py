@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 from localcloud.refusals import refuse
 from localcloud.untyped import Untyped
 

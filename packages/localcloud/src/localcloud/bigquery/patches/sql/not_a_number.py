@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 from localcloud.bigquery.types.expressions import Expressions, is_assignment
 
 _IS_NAN = "typeof({0}) IN ('DOUBLE', 'FLOAT') AND isnan(TRY_CAST({0} AS DOUBLE))"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 
 MACROS: Mapping[str, str] = {"localcloud_elements(a)": "a"}
 """An array whose elements sqlglot does not see: of structs it would make columns, beside no count."""

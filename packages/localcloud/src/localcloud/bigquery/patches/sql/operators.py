@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 
 MACROS: Mapping[str, str] = {
     "localcloud_shift_right(x, n)": (

@@ -19,7 +19,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 import pyarrow as pa
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 
 _DIGITS = 40  # behind the point, before DuckDB rounds to those of the type
 MACROS: Mapping[str, str] = {

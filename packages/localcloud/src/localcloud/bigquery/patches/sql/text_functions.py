@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 
 MACROS: Mapping[str, str] = {
     "localcloud_code_points(a)": "CASE WHEN len(list_filter(a, lambda each: each IS NULL)) > 0 THEN NULL ELSE a END",

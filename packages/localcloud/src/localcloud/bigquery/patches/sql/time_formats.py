@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches.sql.dates import call
+from localcloud.bigquery.patches.sql.calls import call
 from localcloud.refusals import refuse
 
 _MARK = "\ue000"  # of no text that anybody writes
