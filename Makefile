@@ -115,6 +115,7 @@ $(VENV)/tables/.ready: packages/localcloud/clients/tables.txt
 $(VENV)/dbt/.ready: packages/localcloud/clients/dbt.txt
 $(VENV)/conformance/.ready: packages/localcloud/conformance/requirements.txt
 $(VENV)/conformance-dbt/.ready: packages/localcloud/conformance/dbt.txt
+$(VENV)/conformance-ibis/.ready: packages/localcloud/conformance/ibis.txt
 $(VENV)/audit/.ready: requirements-audit.txt
 
 $(VENV)/%/.ready: | $(VENV)/python.ok $(UV)
@@ -167,6 +168,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade packages/localcloud/clients/dbt.in -o packages/localcloud/clients/dbt.txt
 	$(COMPILE) --upgrade packages/localcloud/conformance/requirements.in -o packages/localcloud/conformance/requirements.txt
 	$(COMPILE) --upgrade packages/localcloud/conformance/dbt.in -o packages/localcloud/conformance/dbt.txt
+	$(COMPILE) --upgrade packages/localcloud/conformance/ibis.in -o packages/localcloud/conformance/ibis.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade --no-deps requirements-lineage.in -o requirements-lineage.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
@@ -281,7 +283,7 @@ test-clients: setup $(CLIENT_ENVS) ## Run the daily calls of the clients that pe
 	@$(AIRFLOW_PY) -m pytest -m long packages/localcloud/tests/clients
 
 .PHONY: conformance
-conformance: $(VENV)/localcloud/.ready $(VENV)/conformance/.ready $(VENV)/conformance-dbt/.ready ## Run public clients' own test suites, unmodified, against the local cloud, and print the share of each that passes; fails where it is less than recorded (SUITES='gcsfs google-cloud-storage google-cloud-bigquery pandas-gbq sqlalchemy-bigquery sqlalchemy dbt', all by default; RECORD=1 keeps the shares; packages/localcloud/docs/conformance.md)
+conformance: $(VENV)/localcloud/.ready $(VENV)/conformance/.ready $(VENV)/conformance-dbt/.ready $(VENV)/conformance-ibis/.ready ## Run public clients' own test suites, unmodified, against the local cloud, and print the share of each that passes; fails where it is less than recorded (SUITES='gcsfs google-cloud-storage google-cloud-bigquery pandas-gbq sqlalchemy-bigquery sqlalchemy ibis dbt', all by default; RECORD=1 keeps the shares; packages/localcloud/docs/conformance.md)
 	@PYTHONPATH=$(DEV):packages/localcloud/conformance/src exec $(LOCALCLOUD_PY) -m localcloud_conformance --environments $(VENV) --home build/conformance $(if $(filter 1,$(RECORD)),--record) $(SUITES)
 
 .PHONY: test-browser

@@ -45,6 +45,7 @@ LOCKS = (
     "packages/localcloud/clients/gsutil.txt",
     "packages/localcloud/clients/tables.txt",
     "packages/localcloud/conformance/dbt.txt",
+    "packages/localcloud/conformance/ibis.txt",
     "packages/localcloud/conformance/requirements.txt",
     "packages/localcloud/conformance/sources.txt",
     "dev/containers/requirements.txt",

@@ -23,7 +23,7 @@ from localcloud_conformance.results import (
     write_results,
 )
 from localcloud_conformance.runs import run_suite
-from localcloud_conformance.sources import read_releases, unpack_sources
+from localcloud_conformance.sources import put_data, read_releases, unpack_sources
 from localcloud_conformance.suites import NAMES, SUITES
 
 HOME = Path(__file__).resolve().parents[2]
@@ -64,6 +64,7 @@ def _run(options: argparse.Namespace) -> int:
         started, log = time.monotonic(), home / f"{suite.name}.log"
         scope = json.loads(SCOPE.read_text(encoding="utf-8")).get(suite.name, {})
         python = _python_of(environments, suite.clients)
+        put_data(folders[suite.source], suite.data, HOME)
         outcome = run_suite(suite, folder=folders[suite.source], python=python, scope=scope, log=log)
         result = result_of(outcome, read_releases(SOURCES)[suite.source])
         _say(suite.name, result, time.monotonic() - started, log)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from localcloud_conformance.errors import ConformanceError
@@ -35,6 +37,13 @@ def unpack_sources(listed: Path, python: Path, home: Path) -> dict[str, Path]:
         for folder in folders.values():
             _unpack(home / f"{folder.name}.tar.gz", folder)
     return folders
+
+
+def put_data(folder: Path, data: Mapping[str, str], home: Path) -> None:
+    """Put the data that tests look for, and their source does not have, into its folder."""
+    for place, name in data.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(home / name, folder / place)
 
 
 def _fetch(listed: Path, python: Path, home: Path) -> None:

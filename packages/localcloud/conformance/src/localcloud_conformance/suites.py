@@ -23,6 +23,7 @@ class Suite:
         clients: The environment that it runs in.
         variables: What it reads; `{project}` stands for the local cloud's project.
         options: More of pytest's command line.
+        data: Files beside this package that its tests look for, by their places in the source.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Suite:
     clients: str = "conformance"
     variables: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    data: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self, project: str) -> dict[str, str]:
         """Return its variables for a project."""
@@ -59,6 +61,15 @@ SUITES = (
         name="sqlalchemy",
         source="sqlalchemy-bigquery",
         tests=("tests/sqlalchemy_dialect_compliance",),
+    ),
+    Suite(
+        name="ibis",
+        source="ibis-framework",
+        tests=("ibis/backends/tests", "ibis/backends/bigquery/tests/system"),
+        clients="conformance-ibis",
+        # What it expects to fail, and does not, is no pass: the service would have refused it.
+        options=("-m", "bigquery", "-o", "xfail_strict=true", "--timeout=60"),
+        data={"ci/schema/bigquery.sql": "ibis.sql"},
     ),
     Suite(
         name="dbt",

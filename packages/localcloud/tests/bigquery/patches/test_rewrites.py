@@ -108,6 +108,7 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
         "SELECT ARRAY_LENGTH(APPROX_TOP_SUM(x, 1, 1)) v FROM UNNEST([1]) x",
         "MethodNotImplemented",
     ),
+    "element_names": ("SELECT x v FROM (SELECT [7] AS x) AS t, UNNEST(t.x) AS x", [{"v": 7}]),
     "divisions": ("SELECT 100 - DIV(n + 1, 3) * 2 v FROM UNNEST([95]) n", [{"v": 36}]),
 }
 

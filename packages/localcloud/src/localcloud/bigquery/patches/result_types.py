@@ -6,6 +6,7 @@
 | NaN and infinities | other texts |
 | `POINT(1 2)` of GEOGRAPHY | `POINT (1 2)` |
 | `SELECT (1, 'a')`: `_field_1`, `_field_2` | an error |
+| `SELECT [1, NULL]`: refused | an array that clients cannot read |
 """
 
 from __future__ import annotations
@@ -46,8 +47,34 @@ def apply(executor: Untyped) -> None:
         return name_fields(rows), affected, fields
 
     executor._finalize_statement_result = finalize_named
+    executor._run_single_sql = _without_null_elements(executor._run_single_sql)
     for name in ("_run_query", "_run_query_with_params"):
         setattr(ScriptInterpreter, name, _with_names(getattr(ScriptInterpreter, name)))
+
+
+def _without_null_elements(run: Callable[..., Awaitable[pa.Table]]) -> Callable[..., Awaitable[pa.Table]]:
+    """Refuse results with arrays that have NULL among their elements: within a query they are allowed."""
+    from bqemulator.domain.errors import InvalidQueryError
+
+    @functools.wraps(run)
+    async def run_checked(*args: Untyped, **kwargs: Untyped) -> pa.Table:
+        rows = await run(*args, **kwargs)
+        for name, column in zip(rows.column_names, rows.columns, strict=True):
+            if any(map(has_null_elements, column.chunks)):
+                raise InvalidQueryError(f"Array cannot have a null element; error in writing field {name}")
+        return rows
+
+    return run_checked
+
+
+def has_null_elements(values: pa.Array) -> bool:
+    """Return whether an array, at any depth, has NULL among its elements."""
+    if pa.types.is_list(values.type):
+        elements = values.flatten()  # of NULL it has none
+        return elements.null_count > 0 or has_null_elements(elements)
+    if pa.types.is_struct(values.type):
+        return any(map(has_null_elements, values.flatten()))
+    return False
 
 
 def _with_names(run: Callable[..., Awaitable[pa.Table]]) -> Callable[..., Awaitable[pa.Table]]:

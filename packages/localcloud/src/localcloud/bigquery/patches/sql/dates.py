@@ -10,6 +10,7 @@
 | EXTRACT(MILLISECOND), EXTRACT(MICROSECOND) | counted from the minute |
 | EXTRACT(TIME), CURRENT_DATETIME | refused |
 | GENERATE_TIMESTAMP_ARRAY | datetimes |
+| MAKE_INTERVAL of columns, or of nothing | refused |
 | UNIX_SECONDS, UNIX_MILLIS | rounded, not cut off |
 
 Source: the reference of date, datetime and timestamp functions, cloud.google.com/bigquery/docs/reference/standard-sql.
@@ -39,6 +40,7 @@ MACROS: Mapping[str, str] = {
     "localcloud_unix(t, unit)": ("CAST((epoch_us(t) - ((epoch_us(t) % unit) + unit) % unit) // unit AS BIGINT)"),
 }
 _DAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
+_PARTS = ("year", "month", "day", "hour", "minute", "second")
 _BELOW_SECOND = {"MILLISECOND": 1000, "MICROSECOND": 1_000_000}
 
 
@@ -116,6 +118,16 @@ def _now(node: exp.Expression) -> exp.Expression | None:
     return exp.Datetime(this=exp.CurrentTimestamp(), expression=zone)
 
 
+def _interval(node: exp.Expression) -> exp.Expression | None:
+    parts = [(name, value) for name in _PARTS if (value := node.args.get(name)) is not None]
+    found: exp.Expression | None = None
+    for name, value in parts or [("second", exp.Literal.number(0))]:
+        number = value.expression if isinstance(value, exp.Kwarg) else value
+        part = exp.Interval(this=exp.paren(number.copy()), unit=exp.var(name.upper()))
+        found = part if found is None else exp.Add(this=found, expression=part)
+    return exp.paren(found)
+
+
 _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expression | None]] = {
     exp.TimestampDiff: _whole_units,
     exp.DateDiff: _weeks_between,
@@ -127,6 +139,7 @@ _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expressio
     exp.CurrentDatetime: _now,
     exp.Extract: _part,
     exp.GenerateTimestampArray: _instants,
+    exp.MakeInterval: _interval,
     exp.UnixSeconds: _unix(1_000_000),
     exp.UnixMillis: _unix(1000),
 }
