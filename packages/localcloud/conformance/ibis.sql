@@ -7,14 +7,14 @@ SELECT n AS id, MOD(n, 2) = 0 AS bool_col, MOD(n, 10) AS tinyint_col, MOD(n, 10)
   int_col,
   10 * MOD(n, 10) AS bigint_col, ROUND(1.1 * MOD(n, 10), 1) AS float_col, ROUND(10.1 * MOD(n, 10), 1) AS double_col,
   FORMAT_DATE('%m/%d/%y', day) AS date_string_col, CAST(MOD(n, 10) AS STRING) AS string_col,
-  TIMESTAMP_ADD(CAST(day AS TIMESTAMP), INTERVAL 60000 * MOD(n, 10) + 30 * MOD(n, 10) MILLISECOND) AS timestamp_col,
+  DATETIME_ADD(CAST(day AS DATETIME), INTERVAL 60000 * MOD(n, 10) + 30 * MOD(n, 10) MILLISECOND) AS timestamp_col,
   EXTRACT(YEAR FROM day) AS year, EXTRACT(MONTH FROM day) AS month
 FROM (SELECT n, DATE_ADD(DATE '2009-01-01', INTERVAL DIV(n, 10) DAY) AS day FROM UNNEST(GENERATE_ARRAY(0, 7299))
   AS n);
 
 CREATE OR REPLACE TABLE {dataset}.functional_alltypes_parted (id INT64, bool_col BOOL, tinyint_col INT64,
   smallint_col INT64, int_col INT64, bigint_col INT64, float_col FLOAT64, double_col FLOAT64, date_string_col
-  STRING, string_col STRING, timestamp_col TIMESTAMP, year INT64, month INT64) PARTITION BY _PARTITIONDATE;
+  STRING, string_col STRING, timestamp_col DATETIME, year INT64, month INT64) PARTITION BY _PARTITIONDATE;
 
 CREATE OR REPLACE TABLE {dataset}.diamonds AS
 SELECT ROUND(0.2 + MOD(n * 37, 480) / 100, 2) AS carat,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from google.api_core.exceptions import BadRequest
+from google.api_core.exceptions import BadRequest, MethodNotImplemented
 from google.cloud import bigquery
 
 Write = Callable[[str, str], Any]
@@ -89,6 +89,19 @@ def test_a_statement_says_by_what_a_table_is_partitioned(local_cloud, by, expect
     found = client.get_table("partitioned.said").time_partitioning
     assert (found.type_, found.field) == expected
     assert found.expiration_ms == 2 * 24 * 3_600_000
+
+
+def test_a_table_by_the_time_of_loading_has_no_column_of_it(local_cloud):
+    """It is refused by name: what had the time of the query was answered to any question."""
+    client = bigquery.Client(project=local_cloud.project)
+    client.create_dataset("partitioned", exists_ok=True)
+    client.query_and_wait("CREATE OR REPLACE TABLE partitioned.loaded (n INT64) PARTITION BY _PARTITIONDATE")
+    found = client.get_table("partitioned.loaded").time_partitioning
+    assert (found.type_, found.field) == ("DAY", None)
+    with pytest.raises(MethodNotImplemented, match="has no _PARTITIONTIME: when a row was loaded is not kept"):
+        client.query_and_wait(
+            "SELECT n FROM partitioned.loaded WHERE _PARTITIONTIME > '2020-01-01'", retry=None, job_retry=None
+        )
 
 
 def test_a_statement_partitions_by_ranges(local_cloud):

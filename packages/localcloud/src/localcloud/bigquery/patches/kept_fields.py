@@ -43,6 +43,8 @@ TABLE_FIELDS = ("rangePartitioning", "resourceTags", "tableConstraints", "view")
 _PARTITIONS = (exp.Date, exp.DateTrunc, exp.DatetimeTrunc, exp.RangeBucket, exp.TimestampTrunc, exp.TsOrDsToDate)
 _METHOD: ContextVar[str] = ContextVar("method", default="")
 _ASKED: ContextVar[Mapping[str, Any] | None] = ContextVar("asked", default=None)
+_LOADED = ("_PARTITIONTIME", "_PARTITIONDATE")
+"""The columns that a table has which is partitioned by the time of loading."""
 _CLEARED_BY_NULL = {"clustering": "clustering", "timePartitioning": "time_partitioning"}
 _CLEARED: dict[str, Any] = {"friendlyName": None, "description": None, "labels": {}}
 
@@ -169,14 +171,14 @@ def created_options(tree: exp.Create) -> dict[str, Any]:
 
 
 def _partitioning_of(properties: exp.Properties) -> dict[str, Any]:
-    """Return the partitioning of `PARTITION BY column`, or of a function of one; {} of the time of ingestion."""
-    from bqemulator.catalog.ddl_sync import _build_time_partitioning, _ddl_table_options
-    from bqemulator.catalog.models import RangePartitioning
+    """Return the partitioning of `PARTITION BY column`, or of a function of one; by the time of loading it has none."""
+    from bqemulator.catalog.ddl_sync import _ddl_table_options
+    from bqemulator.catalog.models import RangePartitioning, TimePartitioning
 
     found = properties.find(exp.PartitionedByProperty)
     by = found.this if found is not None else None
     column = by if isinstance(by, exp.Identifier) else by.this if isinstance(by, _PARTITIONS) else None
-    if column is None or column.name.upper().startswith("_PARTITION"):
+    if column is None:
         return {}
     if isinstance(by, exp.RangeBucket):
         ends = [by.expression.args.get(name) for name in ("start", "end", "step")]
@@ -186,8 +188,14 @@ def _partitioning_of(properties: exp.Properties) -> dict[str, Any]:
         return {"range_partitioning": RangePartitioning(field=column.name, start=start, end=end, interval=step)}
     unit = by.args.get("unit") if isinstance(by, exp.Func) else None
     kind = unit.name.upper() if unit is not None else "DAY"
-    partitioning = _build_time_partitioning(column.name, _ddl_table_options(properties))
-    return {"time_partitioning": partitioning.model_copy(update={"type": kind})}
+    options = _ddl_table_options(properties)
+    partitioning = TimePartitioning(
+        type=kind,
+        field=None if column.name.upper() in _LOADED else column.name,
+        expiration_ms=options.expiration_ms,
+        require_partition_filter=options.require_partition_filter,
+    )
+    return {"time_partitioning": partitioning}
 
 
 def _keep_of_datasets(kept: KeptFields) -> None:

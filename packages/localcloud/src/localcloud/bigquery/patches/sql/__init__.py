@@ -149,8 +149,11 @@ def apply(executor: Untyped) -> None:
     """Rewrite each statement before it is translated, also those of scripts."""
     from bqemulator.domain.errors import UnsupportedFeatureError
     from bqemulator.scripting import interpreter
+    from bqemulator.sql import translator
     from bqemulator.sql.catalog_schema import build_catalog_schema
 
+    # It would write into texts, too; the columns that it stands for are refused.
+    translator.rewrite_partition_pseudo_columns = lambda statement: statement
     translate = executor.rewrite_and_translate_statement
 
     @functools.wraps(translate)

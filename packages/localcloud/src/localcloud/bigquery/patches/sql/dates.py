@@ -10,6 +10,7 @@
 | EXTRACT(MILLISECOND), EXTRACT(MICROSECOND) | counted from the minute |
 | EXTRACT(TIME), CURRENT_DATETIME | refused |
 | GENERATE_TIMESTAMP_ARRAY | datetimes |
+| DATE_BUCKET, DATETIME_BUCKET, TIMESTAMP_BUCKET | no such function |
 | MAKE_INTERVAL of columns, or of nothing | refused |
 | UNIX_SECONDS, UNIX_MILLIS | rounded, not cut off |
 
@@ -37,6 +38,7 @@ MACROS: Mapping[str, str] = {
     "localcloud_week_of_year(d, first)": (
         "CAST(floor((dayofyear(d) + 6 - ((dayofweek(d) - first + 7) % 7)) / 7.0) AS BIGINT)"
     ),
+    "localcloud_bucket(t, width, origin)": "time_bucket(width, t, origin)",
     "localcloud_unix(t, unit)": ("CAST((epoch_us(t) - ((epoch_us(t) % unit) + unit) % unit) // unit AS BIGINT)"),
 }
 _DAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
@@ -128,6 +130,15 @@ def _interval(node: exp.Expression) -> exp.Expression | None:
     return exp.paren(found)
 
 
+def _bucket(node: exp.Expression) -> exp.Expression | None:
+    kind = node.name.upper().removesuffix("_BUCKET")
+    if not node.name.upper().endswith("_BUCKET") or kind not in {"DATE", "DATETIME", "TIMESTAMP"}:
+        return None
+    moment, width, *origin = node.expressions
+    first = origin[0] if origin else exp.cast(exp.Literal.string("1950-01-01"), kind, dialect="bigquery")
+    return call("localcloud_bucket", moment, width, first, type_=kind)
+
+
 _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expression | None]] = {
     exp.TimestampDiff: _whole_units,
     exp.DateDiff: _weeks_between,
@@ -140,6 +151,7 @@ _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expressio
     exp.Extract: _part,
     exp.GenerateTimestampArray: _instants,
     exp.MakeInterval: _interval,
+    exp.Anonymous: _bucket,
     exp.UnixSeconds: _unix(1_000_000),
     exp.UnixMillis: _unix(1000),
 }

@@ -21,6 +21,7 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 from localcloud.bigquery.patches.sql.calls import call
 
 MACROS: Mapping[str, str] = {
+    "localcloud_bit_count(x)": "CAST(bit_count(CAST(x AS BIT)) AS BIGINT)",
     "localcloud_shift_right(x, n)": (
         "CASE WHEN n >= 64 THEN 0 WHEN n = 0 THEN x"
         " ELSE (CAST(x AS BIGINT) >> n) & (9223372036854775807 >> (n - 1)) END"
@@ -47,8 +48,10 @@ def _right(node: exp.Expression) -> exp.Expression | None:
     match node:
         case exp.BitwiseRightShift():
             return call("localcloud_shift_right", node.this, node.expression)
-        case exp.BitwiseCount() if isinstance(node.this, exp.Literal | exp.Neg | exp.BitwiseNot):
-            return exp.BitwiseCount(this=exp.cast(node.this.copy(), "INT64", dialect="bigquery"))
+        case exp.BitwiseCount():
+            is_number = isinstance(node.this, exp.Literal | exp.Neg | exp.BitwiseNot)
+            value = exp.cast(node.this.copy(), "INT64", dialect="bigquery") if is_number else node.this
+            return call("localcloud_bit_count", value)
         case exp.Sign():
             return call("localcloud_sign", node.this, type_=None)
         case exp.Unicode():

@@ -1,10 +1,11 @@
-"""Refuses by name functions that bqemulator answers otherwise than BigQuery.
+"""Refuses by name functions and columns that bqemulator answers otherwise than BigQuery.
 
 | GoogleSQL | what bqemulator does |
 |---|---|
 | APPROX_TOP_SUM | the most frequent values, whatever their weights |
 | PERCENTILE_CONT, PERCENTILE_DISC, APPROX_QUANTILES with RESPECT NULLS | without the NULLs |
 | distances, lengths and areas of GEOGRAPHY | on another globe than BigQuery's sphere |
+| `_PARTITIONTIME`, `_PARTITIONDATE` of a table that is partitioned by the time of loading | the time of the query |
 | RANGE with a NULL, or UNBOUNDED, as its end | NULL of every question |
 
 Source: the reference of functions, cloud.google.com/bigquery/docs/reference/standard-sql.
@@ -17,6 +18,7 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 from localcloud.refusals import refuse
 
 _MEASURES = {"ST_DISTANCE", "ST_LENGTH", "ST_PERIMETER", "ST_AREA", "ST_DWITHIN", "ST_MAXDISTANCE"}
+_LOADED = ("_PARTITIONTIME", "_PARTITIONDATE")
 _NULLS_KEPT = {
     exp.PercentileCont: "PERCENTILE_CONT",
     exp.PercentileDisc: "PERCENTILE_DISC",
@@ -26,7 +28,7 @@ _NULLS_KEPT = {
 
 def rewrite(tree: exp.Expression) -> bool:
     """Refuse a statement's tree that asks for one; nothing is rewritten."""
-    for node in tree.find_all(exp.ApproxTopSum, exp.RespectNulls, exp.StDistance, exp.Anonymous, exp.Cast):
+    for node in tree.find_all(exp.ApproxTopSum, exp.RespectNulls, exp.StDistance, exp.Anonymous, exp.Cast, exp.Column):
         if name := _refused(node):
             refuse(name)
     return False
@@ -39,6 +41,8 @@ def _refused(node: exp.Expression) -> str:
             return "APPROX_TOP_SUM"
         case exp.RespectNulls() if type(node.this) in _NULLS_KEPT:
             return f"{_NULLS_KEPT[type(node.this)]} with RESPECT NULLS"
+        case exp.Column() if node.name.upper() in _LOADED and not node.find_ancestor(exp.PartitionedByProperty):
+            return f"{node.name.upper()}: when a row was loaded is not kept"
         case exp.StDistance():
             return "ST_DISTANCE: measures of GEOGRAPHY"
         case exp.Anonymous() if node.name.upper() in _MEASURES:
