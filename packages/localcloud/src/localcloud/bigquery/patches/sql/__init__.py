@@ -115,6 +115,7 @@ _MACROS = {
     **strict_casts.MACROS,
     **strict_json.MACROS,
     **text_functions.MACROS,
+    **array_indexes.MACROS,
 }
 """DuckDB's, which statements call after they were rewritten: what stands for each call."""
 

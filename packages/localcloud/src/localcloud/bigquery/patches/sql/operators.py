@@ -3,9 +3,10 @@ r"""Patches functions that DuckDB answers by other numbers, and escapes in patte
 | GoogleSQL | without it |
 |---|---|
 | `-1 >> 1`: the sign is a bit like others | -1 |
-| BIT_COUNT(-1): of 64 bits | 32 |
+| BIT_COUNT(-1): of 64 bits, and of BYTES | 32, refused |
 | SIGN of a FLOAT64 | an INT64 |
 | UNICODE('') | -1 |
+| MAX_BY, MIN_BY of a NULL | another row's |
 | `'10%' LIKE '10\\%'` | the backslash was a character |
 
 Source: the reference of operators and of bit, mathematical and string functions,
@@ -35,7 +36,7 @@ MACROS: Mapping[str, str] = {
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
     found = False
-    kinds = (exp.BitwiseRightShift, exp.BitwiseCount, exp.Sign, exp.Unicode, exp.Like)
+    kinds = (exp.BitwiseRightShift, exp.BitwiseCount, exp.Sign, exp.Unicode, exp.Like, exp.ArgMax, exp.ArgMin)
     for node in reversed(list(tree.find_all(*kinds))):
         new = _right(node)
         if new is not None:
@@ -52,6 +53,9 @@ def _right(node: exp.Expression) -> exp.Expression | None:
             is_number = isinstance(node.this, exp.Literal | exp.Neg | exp.BitwiseNot)
             value = exp.cast(node.this.copy(), "INT64", dialect="bigquery") if is_number else node.this
             return call("localcloud_bit_count", value)
+        case exp.ArgMax() | exp.ArgMin():
+            name = "arg_max_null" if isinstance(node, exp.ArgMax) else "arg_min_null"
+            return exp.Anonymous(this=name, expressions=[node.this.copy(), node.expression.copy()])
         case exp.Sign():
             return call("localcloud_sign", node.this, type_=None)
         case exp.Unicode():
