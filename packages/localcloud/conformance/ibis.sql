@@ -1,6 +1,5 @@
--- The tables that Ibis' tests read, for the suite `ibis` of `make conformance`: its data is in a repository of
-  its own,
--- not in its package. Names and types are those that the tests ask for; the values are made up.
+-- The tables that Ibis' tests read, for the suite `ibis` of `make conformance`: its data is no package. The names and
+-- types are those that the tests ask for; the values are made up.
 
 CREATE OR REPLACE TABLE {dataset}.functional_alltypes AS
 SELECT n AS id, MOD(n, 2) = 0 AS bool_col, MOD(n, 10) AS tinyint_col, MOD(n, 10) AS smallint_col, MOD(n, 10) AS
