@@ -31,6 +31,7 @@ def client(local_cloud) -> bigquery.Client:
         (BOTH, "INSERT positions.t VALUES (STRUCT(1 AS x, 2 AS y))", {"a": 1, "b": 2}),
         (BOTH, "INSERT positions.t VALUES (STRUCT<b INT64, a INT64>(1, 2))", {"a": 1, "b": 2}),
         (BOTH, "INSERT positions.t VALUES (NULL)", None),
+        (BOTH, "INSERT positions.t VALUES (SAFE_CAST(('1', 2) AS STRUCT<b INT64, a INT64>))", {"a": 1, "b": 2}),
         (
             BOTH,
             "INSERT positions.t SELECT STRUCT(b, a AS `from`) FROM (SELECT 2 AS a, 1 AS b) WHERE a = 2",

@@ -11,7 +11,7 @@ from google.cloud import bigquery
 
 SOURCE = (
     "(SELECT JSON '[42, 47, 55]' AS js, JSON '{\"a\": [1, {\"b\": [7]}]}' AS o, [42, 47, 55] AS a,"
-    " [STRUCT([5, 6] AS b)] AS s, 1 AS n) AS t"
+    " [STRUCT([5, 6] AS b)] AS s, 1 AS n, 'a' AS k) AS t"
 )
 
 
@@ -27,7 +27,8 @@ def client(local_cloud) -> bigquery.Client:
         ("js[1]", 47), ("t.js[0]", 42), ("js[n]", 47), ("js[n + 1]", 55), ("js[9]", None), ("js[-1]", None),
         ("INT64(js[2])", 55), ("JSON_VALUE(js[1])", "47"), ("o.a[0]", 1), ("o['a'][0]", 1), ("o.a[1].b[0]", 7),
         ("o['a'][n]['b'][0]", 7), ("a[0]", 42), ("a[n]", 47), ("a[n + 1]", 55), ("a[OFFSET(n)]", 47),
-        ("a[ORDINAL(n)]", 42), ("s[0].b[1]", 6), ("a[SAFE_OFFSET(9)]", None),
+        ("o[k][0]", 1), ("o[CONCAT(k, '')][n].b[0]", 7), ("a[ORDINAL(n)]", 42),
+        ("s[0].b[1]", 6), ("a[SAFE_OFFSET(9)]", None),
     ],
 )  # fmt: skip
 def test_elements(client, expression, value):

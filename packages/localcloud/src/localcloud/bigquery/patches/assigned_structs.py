@@ -55,7 +55,8 @@ def _named(value: exp.Expression, kind: exp.DataType) -> exp.Expression:
     match value:
         case exp.Cast():
             wanted, inner = _named_type(value.to, kind), _named(value.this, kind)
-            return value if wanted is value.to and inner is value.this else exp.cast(inner.copy(), wanted.copy())
+            same = wanted is value.to and inner is value.this
+            return value if same else type(value)(this=inner.copy(), to=wanted.copy())  # SAFE_CAST stays one
         case exp.Paren():
             inner = _named(value.this, kind)
             return value if inner is value.this else exp.paren(inner)

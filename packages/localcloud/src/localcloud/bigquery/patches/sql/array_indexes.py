@@ -20,7 +20,10 @@ from localcloud.bigquery.patches.sql.calls import call
 
 MACROS: Mapping[str, str] = {
     "localcloud_subscript(v, i)": (
-        "v[CASE WHEN typeof(v) <> 'JSON' THEN localcloud_element(v, i + 1) WHEN i < 0 THEN NULL ELSE i END]"
+        # The index of JSON may be a key, in a column of texts.
+        "v[CASE WHEN typeof(v) <> 'JSON' THEN"
+        " cast_to_type(localcloud_element(v, TRY_CAST(i AS BIGINT) + 1), i)"
+        " WHEN TRY_CAST(i AS BIGINT) < 0 THEN NULL ELSE i END]"
     ),
 }
 
