@@ -28,8 +28,10 @@ LOCALCLOUD = {
         ("localcloud", "localcloud.access", "localcloud.http", "localcloud.storage", "localcloud.logs"),
     ),
     "localcloud.bigquery.types": Package("types of columns, tables and results", ("localcloud",)),
+    "localcloud.bigquery.language": Package("what GoogleSQL is, apart from other databases' SQL", ("localcloud",)),
     "localcloud.bigquery.patches": Package(
-        "faults of bqemulator, a file for each", ("localcloud", "localcloud.bigquery.types")
+        "faults of bqemulator, a file for each",
+        ("localcloud", "localcloud.bigquery.language", "localcloud.bigquery.types"),
     ),
     "localcloud.bigquery.files": Package(
         "load and extract jobs: rows from files, and files from rows", ("localcloud", "localcloud.bigquery.types")

@@ -340,7 +340,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "plugins/retraining/operators": (15, 6),
     "plugins/retraining/core": (18, 7),
     "trainer": (18, 9),
-    "packages/localcloud/src/localcloud": (17, 7),
+    "packages/localcloud/src/localcloud": (18, 7),
     "packages/localcloud/src/localcloud/vertex": (9, 5),
 }
 

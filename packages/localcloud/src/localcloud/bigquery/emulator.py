@@ -18,6 +18,7 @@ from localcloud.bigquery.patches import (
     altered_options,
     altered_tables,
     anonymous_tables,
+    assigned_arrays,
     assigned_fields,
     assigned_structs,
     changed_tables,
@@ -37,6 +38,7 @@ from localcloud.bigquery.patches import (
     internal_errors,
     job_ids,
     kept_fields,
+    language,
     last_policies,
     materialized_views,
     media_types,
@@ -57,6 +59,7 @@ from localcloud.bigquery.patches import (
     sql,
     star_columns,
     stored_sql,
+    table_names,
     table_resources,
     temporary_tables,
     unknown_projects,
@@ -117,10 +120,12 @@ def patch_sql(executor: Untyped) -> None:
     """Put right what is wrong with statements, their types and their functions."""
     parsed_once.apply()
     shared_connection.apply()
+    table_names.apply()
     fingerprints.apply()
     sql.apply(executor)
     numerics.apply(executor)
     unnamed_columns.apply(executor)
+    assigned_arrays.apply(executor)
     assigned_structs.apply(executor)
     assigned_fields.apply(executor)
     signatures.apply(executor)
@@ -156,6 +161,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     dry_runs.apply(routes)
     unqualified_tables.apply(routes)
     refused_statements.apply(routes)
+    language.apply(routes)
     error_words.apply(routes)
     kept_fields.keep_of_statements(executor, routes)
     altered_tables.apply(routes)

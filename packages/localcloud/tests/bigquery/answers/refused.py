@@ -4,6 +4,10 @@ from __future__ import annotations
 
 MORE_REFUSED: tuple[str, ...] = (
     "LPAD('abc', 5, '')",
+    "IF(TRUE, ARRAY(SELECT x FROM UNNEST(GENERATE_ARRAY(1, 5, 0)) x), [7])",
+    "TIMESTAMP '2023-01-07 13:20:05.561000231'",
+    "CAST('2023-01-07 13:20:05.5610002' AS DATETIME)",
+    "CAST('13:20:05.5610002' AS TIME)",
     "CHR(0x110000)",
     "FROM_BASE64('a')",
     "ARRAY_FIRST(ARRAY<INT64>[])",

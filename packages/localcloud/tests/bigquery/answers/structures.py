@@ -52,6 +52,15 @@ ARRAYS: tuple[tuple[str, Any], ...] = (
         "RANGE_OVERLAPS(RANGE(DATE '2020-01-01', DATE '2020-02-01'), RANGE(DATE '2020-01-31', DATE '2020-03-01'))",
         True,
     ),
+    (
+        "RANGE_START(RANGE_INTERSECT(RANGE<DATE> '[2020-01-01, 2020-02-01)', RANGE<DATE> '[2020-01-15, 2020-03-01)'))",
+        date(2020, 1, 15),
+    ),
+    ("STRUCT(1 AS x, 2 AS y) IN (SELECT STRUCT(z AS x, z + 1 AS y) FROM UNNEST([1, 2, 3]) z)", True),
+    ("(5, 5) IN (SELECT AS STRUCT z, z + 1 FROM UNNEST([1]) z)", False),
+    ("(1, NULL) IN (SELECT (1, 2))", None),
+    ("(SELECT v IN (SELECT AS STRUCT 1, 'x') FROM (SELECT STRUCT(1 AS a, 'x' AS b) AS v))", True),
+    ("(SELECT v NOT IN (SELECT STRUCT(2 AS k, 'x' AS l)) FROM (SELECT STRUCT(1 AS a, 'x' AS b) AS v))", True),
 )
 JSON: tuple[tuple[str, Any], ...] = (
     ("JSON_VALUE('[1, 2]', '$[1]')", "2"),

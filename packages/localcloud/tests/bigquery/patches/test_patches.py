@@ -154,6 +154,21 @@ def name_columns_by_a_star(client: bigquery.Client) -> list[str]:
     return sorted(rows_of(client, about(name, "SELECT *, FARM_FINGERPRINT('a') AS f FROM $t"))[0])
 
 
+def write_a_null_in_an_array(client: bigquery.Client) -> None:
+    rows_of(client, about(table_of(client), "CREATE OR REPLACE TABLE $t AS SELECT [1, NULL] AS a"))
+
+
+def aggregate_as_another_database(client: bigquery.Client) -> None:
+    rows_of(client, "SELECT LISTAGG(x, ',') FROM UNNEST(['a']) AS x")
+
+
+def name_with_a_space(client: bigquery.Client) -> list[dict[str, object]]:
+    name = f"{table_of(client)} größer"
+    run(client, f"CREATE OR REPLACE TABLE `{name}` AS SELECT 1 AS n").result(retry=None)
+    assert client.get_table(name).num_rows == 1
+    return rows_of(client, f"SELECT n FROM `{name}`")
+
+
 def compare_with_another_type(client: bigquery.Client) -> None:
     rows_of(client, about(table_of(client), "SELECT n FROM $t WHERE n = '1'"))
 
@@ -331,6 +346,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
     "altered_tables": (alter_a_table, ["d", "c"]),
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
+    "assigned_arrays": (write_a_null_in_an_array, "BadRequest"),
     "assigned_fields": (assign_a_field, [{"st": {"x": 2, "y": "a"}}]),
     "assigned_structs": (cast_a_struct, [{"a": 1}]),
     "changed_tables": (change_rows, [True, True, True, False]),
@@ -350,6 +366,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "internal_errors": (send_what_is_no_text, "MethodNotImplemented"),
     "job_ids": (use_a_job_id_twice, "Conflict"),
     "kept_fields": (read_labels_again, {"team": "growth"}),
+    "language": (aggregate_as_another_database, "BadRequest"),
     "last_policies": (drop_the_last_policy, "BadRequest"),
     "loads": (upload_a_file, 2),
     "materialized_views": (make_a_materialized_view, "MATERIALIZED_VIEW"),
@@ -369,6 +386,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "signatures": (compare_with_another_type, "BadRequest"),
     "star_columns": (name_columns_by_a_star, ["f", "id", "s"]),
     "stored_sql": (round_in_a_view, [{"v": 3}]),
+    "table_names": (name_with_a_space, [{"n": 1}]),
     "table_resources": (count_rows, 5),
     "temporary_tables": (run_a_script_twice, [7, 7]),
     "unknown_projects": (list_what_is_not_there, "Forbidden"),

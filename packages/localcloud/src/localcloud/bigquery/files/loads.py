@@ -151,6 +151,7 @@ def _write(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untype
         if load.get("writeDisposition") == "WRITE_TRUNCATE":
             connection.execute(statement("DELETE FROM {table}", table=target.reference))
         rows = sum(_insert(path, target, load, connection) for path in paths)
+        _refuse_nulls_in_arrays(ctx.catalog.get_table(*name), target, connection)
         connection.execute("COMMIT")
     except BaseException:  # whatever it was, no half of a load may stay: no rows, and no other schema
         connection.execute("ROLLBACK")
@@ -163,6 +164,26 @@ def _write(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untype
     (count,) = connection.execute(statement("SELECT count(*) FROM {table}", table=target.reference)).fetchone()
     ctx.catalog.update_table(stored.model_copy(update={"num_rows": count, "last_modified_time": ctx.clock.now()}))
     return rows
+
+
+def _refuse_nulls_in_arrays(stored: Untyped, target: _Target, connection: Untyped) -> None:
+    """Refuse what no array of the service has."""
+    from bqemulator.domain.errors import ValidationError
+
+    for field in stored.schema_.fields:
+        if field.mode != "REPEATED":
+            continue
+        found = statement(
+            "SELECT count(*) FROM {table} WHERE list_aggregate({column}, 'count') < len({column})",
+            table=target.reference,
+            column=quoted(field.name),
+        )
+        (rows,) = connection.execute(found).fetchone()
+        if rows:
+            raise ValidationError(
+                "Error while reading data, error message: Only optional fields can be set to NULL."
+                f" Field: {field.name}; Value: NULL"
+            )
 
 
 def _insert(path: Path, target: _Target, load: Mapping[str, Any], connection: Untyped) -> int:

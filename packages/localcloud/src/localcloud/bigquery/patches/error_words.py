@@ -12,7 +12,7 @@ from localcloud.untyped import Untyped
 
 # What our own macros end a statement with: a text that is no number, by its beginning.
 _OWN = (
-    "Array index",
+    "Array (?:index|cannot have a null element)",
     "Bad ",
     "Division by zero",
     "Floating point error",
@@ -39,10 +39,12 @@ _WORDS = (
     ),
 )
 
+_DATASET = re.compile(r"Schema with name (\S+?)__(\S+) does not exist!")
+
 
 def apply(routes: Untyped) -> None:
     """Say what went wrong as the service does."""
-    from bqemulator.domain.errors import InvalidQueryError
+    from bqemulator.domain.errors import InvalidQueryError, NotFoundError
 
     original = routes.execute_query_job
 
@@ -51,6 +53,8 @@ def apply(routes: Untyped) -> None:
         try:
             return await original(*args, **kwargs)
         except InvalidQueryError as error:
+            if missing := _DATASET.search(str(error.message)):
+                raise NotFoundError(f"Not found: Dataset {missing[1]}:{missing[2]}") from error
             words = words_of(str(error.message))
             if words is None:
                 raise

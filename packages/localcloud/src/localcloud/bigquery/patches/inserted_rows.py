@@ -99,4 +99,8 @@ def _error_of(row: dict[str, Any], table: Untyped, body: dict[str, Any]) -> dict
         if field.mode == "REQUIRED" and values.get(field.name.lower()) is None:
             message = f"Missing required field: {field.name}."
             return {"reason": "invalid", "location": field.name, "debugInfo": "", "message": message}
+        value = values.get(field.name.lower())
+        if field.mode == "REPEATED" and isinstance(value, list) and None in value:
+            message = f"Only optional fields can be set to NULL. Field: {field.name}; Value: NULL"
+            return {"reason": "invalid", "location": field.name, "debugInfo": "", "message": message}
     return None

@@ -106,7 +106,7 @@ class _Created:
 
 
 def keep_of_statements(executor: Untyped, routes: Untyped) -> None:
-    """Keep labels, friendly names and descriptions of columns of CREATE TABLE; IF NOT EXISTS changes nothing."""
+    """Keep options and descriptions of columns of CREATE TABLE and CREATE VIEW; IF NOT EXISTS changes nothing."""
     from bqemulator.scripting import interpreter
 
     original, register = routes.execute_query_job, executor.sync_created_table
@@ -137,11 +137,11 @@ def keep_of_statements(executor: Untyped, routes: Untyped) -> None:
 
 
 def _created(sql: str, project: str) -> Iterator[_Created]:
-    """Yield what is kept of each table that a statement, or one of a script, creates."""
+    """Yield what is kept of each table or view that a statement, or one of a script, creates."""
     if "create" not in sql.lower():
         return
     for tree in trees_of(sql):
-        if isinstance(tree, exp.Create) and tree.kind == "TABLE":
+        if isinstance(tree, exp.Create) and tree.kind in ("TABLE", "VIEW") and not tree.find(exp.MaterializedProperty):
             table = tree.this.find(exp.Table)
             yield _Created(
                 where=(table.catalog or project, table.db, table.name),

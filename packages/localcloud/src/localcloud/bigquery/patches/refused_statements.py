@@ -18,7 +18,8 @@ _NOT_OFFERED = {
     "CREATE MODEL": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?MODEL\b", re.IGNORECASE),
     "CREATE EXTERNAL TABLE": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?EXTERNAL\s+TABLE\b", re.IGNORECASE),
 }
-_OPTIONS = {"expiration_timestamp", "partition_expiration_days", "description", "friendly_name", "labels"}
+_SHOWN = {"description", "friendly_name", "labels"}
+_OPTIONS = {"TABLE": {*_SHOWN, "expiration_timestamp", "partition_expiration_days"}, "VIEW": _SHOWN}
 
 
 def apply(routes: Untyped) -> None:
@@ -55,11 +56,14 @@ def _has_returning(statement: str) -> bool:
 
 
 def _refused_of(tree: exp.Create) -> str:
+    properties = tree.args.get("properties") or exp.Properties()
+    if tree.kind not in _OPTIONS or properties.find(exp.MaterializedProperty):
+        return ""
+    for option in properties.expressions:
+        if type(option) is exp.Property and option.name.lower() not in _OPTIONS[tree.kind]:
+            return f"OPTIONS({option.name}) of CREATE {tree.kind}"
     if tree.kind != "TABLE":
         return ""
-    for option in tree.find_all(exp.Property):
-        if type(option) is exp.Property and option.name.lower() not in _OPTIONS:
-            return f"OPTIONS({option.name}) of CREATE TABLE"
     held = tree.this.expressions if isinstance(tree.this, exp.Schema) and tree.expression is None else []
     for column in tree.find_all(exp.ColumnDef):
         if column.kind is not None and column.kind.is_type("bigdecimal") and column.kind.expressions:

@@ -13,8 +13,8 @@ from typing import Any
 
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot import exp
-from sqlglot.tokens import TokenType  # type: ignore[import-not-found]
 
+from localcloud.bigquery.patches import language
 from localcloud.bigquery.types.assignments import wrong_value
 from localcloud.bigquery.types.parameters import give_types, number_positions
 from localcloud.bigquery.types.signatures import not_offered, refusal
@@ -78,6 +78,7 @@ def check(statement: str, parameters: _Parameters, project: str, ctx: Untyped) -
     """
     from bqemulator.domain.errors import InvalidQueryError, UnsupportedFeatureError
 
+    language.check(statement, language.temporary_functions(statement))
     wrong, missing = complaints(statement, lambda table: columns_of_table(table, project, ctx), parameters)
     if wrong:
         raise InvalidQueryError(wrong)
@@ -96,8 +97,6 @@ def complaints(statement: str, columns_of: ColumnsOf, parameters: _Parameters = 
     if len(statement) > MOST_CHARACTERS:
         return None, None
     try:
-        if said := _wrong_sign(statement):
-            return said, None
         trees = sqlglot.parse(number_positions(statement) if parameters else statement, read="bigquery")
     except sqlglot.errors.SqlglotError:
         return None, None  # bqemulator says what is wrong with it
@@ -106,16 +105,6 @@ def complaints(statement: str, columns_of: ColumnsOf, parameters: _Parameters = 
     queries = typed_queries(give_types(trees[0], parameters) if parameters else trees[0], columns_of)
     wrong = (refusal(query) or wrong_value(query) for query in queries)
     return next(filter(None, wrong), None), next(filter(None, map(not_offered, queries)), None)
-
-
-def _wrong_sign(statement: str) -> str | None:
-    """Return what is said of signs that GoogleSQL does not have, and the parser of sqlglot takes."""
-    for token in sqlglot.tokenize(statement, read="bigquery"):
-        if token.token_type == TokenType.MOD and token.text == "%":
-            return f'Syntax error: Illegal input character "%" at [{token.line}:{token.col}]'
-        if token.token_type == TokenType.EQ and token.text == "==":
-            return f'Syntax error: Unexpected "==" at [{token.line}:{token.col}]'
-    return None
 
 
 def columns_of_table(table: exp.Table, project: str, ctx: Untyped) -> Columns | None:

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import sqlglot  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery.patches import numerics, sql, unnested_fields
+from localcloud.bigquery.patches import language, numerics, sql, unnested_fields
 from localcloud.refusals import NotOfferedError
 from localcloud.untyped import Untyped
 
@@ -75,6 +75,7 @@ def _rewritten(statement: str, project: str, catalog: Untyped) -> str:
 def _offered(statement: str, tables: Untyped = None) -> str:
     from bqemulator.domain.errors import UnsupportedFeatureError
 
+    language.check(statement, language.temporary_functions(statement))  # what came by REST was not looked at before
     try:
         return sql.rewrite(statement, tables)
     except NotOfferedError as error:

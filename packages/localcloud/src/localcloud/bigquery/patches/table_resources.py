@@ -28,6 +28,8 @@ def apply(context: Untyped, expirations: Expirations) -> None:
         if (ranged := table.range_partitioning) is not None:
             bounds = {"start": str(ranged.start), "end": str(ranged.end), "interval": str(ranged.interval)}
             resource["rangePartitioning"] = {"field": ranged.field, "range": bounds}
+        if table.table_type == "VIEW":
+            resource["view"] = {"query": table.view_query, "useLegacySql": False}
         if table.table_type == "TABLE":
             stored = f"{quoted(f'{where[0]}__{where[1]}')}.{quoted(where[2])}"
             _tell_lengths(resource, where, context.engine)

@@ -14,6 +14,7 @@ from itertools import combinations
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud.bigquery.types.parameters import is_parameter
 from localcloud.bigquery.types.typed import NUMBERS, TIMES, can_stand_for, is_text, kind_of
 
 _EQUALITIES = {exp.EQ: "=", exp.NEQ: "!="}
@@ -28,6 +29,28 @@ _OF_TEXTS = {
     exp.StartsWith: "STARTS_WITH", exp.EndsWith: "ENDS_WITH", exp.RegexpLike: "REGEXP_CONTAINS",
     exp.RegexpExtract: "REGEXP_EXTRACT", exp.Split: "SPLIT", exp.GroupConcat: "STRING_AGG",
 }  # fmt: skip
+_OF_ONE_KIND = {
+    exp.UnixSeconds: ("UNIX_SECONDS", "TIMESTAMP"), exp.UnixMillis: ("UNIX_MILLIS", "TIMESTAMP"),
+    exp.UnixMicros: ("UNIX_MICROS", "TIMESTAMP"), exp.UnixDate: ("UNIX_DATE", "DATE"),
+}  # fmt: skip
+_NUMBERS_AND_TEXT = {*NUMBERS, "STRING"}
+_CASTS = {
+    "INT64": {*_NUMBERS_AND_TEXT, "BOOL"},
+    **dict.fromkeys(("FLOAT64", "NUMERIC", "BIGNUMERIC"), _NUMBERS_AND_TEXT),
+    "BOOL": {"INT64", "STRING"},
+    "STRING": {*_NUMBERS_AND_TEXT, *TIMES, "BOOL", "BYTES", "INTERVAL", "RANGE"},
+    "BYTES": {"STRING"},
+    "DATE": {"STRING", "DATETIME", "TIMESTAMP"},
+    "DATETIME": {"STRING", *TIMES},
+    "TIMESTAMP": {"STRING", *TIMES},
+    "TIME": {"STRING"},
+    "INTERVAL": {"STRING"},
+    "RANGE": {"STRING"},
+    "STRUCT": set[str](),
+    "JSON": set[str](),
+    "GEOGRAPHY": set[str](),
+}
+"""What a value may be cast to, beside its own type: conversion_rules#casting."""
 _ORDERED_WINDOWS = {
     exp.Rank: "rank", exp.DenseRank: "dense_rank", exp.PercentRank: "percent_rank", exp.CumeDist: "cume_dist",
     exp.Ntile: "ntile", exp.Lag: "lag", exp.Lead: "lead",
@@ -272,10 +295,30 @@ def _ordered(node: exp.Ordered) -> str | None:
 
 
 def _cast(node: exp.Cast) -> str | None:
-    kind, to = kind_of(node.this), str(node.to.sql("bigquery")).partition("(")[0]
-    if kind.startswith(("ARRAY<", "STRUCT<")) and not to.startswith(("ARRAY", "STRUCT")):
-        return f"Invalid cast from {kind} to {to}"
-    return None
+    kind, to = kind_of(node.this), str(node.to.sql("bigquery"))
+    if not kind or is_parameter(node.this.unnest()):
+        return None
+    if kind.startswith("ARRAY<"):
+        # `ARRAY<FLOAT64>[1]` and `DECLARE x ARRAY<FLOAT64> DEFAULT [1]` have the trees of casts.
+        is_cast = not to.startswith("ARRAY<") or (to != kind and isinstance(node.this, exp.Column))
+        return f"Invalid cast from {kind} to {to}" if is_cast and "(" not in to else None
+    to = to.partition("(")[0]
+    into = _CASTS.get(kind.partition("<")[0])
+    if into is None or to.partition("<")[0] in {*into, kind.partition("<")[0]}:
+        return None
+    return f"Invalid cast from {kind} to {to}"
+
+
+def _of_one_kind(node: exp.Expression) -> str | None:
+    name, kind = _OF_ONE_KIND[type(node)]
+    if kind_of(node.this) in {"", kind} or can_stand_for(node.this, kind):
+        return None
+    return _no_signature(f"function {name}", [node.this])
+
+
+def _rows(node: exp.Column) -> str | None:
+    """Return what is said of DuckDB's number of a row: a column that no table has."""
+    return f"Unrecognized name: {node.name}" if node.name.lower() == "rowid" and not node.table else None
 
 
 def _window(node: exp.Window) -> str | None:
@@ -366,6 +409,8 @@ _LOOKS: Mapping[type[exp.Expression], _Look] = {
     **dict.fromkeys((exp.Max, exp.Min), _extremes),
     exp.Ordered: _ordered,
     **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
+    **dict.fromkeys(_OF_ONE_KIND, _of_one_kind),
+    exp.Column: _rows,
     exp.Window: _window,
     exp.Select: _aliases,
     **dict.fromkeys((exp.LogicalOr, exp.LogicalAnd), _truths),

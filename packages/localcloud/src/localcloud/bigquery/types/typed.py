@@ -135,6 +135,8 @@ def _type_offsets(query: exp.Expression) -> None:
 
 def kind_of(node: exp.Expression | None) -> str:
     """Return the type of an expression as GoogleSQL writes it, without lengths; "" where it is not surely known."""
+    if isinstance(node, exp.TsOrDsToDatetime):  # sqlglot has no type for `DATETIME(x)`
+        return "DATETIME"
     if not isinstance(node, exp.Expression) or _is_doubtful(node) or node.type is None:
         return ""
     name = str(node.type.sql("bigquery"))

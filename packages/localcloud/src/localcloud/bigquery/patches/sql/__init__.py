@@ -116,6 +116,7 @@ _MACROS = {
     **strict_json.MACROS,
     **text_functions.MACROS,
     **array_indexes.MACROS,
+    **arrays_without_nulls.MACROS,
 }
 """DuckDB's, which statements call after they were rewritten: what stands for each call."""
 

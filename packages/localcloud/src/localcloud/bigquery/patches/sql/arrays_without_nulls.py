@@ -1,11 +1,21 @@
 """Patches `ARRAY_AGG(x IGNORE NULLS)` with DISTINCT or LIMIT: bqemulator makes SQL of it that nobody can run.
 
-It would ask whether `DISTINCT x` is NULL, and filter the slice in place of what is aggregated.
+It would ask whether `DISTINCT x` is NULL, and filter the slice in place of what is aggregated. Beside it the macro that
+refuses an array with a NULL where one is written (`patches/assigned_arrays.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
+
+MACROS: Mapping[str, str] = {
+    "localcloud_full(x)": (
+        "list_extract([x], CASE WHEN list_aggregate(x, 'count') < len(x)"
+        " THEN CAST('Array cannot have a null element' || left(CAST(len(x) AS VARCHAR), 0) AS BIGINT) ELSE 1 END)"
+    ),
+}
 
 
 def rewrite(tree: exp.Expression) -> bool:

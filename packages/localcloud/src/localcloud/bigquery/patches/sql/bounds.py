@@ -75,7 +75,7 @@ def _bound(node: exp.Expression) -> bool:
         case exp.Repeat() if not _is_number(node.args["times"]):
             node.set("times", call("localcloud_at_least_0", node.args["times"], "The count of REPEAT"))
         case exp.GenerateSeries() if _is_zero(node.args.get("step")):
-            node.replace(_error("The step of GENERATE_ARRAY must not be 0", "ARRAY<INT64>"))
+            node.replace(_where_taken(node, _error("The step of GENERATE_ARRAY must not be 0", "ARRAY<INT64>")))
         case _:
             return False
     return True
@@ -105,6 +105,20 @@ def _is_number(value: object) -> bool:
     if isinstance(value, int):
         return True
     return isinstance(value, exp.Literal) and not value.is_string and value.this.isdigit() and int(value.this) > 0
+
+
+def _where_taken(node: exp.Expression, error: exp.Expression) -> exp.Expression:
+    """Return an error that is none in the branch of an IF that is not taken: DuckDB evaluates its subqueries there."""
+    branch = node.find_ancestor(exp.If)
+    if branch is None or node.find_ancestor(exp.Subquery, exp.Select) is None or isinstance(branch.parent, exp.Case):
+        return error
+    inner = node
+    while inner.parent is not branch:
+        inner = inner.parent
+    nothing = exp.cast(exp.Null(), "ARRAY<INT64>", dialect="bigquery")
+    if inner.arg_key == "true":
+        return exp.If(this=branch.this.copy(), true=error, false=nothing)
+    return exp.If(this=branch.this.copy(), true=nothing, false=error) if inner.arg_key == "false" else error
 
 
 def _is_zero(value: exp.Expression | None) -> bool:

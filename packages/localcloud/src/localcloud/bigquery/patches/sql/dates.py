@@ -135,7 +135,9 @@ def _bucket(node: exp.Expression) -> exp.Expression | None:
     if not node.name.upper().endswith("_BUCKET") or kind not in {"DATE", "DATETIME", "TIMESTAMP"}:
         return None
     moment, width, *origin = node.expressions
-    first = origin[0] if origin else exp.cast(exp.Literal.string("1950-01-01"), kind, dialect="bigquery")
+    first = origin[0] if origin else exp.Literal.string("1950-01-01")
+    if isinstance(first, exp.Literal):
+        first = exp.cast(first, kind, dialect="bigquery")
     return call("localcloud_bucket", moment, width, first, type_=kind)
 
 

@@ -7,6 +7,7 @@ r"""Patches casts that DuckDB makes of what BigQuery refuses, and one that it re
 | CAST('1e400' AS FLOAT64): refused | infinity |
 | CAST('2020-01-02 03:04:05' AS DATE): refused | the day |
 | CAST('abc' AS STRING(2)), which is refused by name | `abc` |
+| '2020-01-02 03:04:05.1234567' as a TIMESTAMP, DATETIME or TIME: refused | without what is below a microsecond |
 | TIMESTAMP '2020-01-01 00:00:00-8', a zone's hour of one digit | refused |
 
 Source: the reference of conversion rules, cloud.google.com/bigquery/docs/reference/standard-sql.
@@ -24,6 +25,8 @@ from localcloud.refusals import refuse
 
 _WHOLE = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT')"
 _DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*$"
+_NANOS = "[.][0-9]{7,}"
+_TIMES = ("timestamptz", "timestamp", "datetime", "time")
 _ZONE = re.compile(r"(?<=[0-9])([+-])([0-9])(?=$|:)")
 _INFINITE = r"^\s*[-+]?inf(inity)?\s*$"
 _BEYOND = f"isinf(CAST(x AS DOUBLE)) AND NOT regexp_matches(lower(CAST(x AS VARCHAR)), '{_INFINITE}')"
@@ -59,6 +62,14 @@ MACROS: Mapping[str, str] = {
         f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND NOT regexp_matches(CAST(x AS VARCHAR), '{_DAY}')"
         f" THEN {_bad('date')} ELSE 1 END)"
     ),
+    "localcloud_micros(x)": (
+        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{_NANOS}')"
+        f" THEN {_bad('time')} ELSE 1 END)"
+    ),
+    "localcloud_safe_micros(x)": (
+        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{_NANOS}')"
+        " THEN NULL ELSE 1 END)"
+    ),
     "localcloud_safe_day(x)": (
         f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND NOT regexp_matches(CAST(x AS VARCHAR), '{_DAY}')"
         " THEN NULL ELSE 1 END)"
@@ -90,6 +101,8 @@ def _patch(node: exp.Cast) -> bool:
         node.set("this", call("localcloud_no_bool", value, type_=None))
     elif node.to.is_type("timestamptz") and _has_short_zone(value):
         node.set("this", exp.Literal.string(_ZONE.sub(r"\g<1>0\g<2>", value.this)))
+    elif node.to.is_type(*_TIMES) and not _is_short(value):
+        node.set("this", call(f"localcloud_{safe}micros", value, type_=None))
     elif node.to.is_type("date") and not _is_day(value):
         node.set("this", call(f"localcloud_{safe}day", value, type_=None))
     else:
@@ -100,6 +113,13 @@ def _patch(node: exp.Cast) -> bool:
 def _is_plain(value: exp.Expression) -> bool:
     """Return whether a text is a number or NaN as everybody reads it."""
     return isinstance(value, exp.Literal) and len(value.this) < len("1e300") and "_" not in value.this
+
+
+def _is_short(value: exp.Expression) -> bool:
+    """Return whether a value is surely not a text with parts of a microsecond."""
+    if isinstance(value, exp.Literal):
+        return re.search(_NANOS, value.this) is None
+    return isinstance(value, exp.Cast | exp.CurrentTimestamp | exp.CurrentDatetime | exp.CurrentTime | exp.CurrentDate)
 
 
 def _is_day(value: exp.Expression) -> bool:

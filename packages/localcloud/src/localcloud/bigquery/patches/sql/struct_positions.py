@@ -4,6 +4,7 @@
 |---|---|
 | `STRUCT(1 AS a) = STRUCT(1 AS b)` | false |
 | `(1, NULL) = (1, 2)`: NULL | false |
+| `struct IN (SELECT STRUCT(1, 2))`, `IN (SELECT AS STRUCT 1, 2)` | false, or refused |
 | UNION of structs, arrays of them, branches of IF, CASE, COALESCE, IFNULL | the fields of all of them, mostly NULL |
 
 What is written as a struct is concerned; of two columns of structs DuckDB goes by the names, as before. Source: the
@@ -34,6 +35,8 @@ def rewrite(tree: exp.Expression) -> bool:
 
 def _by_fields(node: exp.Expression) -> bool:
     """Compare structs that are written out field by field; others by position, when one of them is written out."""
+    if isinstance(node, exp.In) and node.args.get("query") is not None:
+        return _among_rows(node)
     if isinstance(node, exp.In):
         pairs = [_equal(node.this, member) for member in node.expressions]
         if not pairs or not all(pairs):
@@ -44,6 +47,30 @@ def _by_fields(node: exp.Expression) -> bool:
     if equal is None:
         return _without_names([node.this, node.expression])
     node.replace(exp.Not(this=exp.Paren(this=equal)) if isinstance(node, exp.NEQ) else exp.Paren(this=equal))
+    return True
+
+
+def _among_rows(node: exp.In) -> bool:
+    """Look for a struct among those that a query gives: as columns where both are written out, else without names."""
+    query = node.args["query"].unnest()
+    if not isinstance(query, exp.Select):
+        return False
+    is_row = query.args.get("kind") == "STRUCT"
+    written = query.selects[0].unalias() if len(query.selects) == 1 else None
+    if not is_row and not isinstance(written, _WRITTEN):
+        return _without_names([node.this])
+    values = [_value(each) for each in (query.selects if is_row or written is None else written.expressions)]
+    if any(value.is_star for value in values):
+        return False
+    wanted = node.this.unnest()
+    query.set("kind", None)
+    if isinstance(wanted, _WRITTEN):
+        if len(wanted.expressions) != len(values):
+            return False
+        node.set("this", exp.Tuple(expressions=[_value(each) for each in wanted.expressions]))
+        query.set("expressions", values)
+    else:
+        query.set("expressions", [exp.Struct(expressions=values)])
     return True
 
 
