@@ -51,6 +51,8 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("SELECT CAST(a AS ARRAY<STRING>) FROM $t", "Invalid cast from ARRAY<INT64> to ARRAY<STRING>"),
         ("SELECT CAST(day AS TIME) FROM $t", "Invalid cast from DATE to TIME"),
         ("SELECT CAST(i AS TIMESTAMP) FROM $t", "Invalid cast from INT64 to TIMESTAMP"),
+        ("SELECT TIMESTAMP_ADD(ts, INTERVAL 1 MONTH) FROM $t WHERE FALSE", "TIMESTAMP_ADD does not support the MONTH"),
+        ("SELECT TIMESTAMP_SUB(ts, INTERVAL i YEAR) FROM $t", "TIMESTAMP_SUB does not support the YEAR"),
         ("SELECT UNIX_SECONDS(dt) FROM $t", f"{MATCHING} function UNIX_SECONDS for argument types: DATETIME"),
         ("SELECT UNIX_MICROS(day) FROM $t", f"{MATCHING} function UNIX_MICROS for argument types: DATE"),
         ("SELECT UNIX_DATE(ts) FROM $t", f"{MATCHING} function UNIX_DATE for argument types: TIMESTAMP"),

@@ -72,6 +72,8 @@ TEXTS: tuple[tuple[str, Any], ...] = (
 TIMES: tuple[tuple[str, Any], ...] = (
     ("DATETIME_BUCKET(DATETIME '2020-01-02 05:00:00', INTERVAL 1 DAY, '1970-01-01')", datetime(2020, 1, 2)),
     ("SAFE_CAST('13:20:05.5610002' AS TIME)", None),
+    ("TIMESTAMP_ADD(DATETIME '2020-01-31 05:00:00', INTERVAL 1 MONTH)", datetime(2020, 2, 29, 5)),
+    ("TIMESTAMP_SUB(DATETIME '2020-01-31 05:00:00', INTERVAL 2 WEEK)", datetime(2020, 1, 17, 5)),
     ("PARSE_DATE('%x', '12/25/08')", date(2008, 12, 25)),
     ("PARSE_TIME('%T', '14:38:38')", time(14, 38, 38)),
     ("PARSE_DATETIME('%m/%d/%Y %I:%M:%S %p', '8/30/2018 2:23:38 pm')", datetime(2018, 8, 30, 14, 23, 38)),

@@ -12,6 +12,7 @@ from localcloud.untyped import Untyped
 
 # What our own macros end a statement with: a text that is no number, by its beginning.
 _OWN = (
+    "A TIMESTAMP has no",
     "Array (?:index|cannot have a null element)",
     "Bad ",
     "Division by zero",

@@ -273,6 +273,16 @@ def _timestamp_diff(node: exp.TimestampDiff) -> str | None:
     return None
 
 
+def _long_parts(node: exp.Expression) -> str | None:
+    """Return what is said of months that are added to a TIMESTAMP; a DATETIME has them."""
+    unit = node.args.get("unit")
+    part = unit.name.upper() if isinstance(unit, exp.Var | exp.Literal) else ""
+    if part not in {"WEEK", "MONTH", "QUARTER", "YEAR"} or kind_of(node.this) != "TIMESTAMP":
+        return None
+    name = "TIMESTAMP_ADD" if isinstance(node, exp.TimestampAdd) else "TIMESTAMP_SUB"
+    return f"{name} does not support the {part} date part when the argument is TIMESTAMP type"
+
+
 def _whole_numbers(node: exp.Expression) -> str | None:
     sides = (node.this, node.expression)
     name = "MOD" if isinstance(node, exp.Mod) else "DIV"
@@ -405,6 +415,7 @@ _LOOKS: Mapping[type[exp.Expression], _Look] = {
     **dict.fromkeys(_OF_DATES, _of_dates),
     exp.Extract: _extract,
     exp.TimestampDiff: _timestamp_diff,
+    **dict.fromkeys((exp.TimestampAdd, exp.TimestampSub), _long_parts),
     **dict.fromkeys((exp.Mod, exp.IntDiv), _whole_numbers),
     **dict.fromkeys((exp.Max, exp.Min), _extremes),
     exp.Ordered: _ordered,

@@ -36,6 +36,10 @@ MACROS: Mapping[str, str] = {
     "localcloud_at_least_0(n, what)": (
         "CASE WHEN n < 0 THEN CAST(what || ' must not be negative, got ' || CAST(n AS VARCHAR) AS BIGINT) ELSE n END"
     ),
+    "localcloud_no_timestamp(x, part)": (
+        "list_extract([x], CASE WHEN typeof(x) <> 'TIMESTAMP' THEN CAST('A TIMESTAMP has no ' || part"
+        " || 's to add: use a DATETIME' || left(CAST(x AS VARCHAR), 0) AS BIGINT) ELSE 1 END)"
+    ),
     "localcloud_slice(a, first, last)": (
         "list_slice(a,"
         " CASE WHEN first < 0 THEN first ELSE first + 1 END, CASE WHEN last < 0 THEN last ELSE last + 1 END)"
@@ -70,8 +74,9 @@ def _bound(node: exp.Expression) -> bool:
         case exp.ArraySlice():
             node.replace(call("localcloud_slice", node.this, node.args["start"], node.args["end"], type_=None))
         case exp.TimestampAdd() | exp.TimestampSub() if node.args["unit"].name.upper() in _LONG_PARTS:
-            unit = node.args["unit"].name.upper()
-            node.replace(_error(f"A TIMESTAMP has no {unit}s to add: use a DATETIME", "TIMESTAMP"))
+            kind = exp.DatetimeAdd if isinstance(node, exp.TimestampAdd) else exp.DatetimeSub
+            moment = call("localcloud_no_timestamp", node.this, node.args["unit"].name.upper(), type_="DATETIME")
+            node.replace(kind(this=moment, expression=node.expression.copy(), unit=node.args["unit"].copy()))
         case exp.Repeat() if not _is_number(node.args["times"]):
             node.set("times", call("localcloud_at_least_0", node.args["times"], "The count of REPEAT"))
         case exp.GenerateSeries() if _is_zero(node.args.get("step")):
