@@ -150,8 +150,10 @@ def _write(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untype
         target = _target(project, load, paths, ctx)
         if load.get("writeDisposition") == "WRITE_TRUNCATE":
             connection.execute(statement("DELETE FROM {table}", table=target.reference))
+        arrays = [field.name for field in ctx.catalog.get_table(*name).schema_.fields if field.mode == "REPEATED"]
+        with_nulls = _rows_with_nulls(arrays, target, connection)
         rows = sum(_insert(path, target, load, connection) for path in paths)
-        _refuse_nulls_in_arrays(ctx.catalog.get_table(*name), target, connection)
+        _refuse_nulls(with_nulls, _rows_with_nulls(arrays, target, connection))
         connection.execute("COMMIT")
     except BaseException:  # whatever it was, no half of a load may stay: no rows, and no other schema
         connection.execute("ROLLBACK")
@@ -166,24 +168,23 @@ def _write(project: str, load: Mapping[str, Any], paths: list[Path], ctx: Untype
     return rows
 
 
-def _refuse_nulls_in_arrays(stored: Untyped, target: _Target, connection: Untyped) -> None:
+def _rows_with_nulls(arrays: list[str], target: _Target, connection: Untyped) -> dict[str, int]:
+    """Count the rows with a NULL in an array, by its column; a table of an earlier release may have some."""
+    found = "SELECT count(*) FROM {table} WHERE list_aggregate({column}, 'count') < len({column})"
+    return {
+        name: connection.execute(statement(found, table=target.reference, column=quoted(name))).fetchone()[0]
+        for name in arrays
+    }
+
+
+def _refuse_nulls(before: Mapping[str, int], after: Mapping[str, int]) -> None:
     """Refuse what no array of the service has."""
     from bqemulator.domain.errors import ValidationError
 
-    for field in stored.schema_.fields:
-        if field.mode != "REPEATED":
-            continue
-        found = statement(
-            "SELECT count(*) FROM {table} WHERE list_aggregate({column}, 'count') < len({column})",
-            table=target.reference,
-            column=quoted(field.name),
-        )
-        (rows,) = connection.execute(found).fetchone()
-        if rows:
-            raise ValidationError(
-                "Error while reading data, error message: Only optional fields can be set to NULL."
-                f" Field: {field.name}; Value: NULL"
-            )
+    for name, rows in after.items():
+        if rows > before[name]:
+            message = f"Only optional fields can be set to NULL. Field: {name}; Value: NULL"
+            raise ValidationError(f"Error while reading data, error message: {message}")
 
 
 def _insert(path: Path, target: _Target, load: Mapping[str, Any], connection: Untyped) -> int:

@@ -5,6 +5,7 @@ In: statements as they were sent. Out: what BigQuery says of them, what of them 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ class Refusal(NamedTuple):
     missing: str = ""
 
 
-def refusal_of(statements: str, known: Collection[str] = ()) -> Refusal | None:
+@functools.lru_cache(maxsize=32)  # it is asked of a job's text, and of its statement again
+def refusal_of(statements: str, known: frozenset[str] = frozenset()) -> Refusal | None:
     """Return why statements do not run; None: nothing is known against them, or the parser has no tree of them.
 
     Args:

@@ -80,13 +80,12 @@ def _named(tokens: Sequence[Token]) -> str | None:
     if {token.text.upper() for token in tokens[:4]} & {"FUNCTION", "PROCEDURE", "AGGREGATE", "ASSERT"}:
         return None
     turned = any(token.text.upper() == "UNPIVOT" for token in tokens)  # there the names of rows are texts
-    for token, following in pairwise(tokens):
+    for token, following, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
         if token.text.upper() == "AS" and following.token_type == TokenType.STRING and not turned:
             return f"Syntax error: Unexpected string literal '{following.text}'{_at(following)}"
-        if token.text.upper() == "LIMIT" and following.token_type == TokenType.NUMBER:
-            after = tokens[tokens.index(following) + 1 :][:1]
-            if after and after[0].token_type == TokenType.COMMA:
-                return f'Syntax error: Expected end of input but got ","{_at(after[0])}'
+        is_count = token.text.upper() == "LIMIT" and following.token_type == TokenType.NUMBER
+        if is_count and after is not None and after.token_type == TokenType.COMMA:
+            return f'Syntax error: Expected end of input but got ","{_at(after)}'
     return None
 
 

@@ -53,7 +53,7 @@ def check(statements: str, known: Collection[str] = ()) -> None:
     """
     from bqemulator.domain.errors import InvalidQueryError, UnsupportedFeatureError
 
-    refusal = refusal_of(statements, known)
+    refusal = refusal_of(statements, frozenset(known))
     if refusal is None:
         return
     if refusal.wrong:
