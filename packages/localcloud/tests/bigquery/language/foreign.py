@@ -116,6 +116,11 @@ TAKEN: tuple[str, ...] = (
     "SELECT CAST(i AS INTEGER), CAST(i AS BIGINT), CAST(i AS DECIMAL), CAST(i AS BOOLEAN), i ^ 2, ~i, i << 1 FROM $t",
     "SELECT DATE_DIFF(d, d, WEEK(MONDAY)), EXTRACT(WEEK(SUNDAY) FROM d), EXTRACT(DAYOFWEEK FROM ts) FROM $t",
     "SELECT INTERVAL 5 DAY, INTERVAL '1-2' YEAR TO MONTH, DATE_ADD(d, INTERVAL 2 * i DAY) FROM $t",
+    "SELECT i-1 AS less, x.i FROM $t AS x",
+    (
+        "CREATE OR REPLACE TABLE foreign_words.2013_one AS SELECT 1 AS n; SELECT n FROM foreign_words.2013_one;"
+        " DROP TABLE foreign_words.2013_one"
+    ),
     "SELECT LTRIM(s), TRIM(s, 's'), SUBSTRING(s, 1, 1), SAFE.SUBSTR(s, 1), COUNT(*) OVER () FROM $t",
     "SELECT ARRAY_AGG(i ORDER BY i LIMIT 1), 2 FROM $t LIMIT 1 OFFSET 0",
     "SELECT STRING_AGG(s, r';'), STRING_AGG(s, NULL), PERCENTILE_CONT(ANY_VALUE(f), 0.5) OVER () FROM $t",

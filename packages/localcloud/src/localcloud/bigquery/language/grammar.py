@@ -25,6 +25,7 @@ _SIGNS = {
     TokenType.DAMP: "&&", TokenType.HEREDOC_STRING: "$",
 }  # fmt: skip
 
+_IN_NAMES = (TokenType.DOT, TokenType.DASH)
 _SPELLINGS = {(TokenType.NOT, "!"), (TokenType.EQ, "==")}
 
 
@@ -32,8 +33,9 @@ def of_words(tokens: Sequence[Token]) -> str | None:
     """Return what is said of a statement for its words and signs alone."""
     if not tokens:
         return None
-    wrong = (_sign(token, following) or _pair(token, following) for token, following in pairwise([*tokens, None]))
-    return _begun(tokens) or next(filter(None, wrong), None) or _added(tokens) or _named(tokens) or _intervals(tokens)
+    wrong = (_sign(token) or _pair(token, following) for token, following in pairwise([*tokens, None]))
+    looks = (_glued, _added, _named, _intervals)
+    return _begun(tokens) or next(filter(None, (*wrong, *(look(tokens) for look in looks))), None)
 
 
 def _begun(tokens: Sequence[Token]) -> str | None:
@@ -51,16 +53,24 @@ def _begun(tokens: Sequence[Token]) -> str | None:
     return None
 
 
-def _sign(token: Token, following: Token | None) -> str | None:
+def _sign(token: Token) -> str | None:
     if token.token_type in _SIGNS:
         return f'Syntax error: Unexpected "{_SIGNS[token.token_type]}"{_at(token)}'
     if token.token_type == TokenType.MOD and token.text == "%":
         return f'Syntax error: Illegal input character "%"{_at(token)}'
     if (token.token_type, token.text) in _SPELLINGS:
         return f'Syntax error: Unexpected "{token.text}"{_at(token)}'
-    if token.token_type == TokenType.NUMBER and following is not None and following.start == token.end + 1:
-        is_name = following.token_type == TokenType.VAR or following.text[:1].isalpha()
-        return f"Syntax error: Missing whitespace between literal and alias{_at(following)}" if is_name else None
+    return None
+
+
+def _glued(tokens: Sequence[Token]) -> str | None:
+    """Return what is said of `1_000`, a number and its alias; parts of `a-1b.2013_c` are names."""
+    for before, token, following in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        is_part = before is not None and before.token_type in _IN_NAMES and before.end + 1 == token.start
+        if token.token_type != TokenType.NUMBER or following.start != token.end + 1 or is_part:
+            continue
+        if following.token_type == TokenType.VAR or following.text[:1].isalpha():
+            return f"Syntax error: Missing whitespace between literal and alias{_at(following)}"
     return None
 
 
