@@ -83,8 +83,12 @@ def _functions(reading: Reading, known: Collection[str]) -> Refusal | None:
     for written in reading.functions:
         name = written.name.upper().removeprefix("SAFE.")
         of_dataset = "." in name and name.rpartition(".")[0] not in NAMESPACES
-        if of_dataset or name in ANSWERED or name in known or name == _ASSERT:
+        if of_dataset or name in known or name == _ASSERT:
             continue
+        if name in ANSWERED:
+            if written.arguments is None or ANSWERED[name].hold(written.arguments):
+                continue
+            return Refusal(wrong=f"Number of arguments does not match for function {name}{_at(written)}")
         if name in NOT_ANSWERED or name.partition(".")[0] in NAMESPACES:
             return Refusal(missing=name)
         return Refusal(wrong=f"Function not found: {written.name}{_at(written)}")

@@ -6,7 +6,8 @@ trees, where `LISTAGG` is STRING_AGG and VARCHAR is STRING.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
@@ -23,6 +24,11 @@ _TERMS = (TokenType.DASH, TokenType.PLUS)
 _OF_LIKE = ("ANY", "ALL", "SOME")
 _NULLNESS = (TokenType.ISNULL, TokenType.NOTNULL)
 _SUBSTRINGS = ("SUBSTRING", "SUBSTR")
+_QUERIES = (TokenType.SELECT, TokenType.WITH, TokenType.FROM)
+_OPENED = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSED = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_WITH_PARTS = ("ARRAY", "STRUCT", "RANGE")
+_AFTER_ARGUMENTS = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.HAVING)
 
 
 class Written(NamedTuple):
@@ -32,11 +38,13 @@ class Written(NamedTuple):
         name: With what stands before it, as in `NET.HOST`; of a function of a dataset with the dataset.
         line: Where it begins, from 1.
         column: The same.
+        arguments: How many a function is called with; None: it is called with a query, or it is a type.
     """
 
     name: str
     line: int
     column: int
+    arguments: int | None = None
 
 
 class Reading(NamedTuple):
@@ -64,6 +72,26 @@ def read(statements: str) -> Reading:
     parser = dialect.parser()
     trees = parser.parse(dialect.tokenize(statements), statements)
     return Reading([tree for tree in trees if tree is not None], parser.functions, parser.types)
+
+
+def _arguments(tokens: Sequence[Token]) -> int | None:
+    """Count the arguments of a call, from its parenthesis on; what follows them, as ORDER BY, is none."""
+    inside = tokens[1] if len(tokens) > 1 else None
+    if inside is None or inside.token_type in _QUERIES:
+        return None
+    depth, of_type, commas = 0, 0, 0
+    for before, token in pairwise([tokens[0], *tokens]):
+        depth += (token.token_type in _OPENED) - (token.token_type in _CLOSED)
+        if depth == 0:
+            break
+        if token.token_type == TokenType.LT and (of_type or before.text.upper() in _WITH_PARTS):
+            of_type += 1
+        elif token.token_type == TokenType.GT and of_type:
+            of_type -= 1
+        elif depth == 1 and token.token_type in _AFTER_ARGUMENTS:
+            break
+        commas += depth == 1 and not of_type and token.token_type == TokenType.COMMA
+    return 0 if inside.token_type == TokenType.R_PAREN else commas + 1
 
 
 def _only(table: Untyped, kept: tuple[TokenType, ...]) -> Untyped:
@@ -116,7 +144,8 @@ class _Parser(BigQueryParser):  # type: ignore[misc]  # sqlglot has no types
                 self._require_commas(place)
             path = [*self._path_before(place), token.text]
             if not (token.text.upper() in _OF_LIKE and self._is_after(place, TokenType.LIKE)):
-                self._called[place] = Written(".".join(path), token.line, token.col - len(token.text) + 1)
+                count = _arguments(self._tokens[place + 1 : self._index])
+                self._called[place] = Written(".".join(path), token.line, token.col - len(token.text) + 1, count)
         return call
 
     def _parse_types(self, *args: Untyped, **kwargs: Untyped) -> Untyped:
