@@ -27,8 +27,10 @@ LOCALCLOUD = {
         "the one way in, and what is answered there; Service Usage and Artifact Registry in folders of their own",
         ("localcloud", "localcloud.access", "localcloud.http", "localcloud.storage", "localcloud.logs"),
     ),
-    "localcloud.bigquery.types": Package("types of columns, tables and results", ("localcloud",)),
     "localcloud.bigquery.language": Package("what GoogleSQL is, apart from other databases' SQL", ("localcloud",)),
+    "localcloud.bigquery.types": Package(
+        "types of columns, expressions, tables and results", ("localcloud", "localcloud.bigquery.language")
+    ),
     "localcloud.bigquery.patches": Package(
         "faults of bqemulator, a file for each",
         ("localcloud", "localcloud.bigquery.language", "localcloud.bigquery.types"),

@@ -12,12 +12,14 @@ import pytest
 from google.api_core.exceptions import BadRequest, GoogleAPICallError, MethodNotImplemented
 from google.cloud import bigquery
 
+from packages.localcloud.tests.bigquery.refused_calls import ANSWERED_CALLS, MATCHING, REFUSED_CALLS
+
 ROW = (
     "SELECT 1 AS i, 1.5 AS f, NUMERIC '2' AS n, '5' AS s, DATE '2020-01-02' AS day, TIMESTAMP '2020-01-02' AS ts,"
     " DATETIME '2020-01-02' AS dt, TRUE AS b, [1, 2] AS a, STRUCT(1 AS x) AS st, b'5' AS bytes, JSON '{}' AS j"
 )
-MATCHING = "No matching signature for"
 REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
+    **REFUSED_CALLS,
     "comparisons": (
         ("SELECT i = '1' FROM $t", f"{MATCHING} operator = for argument types: INT64, STRING"),
         ("SELECT s = 5 FROM $t", f"{MATCHING} operator = for argument types: STRING, INT64"),
@@ -169,6 +171,11 @@ NOT_OFFERED = (
     "SELECT day - day FROM $t",
     "SELECT DATE_ADD(ts, INTERVAL 1 DAY) FROM $t",
     "SELECT DATE_SUB(dt, INTERVAL 1 DAY) FROM $t",
+    "SELECT STRING_AGG(bytes, b',' ORDER BY i) FROM $t",
+    "SELECT SUBSTR(bytes, 2) FROM $t",
+    "SELECT UPPER(bytes) FROM $t",
+    "SELECT SUM(INTERVAL i DAY) FROM $t",
+    "SELECT bytes & b'1' FROM $t",
 )
 ANSWERED = (
     "SELECT i = 1.0, i < n, f = n, i IN (1.5, 2), n BETWEEN 1 AND 2.5 FROM $t",
@@ -200,6 +207,7 @@ ANSWERED = (
     "BEGIN UPDATE $t SET dt = TIMESTAMP_ADD(dt, INTERVAL 1 HOUR) WHERE i = 99; END",
     "SELECT '100 %', 'a == b' -- 5 % == 3",
     "DECLARE x INT64 DEFAULT 1; SELECT i AS y FROM $t WHERE i = x;",
+    *ANSWERED_CALLS,
 )
 
 CHANGES = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +11,16 @@ ARRAYS: tuple[tuple[str, Any], ...] = (
     ("ARRAY_CONCAT([1], CAST(NULL AS ARRAY<INT64>)) IS NULL", True),
     ("GENERATE_ARRAY(1, 10, 4)", [1, 5, 9]),
     ("GENERATE_ARRAY(5, 1, -2)", [5, 3, 1]),
+    ("GENERATE_ARRAY(0.0, 1.0, 0.5)", [0.0, 0.5, 1.0]),
+    ("GENERATE_ARRAY(1, 2.3, 0.5)", [1.0, 1.5, 2.0]),
+    ("GENERATE_ARRAY(1, 0, -0.5)", [1.0, 0.5, 0.0]),
+    ("GENERATE_ARRAY(1.5, 1)", []),
+    ("ARRAY_LENGTH(GENERATE_ARRAY(0, 1, 0.1))", 11),
+    ("TIME(TIMESTAMP '2008-12-25 15:30:00.25+00')", time(15, 30, 0, 250000)),
+    ("CAST(TIMESTAMP '2008-12-25 15:30:00+08' AS TIME)", time(7, 30)),
+    ("CAST(DATETIME '2008-12-25 15:30:00' AS TIME)", time(15, 30)),
+    ("EXTRACT(TIME FROM TIMESTAMP '2008-12-25 15:30:00+00')", time(15, 30)),
+    ("DATETIME(DATE '2008-12-25', TIME(TIMESTAMP '2020-01-01 15:30:00+00'))", datetime(2008, 12, 25, 15, 30)),
     ("ARRAY_LENGTH([NULL, 1])", 2),
     ("[1, NULL, 3][OFFSET(1)]", None),
     ("(SELECT ARRAY_AGG(x) FROM UNNEST(ARRAY<INT64>[]) x) IS NULL", True),

@@ -58,7 +58,6 @@ NOT_OFFERED: tuple[str, ...] = (
     "FORMAT_DATETIME('%R', DATETIME '2008-12-25 15:30:00')",
     "FORMAT_DATETIME('%l:%M %p', DATETIME '2008-12-25 15:30:00')",
     "PARSE_TIMESTAMP('%s', '1230219000')",
-    "GENERATE_ARRAY(0.0, 1.0, 0.5)",
     "INT64(JSON '{\"a\": 3}'.a)",
     'STRING(JSON \'{"a": ["x", "y"]}\'.a[1])',
     "TO_JSON_STRING(JSON_ARRAY_APPEND(JSON '[1]', '$', 2))",

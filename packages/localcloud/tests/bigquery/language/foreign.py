@@ -27,8 +27,9 @@ CALLS: tuple[str, ...] = (
     "LPAD(s)", "REPLACE(s, 'a')", "IF(b, 1)", "IF(b, 1, 2, 3)", "IFNULL(i)", "IFNULL(i, 1, 2)", "COALESCE()",
     "NULLIF(i)", "CONCAT()", "SPLIT(s, ',', 1)", "STRPOS(s)", "INSTR(s)", "DATE()", "DATE(2020, 1, 2, 3)",
     "DATETIME(2020, 1, 2)", "TIMESTAMP(s, 'UTC', 1)", "TIME(1, 2, 3, 4)", "DATE_DIFF(d, d)",
-    "FORMAT_DATE('%Y', d, 'UTC')", "CURRENT_TIMESTAMP('UTC')", "RAND(1)", "GENERATE_UUID(1)", "ARRAY_LENGTH(a, 1)",
-    "ARRAY_TO_STRING(a)", "GENERATE_ARRAY(1)", "MOD(i)", "POW(f)", "LOG(f, 2, 3)", "LN(f, 2)", "JSON_VALUE(j, '$.a', 1)",
+    "FORMAT_DATE('%Y', d, 'UTC', 1)", "CURRENT_TIMESTAMP('UTC')", "RAND(1)", "GENERATE_UUID(1)", "ARRAY_LENGTH(a, 1)",
+    "ARRAY_TO_STRING(a)", "GENERATE_ARRAY(1)", "MOD(i)", "POW(f)", "LOG(f, 2, 3)", "LN(f, 2)",
+    "JSON_VALUE(j, '$.a', 1)",
     "TO_JSON_STRING(j, TRUE, 1)", "STRING_AGG(s, ',', ';')", "ARRAY_AGG(i, 2)", "ANY_VALUE(i, 1)",
     "FARM_FINGERPRINT(s, s)", "MD5(s, s)", "TO_HEX()", "ROW_NUMBER(1) OVER ()", "LAG(i, 1, 2, 3) OVER (ORDER BY i)",
     "NTILE() OVER (ORDER BY i)", "SAFE.SUBSTR(s)", "EXTRACT(YEAR FROM d, 1)",
@@ -136,13 +137,14 @@ TAKEN: tuple[str, ...] = (
     ),
     "SELECT LTRIM(s), TRIM(s, 's'), SUBSTRING(s, 1, 1), SAFE.SUBSTR(s, 1), COUNT(*) OVER () FROM $t",
     (
-        "SELECT STRING_AGG(s, ',' ORDER BY i, s), TO_JSON_STRING(STRUCT<p INT64, q ARRAY<STRUCT<r INT64, t STRING>>>(1,"
-        " [])), ARRAY(SELECT AS STRUCT 1, 2), EXISTS(SELECT 1, 2), ARRAY_AGG(i ORDER BY i, s), COUNT(DISTINCT s) FROM $t"
+        "SELECT STRING_AGG(s, ',' ORDER BY i, s), TO_JSON_STRING(STRUCT<p INT64, q ARRAY<STRUCT<r INT64, u STRING>>>"
+        "(1, [])), ARRAY(SELECT AS STRUCT 1, 2), EXISTS(SELECT 1, 2), ARRAY_AGG(i ORDER BY i, s) FROM $t"
     ),
     "SELECT COALESCE((SELECT AS STRUCT 1, 2), NULL), ANY_VALUE(i HAVING MAX f), MAKE_INTERVAL(day => 2) FROM $t",
     "SELECT ARRAY_AGG(i ORDER BY i LIMIT 1), 2 FROM $t LIMIT 1 OFFSET 0",
     "SELECT STRING_AGG(s, r';'), STRING_AGG(s, NULL), PERCENTILE_CONT(ANY_VALUE(f), 0.5) OVER () FROM $t",
-    "SELECT * EXCEPT (i), x.* REPLACE (1 AS i) FROM $t AS x, UNNEST(a) AS e WITH OFFSET AS o",
+    "SELECT * EXCEPT (i) FROM $t AS x, UNNEST(a) AS e WITH OFFSET AS o",
+    "SELECT x.* REPLACE (1 AS i) FROM $t AS x",
     "SELECT k, v FROM (SELECT 1 AS p, 2 AS q) UNPIVOT (v FOR k IN (p AS 'one', q AS 'two'))",
     "SELECT * FROM (SELECT i, s FROM $t) PIVOT (SUM(i) FOR s IN ('s' AS yes))",
     "SELECT 1 UNION ALL SELECT 2 UNION DISTINCT SELECT 3 INTERSECT DISTINCT SELECT 3",

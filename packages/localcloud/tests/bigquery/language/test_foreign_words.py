@@ -14,7 +14,8 @@ from google.api_core.exceptions import BadRequest, GoogleAPICallError, MethodNot
 from google.cloud import bigquery
 
 import localcloud
-from localcloud.bigquery.language.names import ANSWERED, NOT_ANSWERED
+from localcloud.bigquery.language.names import NOT_ANSWERED
+from localcloud.bigquery.language.signatures import ANSWERED
 from packages.localcloud.tests.bigquery import test_documented_answers as documented
 from packages.localcloud.tests.bigquery.language.foreign import CALLS, FUNCTIONS, QUERIES, ROW, TAKEN, TYPES
 from tests.support.local_cloud import LOCALCLOUD_PYTHON

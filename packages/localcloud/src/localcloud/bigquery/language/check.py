@@ -14,8 +14,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError  # type: ignore[import-not-found]
 
 from localcloud.bigquery.language import grammar
-from localcloud.bigquery.language.names import ANSWERED, NAMESPACES, NOT_ANSWERED, TYPES
+from localcloud.bigquery.language.names import NAMESPACES, NOT_ANSWERED, TYPES
 from localcloud.bigquery.language.reading import Reading, Written, first_words, read, tokens_of
+from localcloud.bigquery.language.signatures import ANSWERED, take
 
 _ASSERT = "ASSERT"
 """A statement of scripts: with its condition in parentheses the parser takes it for a function."""
@@ -86,7 +87,7 @@ def _functions(reading: Reading, known: Collection[str]) -> Refusal | None:
         if of_dataset or name in known or name == _ASSERT:
             continue
         if name in ANSWERED:
-            if written.arguments is None or ANSWERED[name].hold(written.arguments):
+            if written.arguments is None or take(ANSWERED[name], written.arguments):
                 continue
             return Refusal(wrong=f"Number of arguments does not match for function {name}{_at(written)}")
         if name in NOT_ANSWERED or name.partition(".")[0] in NAMESPACES:

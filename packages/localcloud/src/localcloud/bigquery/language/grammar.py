@@ -157,6 +157,9 @@ def _count(clause: str, value: exp.Expression) -> str | None:
         return f"{clause} must not be null"
     if isinstance(value, exp.Neg):
         return f'Syntax error: Unexpected "-" after {clause}'
+    if isinstance(value, exp.Literal) and not value.is_int:
+        kind = "string" if value.is_string else "floating point"
+        return f"Syntax error: Unexpected {kind} literal {value.name} after {clause}"
     if value.find(exp.Query, exp.Column, exp.Rand):
         return f"{clause} expects an integer literal or parameter"
     return None
@@ -205,6 +208,41 @@ def _interval(node: exp.Interval) -> str | None:
     if isinstance(unit, exp.Var) and unit.name.upper() not in INTERVAL_PARTS:
         return f"A valid date part name is required but found {unit.name}"
     return None
+
+
+def _frame(node: exp.WindowSpec) -> str | None:
+    if node.args.get("exclude") is not None:
+        return "Syntax error: Unexpected keyword EXCLUDE"
+    return "Syntax error: Unexpected keyword GROUPS" if node.args.get("kind") == "GROUPS" else None
+
+
+def _join(node: exp.Join) -> str | None:
+    """Sides without a condition, but of arrays, and what FULL JOIN joins by."""
+    side, on = str(node.args.get("side") or "").upper(), node.args.get("on")
+    if not side:
+        return None
+    if on is None and not node.args.get("using"):
+        return None if _is_array(node) else f"{side} JOIN must have an immediately following ON or USING clause"
+    if side == "FULL" and on is not None and not any(map(_joins, on.flatten() if isinstance(on, exp.And) else [on])):
+        of = "of fields from both sides of the join"
+        return f"FULL OUTER JOIN cannot be used without a condition that is an equality {of}"
+    return None
+
+
+def _is_array(join: exp.Join) -> bool:
+    """Return whether what is joined is UNNEST(…), or an array of a table beside it, as in `t LEFT JOIN t.items`."""
+    if not isinstance(join.this, exp.Table):
+        return not isinstance(join.this, exp.Subquery)
+    select = join.parent
+    if not isinstance(select, exp.Select) or join.this.args.get("db") is None:
+        return False
+    sources = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
+    return join.this.parts[0].name in {source.this.alias_or_name for source in sources if source is not None}
+
+
+def _joins(condition: exp.Expression) -> bool:
+    equal = condition.unnest()
+    return isinstance(equal, exp.EQ) and all(side.find(exp.Column, exp.Dot) for side in (equal.this, equal.expression))
 
 
 def _table(node: exp.Table) -> str | None:
@@ -280,6 +318,8 @@ _LOOKS: Mapping[type[exp.Expression], _Look] = {
     exp.Extract: _extract,
     exp.Interval: _interval,
     exp.Table: _table,
+    exp.WindowSpec: _frame,
+    exp.Join: _join,
     exp.GroupConcat: _separator,
     exp.Update: _update,
     exp.Delete: _delete,

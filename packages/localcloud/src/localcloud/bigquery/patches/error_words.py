@@ -1,6 +1,8 @@
 """Patches what a failed statement says: DuckDB's words, where BigQuery has its own.
 
 In: a statement's error. Out: the error with the service's words, https://cloud.google.com/bigquery/docs/error-messages.
+Types that the service takes and DuckDB does not are not offered here: what neither takes was refused before it ran, by
+the signatures of the service's functions (`localcloud.bigquery.types.calls`).
 """
 
 from __future__ import annotations
@@ -40,12 +42,21 @@ _WORDS = (
     ),
 )
 
+_CALL = re.compile(
+    r"No function matches the given name and argument types '(?:bqemu_|localcloud_)?([^('\\s]+)\\(([^']*)\\)'"
+)
+_CAST = re.compile(r"Unimplemented type for cast \\((.+?) -> (.+?)\\)")
+_TYPES = {
+    "BLOB": "BYTES", "VARCHAR": "STRING", "STRING_LITERAL": "STRING", "BIGINT": "INT64", "INTEGER": "INT64",
+    "INTEGER_LITERAL": "INT64", "DOUBLE": "FLOAT64", "BOOLEAN": "BOOL", "TIMESTAMP WITH TIME ZONE": "TIMESTAMP",
+    "TIMESTAMP": "DATETIME",
+}  # fmt: skip
 _DATASET = re.compile(r"Schema with name (\S+?)__(\S+) does not exist!")
 
 
 def apply(routes: Untyped) -> None:
     """Say what went wrong as the service does."""
-    from bqemulator.domain.errors import InvalidQueryError, NotFoundError
+    from bqemulator.domain.errors import InvalidQueryError, NotFoundError, UnsupportedFeatureError
 
     original = routes.execute_query_job
 
@@ -56,12 +67,27 @@ def apply(routes: Untyped) -> None:
         except InvalidQueryError as error:
             if missing := _DATASET.search(str(error.message)):
                 raise NotFoundError(f"Not found: Dataset {missing[1]}:{missing[2]}") from error
+            if call := missing_of(str(error.message)):
+                raise UnsupportedFeatureError(f"The local cloud has no {call}") from error
             words = words_of(str(error.message))
             if words is None:
                 raise
             raise InvalidQueryError(words) from error
 
     routes.execute_query_job = execute
+
+
+def missing_of(message: str) -> str | None:
+    """Return the name of what DuckDB has not for such types; None: that is not what went wrong."""
+    if found := _CALL.search(message):
+        return f"{found[1].upper()} of {', '.join(map(_type, found[2].split(', ')))}"
+    if found := _CAST.search(message):
+        return f"CAST of {_type(found[1])} to {_type(found[2])}"
+    return None
+
+
+def _type(name: str) -> str:
+    return "NUMERIC" if name.startswith("DECIMAL") else _TYPES.get(name, name)
 
 
 def words_of(message: str) -> str | None:

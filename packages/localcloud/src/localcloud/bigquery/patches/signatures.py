@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from localcloud.bigquery.patches import language
 from localcloud.bigquery.types.assignments import wrong_value
+from localcloud.bigquery.types.names_of_results import twice_in_result
 from localcloud.bigquery.types.parameters import give_types, number_positions
 from localcloud.bigquery.types.signatures import not_offered, refusal
 from localcloud.bigquery.types.typed import type_of_field, typed_queries
@@ -103,8 +104,12 @@ def complaints(statement: str, columns_of: ColumnsOf, parameters: _Parameters = 
     if len(trees) != 1 or trees[0] is None:
         return None, None
     queries = typed_queries(give_types(trees[0], parameters) if parameters else trees[0], columns_of)
-    wrong = (refusal(query) or wrong_value(query) for query in queries)
+    wrong = (refusal(query) or wrong_value(query) or _twice(trees[0], query) for query in queries)
     return next(filter(None, wrong), None), next(filter(None, map(not_offered, queries)), None)
+
+
+def _twice(tree: exp.Expression, query: exp.Expression) -> str | None:
+    return twice_in_result(query) if isinstance(tree, exp.Query | exp.Create) else None
 
 
 def columns_of_table(table: exp.Table, project: str, ctx: Untyped) -> Columns | None:

@@ -14,8 +14,11 @@ from itertools import combinations
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud.bigquery.types.calls import arguments_of, kind_or_struct, operators, wrong_call, wrong_operator
+from localcloud.bigquery.types.names_of_results import ambiguous
 from localcloud.bigquery.types.parameters import is_parameter
-from localcloud.bigquery.types.typed import NUMBERS, TIMES, can_stand_for, is_text, kind_of
+from localcloud.bigquery.types.typed import NUMBERS, TIMES, can_stand_for, is_place, is_text, kind_of
+from localcloud.bigquery.types.windows import wrong_offset, wrong_window
 
 _EQUALITIES = {exp.EQ: "=", exp.NEQ: "!="}
 _ORDERS = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -23,15 +26,6 @@ _ORDER_NAMES = {"<": "Less than", "<=": "Less than", ">": "Greater than", ">=": 
 _LESS_THAN_DAY = ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _OF_DATES = {
     exp.DateDiff: "DATE_DIFF", exp.DateAdd: "DATE_ADD", exp.DateSub: "DATE_SUB", exp.DateTrunc: "DATE_TRUNC",
-}  # fmt: skip
-_OF_TEXTS = {
-    exp.Length: "LENGTH", exp.Upper: "UPPER", exp.Lower: "LOWER", exp.Trim: "TRIM", exp.Substring: "SUBSTR",
-    exp.StartsWith: "STARTS_WITH", exp.EndsWith: "ENDS_WITH", exp.RegexpLike: "REGEXP_CONTAINS",
-    exp.RegexpExtract: "REGEXP_EXTRACT", exp.Split: "SPLIT", exp.GroupConcat: "STRING_AGG",
-}  # fmt: skip
-_OF_ONE_KIND = {
-    exp.UnixSeconds: ("UNIX_SECONDS", "TIMESTAMP"), exp.UnixMillis: ("UNIX_MILLIS", "TIMESTAMP"),
-    exp.UnixMicros: ("UNIX_MICROS", "TIMESTAMP"), exp.UnixDate: ("UNIX_DATE", "DATE"),
 }  # fmt: skip
 _NUMBERS_AND_TEXT = {*NUMBERS, "STRING"}
 _CASTS = {
@@ -51,10 +45,7 @@ _CASTS = {
     "GEOGRAPHY": set[str](),
 }
 """What a value may be cast to, beside its own type: conversion_rules#casting."""
-_ORDERED_WINDOWS = {
-    exp.Rank: "rank", exp.DenseRank: "dense_rank", exp.PercentRank: "percent_rank", exp.CumeDist: "cume_dist",
-    exp.Ntile: "ntile", exp.Lag: "lag", exp.Lead: "lead",
-}  # fmt: skip
+_NOT_GROUPED = ("JSON", "GEOGRAPHY")
 
 
 def refusal(query: exp.Expression) -> str | None:
@@ -62,6 +53,8 @@ def refusal(query: exp.Expression) -> str | None:
     for node in query.walk():
         look = _LOOKS.get(type(node))
         if look is not None and (said := look(node)):
+            return said
+        if isinstance(node, exp.Func) and (said := wrong_call(node)):
             return said
     return None
 
@@ -74,6 +67,9 @@ def not_offered(query: exp.Expression) -> str | None:
             return "DATE - DATE, which is an INTERVAL: write DATE_DIFF"
         if not isinstance(node, exp.Sub) and kinds[0] in {"TIMESTAMP", "DATETIME"}:
             return f"{_OF_DATES[type(node)]} of a {kinds[0]}: write {kinds[0]}_{_OF_DATES[type(node)][5:]}"
+    for node in query.find_all(exp.GroupConcat):
+        if "BYTES" in map(kind_of, arguments_of(node)):
+            return "STRING_AGG of BYTES"
     return None
 
 
@@ -95,10 +91,10 @@ def _no_signature(what: str, nodes: Iterable[exp.Expression | None]) -> str:
 
 
 def _compared(sign: str, left: exp.Expression, right: exp.Expression) -> str | None:
-    kinds = [kind_of(left), kind_of(right)]
+    kinds = [kind_or_struct(left), kind_or_struct(right)]
     is_order = sign in _ORDER_NAMES
     name = _ORDER_NAMES.get(sign, "Equality")
-    without = ("ARRAY<", "JSON", "GEOGRAPHY", "STRUCT<") if is_order else ("ARRAY<", "JSON", "GEOGRAPHY")
+    without = ("ARRAY<", "JSON", "GEOGRAPHY", "STRUCT") if is_order else ("ARRAY<", "JSON", "GEOGRAPHY")
     for kind in kinds:
         if kind.startswith(without):
             return f"{name} is not defined for arguments of type {kind}"
@@ -241,13 +237,6 @@ def _stars(select: exp.Select) -> bool:
     return any(value.is_star for value in select.selects)
 
 
-def _of_texts(node: exp.Expression) -> str | None:
-    kind = kind_of(node.this)
-    if kind and kind not in {"STRING", "BYTES"} and not kind.startswith(("ARRAY", "STRUCT")):
-        return _no_signature(f"function {_OF_TEXTS[type(node)]}", [node.this])
-    return None
-
-
 def _of_dates(node: exp.Expression) -> str | None:
     """Parts of a day, of a DATE: it has none."""
     unit = node.args.get("unit")
@@ -289,24 +278,16 @@ def _whole_numbers(node: exp.Expression) -> str | None:
     return _no_signature(f"function {name}", sides) if "FLOAT64" in map(kind_of, sides) else None
 
 
-def _extremes(node: exp.Expression) -> str | None:
-    kind = kind_of(node.this)
-    name = "MAX" if isinstance(node, exp.Max) else "MIN"
-    if kind.startswith(("ARRAY<", "STRUCT<", "JSON", "GEOGRAPHY")):
-        return f"{name} is not defined for arguments of type {kind}"
-    return None
-
-
 def _ordered(node: exp.Ordered) -> str | None:
-    kind = kind_of(node.this)
-    if kind.startswith(("ARRAY<", "STRUCT<", "JSON", "GEOGRAPHY")):
+    kind = kind_or_struct(node.this)
+    if kind.startswith(("ARRAY<", "STRUCT", "JSON", "GEOGRAPHY")):
         return f"ORDER BY does not support expressions of type {kind.partition('<')[0]}"
     return None
 
 
 def _cast(node: exp.Cast) -> str | None:
-    kind, to = kind_of(node.this), str(node.to.sql("bigquery"))
-    if not kind or is_parameter(node.this.unnest()):
+    kind, to = kind_or_struct(node.this), str(node.to.sql("bigquery"))
+    if not kind or is_parameter(node.this.unnest()) or is_place(node):
         return None
     if kind.startswith("ARRAY<"):
         # `ARRAY<FLOAT64>[1]` and `DECLARE x ARRAY<FLOAT64> DEFAULT [1]` have the trees of casts.
@@ -319,29 +300,9 @@ def _cast(node: exp.Cast) -> str | None:
     return f"Invalid cast from {kind} to {to}"
 
 
-def _of_one_kind(node: exp.Expression) -> str | None:
-    name, kind = _OF_ONE_KIND[type(node)]
-    if kind_of(node.this) in {"", kind} or can_stand_for(node.this, kind):
-        return None
-    return _no_signature(f"function {name}", [node.this])
-
-
 def _rows(node: exp.Column) -> str | None:
     """Return what is said of DuckDB's number of a row: a column that no table has."""
     return f"Unrecognized name: {node.name}" if node.name.lower() == "rowid" and not node.table else None
-
-
-def _window(node: exp.Window) -> str | None:
-    function = node.this.this if isinstance(node.this, exp.IgnoreNulls | exp.RespectNulls) else node.this
-    name = _ORDERED_WINDOWS.get(type(function))
-    if name and not node.args.get("order") and not node.args.get("alias"):
-        return f"Window ORDER BY is required for analytic function {name}"
-    return None
-
-
-def _truths(node: exp.Expression) -> str | None:
-    name = "LOGICAL_OR" if isinstance(node, exp.LogicalOr) else "LOGICAL_AND"
-    return None if kind_of(node.this) in {"", "BOOL"} else _no_signature(f"aggregate function {name}", [node.this])
 
 
 def _is(node: exp.Is) -> str | None:
@@ -352,16 +313,44 @@ def _is(node: exp.Is) -> str | None:
 
 def _element(node: exp.Bracket) -> str | None:
     kind = kind_of(node.this)
+    index = kind_of(node.expressions[0]) if len(node.expressions) == 1 else ""
+    if kind.startswith("ARRAY<") and index not in {"", "INT64"}:
+        return f"Array position in [] must be coercible to INT64 type, but has type {index}"
     if kind in {*NUMBERS, *TIMES, "STRING", "BYTES", "BOOL"}:
         return f"Subscript access using [INT64] is not supported on values of type {kind}"
     return None
 
 
-def _offset(node: exp.Expression) -> str | None:
-    offset = node.args.get("offset")
-    if isinstance(offset, exp.Neg):
-        return f"The second argument to {_ORDERED_WINDOWS[type(node)].upper()} must not be negative"
+def _select(node: exp.Select) -> str | None:
+    return _aliases(node) or ambiguous(node) or _distinct(node)
+
+
+def _distinct(node: exp.Select) -> str | None:
+    """Columns by which rows are sorted that are not there any more when they have become distinct."""
+    if node.args.get("distinct") is None:
+        return None
+    for value in node.selects:
+        if kind_of(value.unalias()).startswith(_NOT_GROUPED):
+            return f"Column {value.alias_or_name} of type {kind_of(value.unalias())} cannot be used in SELECT DISTINCT"
+    order = node.args.get("order")
+    shown = {value.alias for value in node.selects} | {value.unalias().sql() for value in node.selects}
+    for each in order.expressions if order is not None else ():
+        if isinstance(each.this, exp.Column) and not {each.this.sql(), each.this.name} & shown:
+            name = each.this.name
+            return f"ORDER BY clause expression references column {name} which is not visible after SELECT DISTINCT"
     return None
+
+
+def _group(node: exp.Group) -> str | None:
+    kinds = (kind_of(each) for each in node.expressions)
+    kind = next((kind for kind in kinds if kind.startswith(_NOT_GROUPED)), None)
+    return f"Grouping by expressions of type {kind} is not allowed" if kind else None
+
+
+def _count(node: exp.Count) -> str | None:
+    values = node.this.expressions if isinstance(node.this, exp.Distinct) else ()
+    kind = next((kind for kind in map(kind_of, values) if kind.startswith(_NOT_GROUPED)), None)
+    return f"Aggregate functions with DISTINCT cannot be used with arguments of type {kind}" if kind else None
 
 
 def _aliases(node: exp.Select) -> str | None:
@@ -411,21 +400,20 @@ _LOOKS: Mapping[type[exp.Expression], _Look] = {
     exp.Join: _join,
     **dict.fromkeys((exp.And, exp.Or, exp.Not), _logic),
     **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), _union),
-    **dict.fromkeys(_OF_TEXTS, _of_texts),
     **dict.fromkeys(_OF_DATES, _of_dates),
     exp.Extract: _extract,
     exp.TimestampDiff: _timestamp_diff,
     **dict.fromkeys((exp.TimestampAdd, exp.TimestampSub), _long_parts),
     **dict.fromkeys((exp.Mod, exp.IntDiv), _whole_numbers),
-    **dict.fromkeys((exp.Max, exp.Min), _extremes),
     exp.Ordered: _ordered,
     **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
-    **dict.fromkeys(_OF_ONE_KIND, _of_one_kind),
     exp.Column: _rows,
-    exp.Window: _window,
-    exp.Select: _aliases,
-    **dict.fromkeys((exp.LogicalOr, exp.LogicalAnd), _truths),
+    exp.Window: wrong_window,
+    exp.Select: _select,
+    exp.Group: _group,
     exp.Is: _is,
     exp.Bracket: _element,
-    **dict.fromkeys((exp.Lag, exp.Lead), _offset),
+    **dict.fromkeys((exp.Lag, exp.Lead), wrong_offset),
+    exp.Count: _count,
+    **dict.fromkeys(operators(), wrong_operator),
 }

@@ -24,6 +24,9 @@ from localcloud.untyped import Untyped
 NUMBERS = frozenset({"INT64", "FLOAT64", "NUMERIC", "BIGNUMERIC"})
 TIMES = frozenset({"DATE", "DATETIME", "TIME", "TIMESTAMP"})
 _SCALARS = frozenset({*NUMBERS, *TIMES, "STRING", "BYTES", "BOOL", "JSON", "GEOGRAPHY", "INTERVAL"})
+_NAMED = (exp.Alias, exp.Column, exp.Dot)
+_UNNAMED = "localcloud_unnamed"
+_PLACE = "localcloud_place"
 _WIRE_NAMES = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL", "RECORD": "STRUCT"}
 
 
@@ -59,7 +62,16 @@ def typed_queries(tree: exp.Expression, columns_of: ColumnsOf) -> list[exp.Expre
     return [query for query in found if query is not None]
 
 
+def is_unnamed(value: exp.Expression) -> bool:
+    """Return whether a column of a result has a name from sqlglot alone, as `CAST(x AS INT64)` has."""
+    return bool(value.unalias().meta.get(_UNNAMED))
+
+
 def _typed(query: exp.Expression, columns_of: ColumnsOf) -> exp.Expression | None:
+    for select in query.find_all(exp.Select):
+        for value in select.selects:
+            if not isinstance(value, _NAMED):
+                value.meta[_UNNAMED] = True
     made = {cte.alias for cte in query.find_all(exp.CTE)}
     schema = MappingSchema(dialect="bigquery")
     for number, table in enumerate(list(query.find_all(exp.Table))):
@@ -130,7 +142,14 @@ def _type_offsets(query: exp.Expression) -> None:
     }
     for column in list(query.find_all(exp.Column)):
         if (column.table, column.name) in offsets:
-            column.replace(exp.cast(column.copy(), "INT64", dialect="bigquery"))
+            place = exp.cast(column.copy(), "INT64", dialect="bigquery")
+            place.meta[_PLACE] = True
+            column.replace(place)
+
+
+def is_place(node: exp.Expression) -> bool:
+    """Return whether a cast is none of the statement's, but says of a place in an array that it is a whole number."""
+    return bool(node.meta.get(_PLACE))
 
 
 def kind_of(node: exp.Expression | None) -> str:

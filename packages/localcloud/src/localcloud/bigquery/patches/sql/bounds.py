@@ -8,6 +8,7 @@
 | ARRAY_SLICE | counted from one |
 | TIMESTAMP_ADD and TIMESTAMP_SUB of months and years | an answer |
 | REPEAT a negative number of times, GENERATE_ARRAY by steps of 0 | empty |
+| GENERATE_ARRAY of FLOAT64 | refused |
 
 Not offered, and refused by name: INSTR from the end, FORMAT with `'` (digits in threes), `%t` or `%T`, ROUND half to
 even, TIMESTAMP_TRUNC to hours of a zone (they may begin at half past).
@@ -39,6 +40,12 @@ MACROS: Mapping[str, str] = {
     "localcloud_no_timestamp(x, part)": (
         "list_extract([x], CASE WHEN typeof(x) <> 'TIMESTAMP' THEN CAST('A TIMESTAMP has no ' || part"
         " || 's to add: use a DATETIME' || left(CAST(x AS VARCHAR), 0) AS BIGINT) ELSE 1 END)"
+    ),
+    "localcloud_series(first, last, step)": (
+        "list_filter(list_transform("
+        "range(CAST(ceil((CAST(last AS DOUBLE) - CAST(first AS DOUBLE)) / step) AS BIGINT) + 2),"
+        " lambda place: CAST(first AS DOUBLE) + place * CAST(step AS DOUBLE)),"
+        " lambda value: CASE WHEN step > 0 THEN value <= last ELSE value >= last END)"
     ),
     "localcloud_slice(a, first, last)": (
         "list_slice(a,"
@@ -81,9 +88,22 @@ def _bound(node: exp.Expression) -> bool:
             node.set("times", call("localcloud_at_least_0", node.args["times"], "The count of REPEAT"))
         case exp.GenerateSeries() if _is_zero(node.args.get("step")):
             node.replace(_where_taken(node, _error("The step of GENERATE_ARRAY must not be 0", "ARRAY<INT64>")))
+        case exp.GenerateSeries() if any(map(_is_fraction, _steps(node))):
+            node.replace(call("localcloud_series", *_steps(node), type_="ARRAY<FLOAT64>"))
         case _:
             return False
     return True
+
+
+def _steps(node: exp.GenerateSeries) -> list[exp.Expression]:
+    """Return the first, the last and the step of a series."""
+    return [node.args["start"], node.args["end"], node.args.get("step") or exp.Literal.number(1)]
+
+
+def _is_fraction(value: exp.Expression) -> bool:
+    """Return whether a value is a FLOAT64 that is written there."""
+    literal = value.this if isinstance(value, exp.Neg) else value
+    return isinstance(literal, exp.Literal) and not literal.is_string and not literal.is_int
 
 
 def _not_offered(node: exp.Expression) -> str | None:

@@ -8,7 +8,7 @@
 | LAST_DAY of WEEK, WEEK(day), ISOWEEK | the month's last |
 | EXTRACT(WEEK), EXTRACT(WEEK(day)) | the ISO week, or refused |
 | EXTRACT(MILLISECOND), EXTRACT(MICROSECOND) | counted from the minute |
-| EXTRACT(TIME), CURRENT_DATETIME | refused |
+| EXTRACT(TIME), CURRENT_DATETIME, TIME and CAST AS TIME of a TIMESTAMP | refused |
 | GENERATE_TIMESTAMP_ARRAY | datetimes |
 | DATE_BUCKET, DATETIME_BUCKET, TIMESTAMP_BUCKET | no such function |
 | MAKE_INTERVAL of columns, or of nothing | refused |
@@ -39,6 +39,9 @@ MACROS: Mapping[str, str] = {
         "CAST(floor((dayofyear(d) + 6 - ((dayofweek(d) - first + 7) % 7)) / 7.0) AS BIGINT)"
     ),
     "localcloud_bucket(t, width, origin)": "time_bucket(width, t, origin)",
+    "localcloud_time(x)": (
+        "CASE WHEN typeof(x) = 'VARCHAR' THEN CAST(CAST(x AS VARCHAR) AS TIME) ELSE CAST(CAST(x AS TIMETZ) AS TIME) END"
+    ),
     "localcloud_unix(t, unit)": ("CAST((epoch_us(t) - ((epoch_us(t) % unit) + unit) % unit) // unit AS BIGINT)"),
 }
 _DAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
@@ -103,8 +106,19 @@ def _part(node: exp.Expression) -> exp.Expression | None:
     if part.name.upper() in _BELOW_SECOND:
         return exp.Mod(this=node.copy(), expression=exp.Literal.number(_BELOW_SECOND[part.name.upper()]))
     if part.name.upper() == "TIME":
-        return exp.cast(node.expression.copy(), "TIME", dialect="bigquery")
+        return _time(node.expression)
     return None
+
+
+def _time(value: exp.Expression) -> exp.Expression:
+    return call("localcloud_time", value, type_="TIME")
+
+
+def _cast(node: exp.Expression) -> exp.Expression | None:
+    if not node.to.is_type("time") or isinstance(node.this, exp.Literal) or node.args.get("safe"):
+        return None
+    is_made = isinstance(node.this, exp.Anonymous) and node.this.name.startswith("localcloud_")
+    return None if is_made or isinstance(node, exp.TryCast) else _time(node.this)
 
 
 def _instants(node: exp.Expression) -> exp.Expression | None:
@@ -156,4 +170,6 @@ _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expressio
     exp.Anonymous: _bucket,
     exp.UnixSeconds: _unix(1_000_000),
     exp.UnixMillis: _unix(1000),
+    exp.Cast: _cast,
+    exp.TsOrDsToTime: lambda node: None if isinstance(node.this, exp.Literal) else _time(node.this),
 }
