@@ -87,7 +87,7 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "functions": (
         ("SELECT LENGTH(i) FROM $t", f"{MATCHING} function LENGTH for argument types: INT64"),
-        ("SELECT STRING_AGG(i) FROM $t", f"{MATCHING} function STRING_AGG for argument types: INT64"),
+        ("SELECT STRING_AGG(i) FROM $t", f"{MATCHING} aggregate function STRING_AGG for argument types: INT64"),
         ("SELECT MOD(f, 2) FROM $t", f"{MATCHING} function MOD for argument types: FLOAT64, INT64"),
         ("SELECT DIV(f, 2) FROM $t", f"{MATCHING} function DIV for argument types: FLOAT64, INT64"),
         ("SELECT MAX(a) FROM $t", "MAX is not defined for arguments of type ARRAY<INT64>"),

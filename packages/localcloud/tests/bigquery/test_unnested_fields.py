@@ -43,7 +43,7 @@ def names_of(client: bigquery.Client, sql: str) -> list[str]:
     ("sql", "expected"),
     [
         ("SELECT n, key FROM analytics.e, UNNEST(params) ORDER BY n, key LIMIT 1", [(1, "page")]),
-        ("SELECT key, p.key FROM analytics.e, e.params AS p WHERE n = 1 AND key = 'time'", [("time", "time")]),
+        ("SELECT key, p.key AS same FROM analytics.e, e.params AS p WHERE n = 1 AND key = 'time'", [("time", "time")]),
         ("SELECT n FROM analytics.e LEFT JOIN UNNEST(e.params) ON value.int_value > 15 WHERE n = 2", [(2,)]),
         (
             "SELECT (SELECT value.int_value FROM UNNEST(params) WHERE key = 'time') AS t FROM analytics.e ORDER BY t",

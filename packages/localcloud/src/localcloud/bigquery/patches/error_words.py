@@ -43,9 +43,9 @@ _WORDS = (
 )
 
 _CALL = re.compile(
-    r"No function matches the given name and argument types '(?:bqemu_|localcloud_)?([^('\\s]+)\\(([^']*)\\)'"
+    r"No function matches the given name and argument types '(?:bqemu_|localcloud_)?([^('\s]+)\(([^']*)\)'"
 )
-_CAST = re.compile(r"Unimplemented type for cast \\((.+?) -> (.+?)\\)")
+_CAST = re.compile(r"Unimplemented type for cast \((.+?) -> (.+?)\)")
 _TYPES = {
     "BLOB": "BYTES", "VARCHAR": "STRING", "STRING_LITERAL": "STRING", "BIGINT": "INT64", "INTEGER": "INT64",
     "INTEGER_LITERAL": "INT64", "DOUBLE": "FLOAT64", "BOOLEAN": "BOOL", "TIMESTAMP WITH TIME ZONE": "TIMESTAMP",
@@ -57,7 +57,13 @@ _DATASET = re.compile(r"Schema with name (\S+?)__(\S+) does not exist!")
 def apply(routes: Untyped) -> None:
     """Say what went wrong as the service does."""
     from bqemulator.domain.errors import InvalidQueryError, NotFoundError, UnsupportedFeatureError
+    from bqemulator.jobs import error_mapper
 
+    def not_offered(raw: str, _duckdb_sql: str | None) -> UnsupportedFeatureError | None:
+        call = missing_of(raw)
+        return UnsupportedFeatureError(f"The local cloud has no {call}") if call else None
+
+    error_mapper._DUCKDB_TRANSLATORS = (not_offered, *error_mapper._DUCKDB_TRANSLATORS)
     original = routes.execute_query_job
 
     @functools.wraps(original)
@@ -67,8 +73,6 @@ def apply(routes: Untyped) -> None:
         except InvalidQueryError as error:
             if missing := _DATASET.search(str(error.message)):
                 raise NotFoundError(f"Not found: Dataset {missing[1]}:{missing[2]}") from error
-            if call := missing_of(str(error.message)):
-                raise UnsupportedFeatureError(f"The local cloud has no {call}") from error
             words = words_of(str(error.message))
             if words is None:
                 raise

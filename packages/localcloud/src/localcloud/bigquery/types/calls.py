@@ -32,6 +32,8 @@ _NAMES = {exp.GroupConcat: "STRING_AGG"}
 _FORMAT_FIRST = ("format", "this", "zone")
 _ORDERS = {exp.TimeToStr: _FORMAT_FIRST, exp.Log: ("expression", "this")}
 """Of arguments, where the tree has another one than the call."""
+_COLLAPSED = (exp.MD5,)
+"""Of two calls: `TO_HEX(MD5(x))`."""
 _AROUND = (exp.Order, exp.Limit, exp.IgnoreNulls, exp.RespectNulls, exp.HavingMax)
 _CONVERTED = (exp.TsOrDsToDate, exp.TsOrDsToDatetime, exp.TsOrDsToTimestamp, exp.TsOrDsToTime)
 """What sqlglot writes around what FORMAT_DATE and its like are given."""
@@ -53,7 +55,7 @@ def wrong_call(node: exp.Expression) -> str | None:
     if not name and isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.Dot):
         name = node.name.upper()
     signatures = ANSWERED.get(name)
-    if not signatures:
+    if not signatures or isinstance(node, _COLLAPSED):
         return None
     arguments = [each for each in arguments_of(node) if not isinstance(each, _NAMED)]
     for unfit in (signature.kind_at(0) for signature in signatures if signature.arguments):

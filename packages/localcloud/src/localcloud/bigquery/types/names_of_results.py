@@ -50,5 +50,5 @@ def _twice(query: exp.Expression | None) -> set[str]:
         query = query.this
     if not isinstance(query, exp.Select) or any(value.is_star for value in query.selects):
         return set()
-    names = Counter(value.alias_or_name.lower() for value in query.selects if not is_unnamed(value))
-    return {name for name, count in names.items() if name and count > 1}
+    names = Counter(value.alias_or_name.lower() for value in query.selects)
+    return {name for name, count in names.items() if name and count > 1 and not is_unnamed(name)}

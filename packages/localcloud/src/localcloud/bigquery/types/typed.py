@@ -24,8 +24,8 @@ from localcloud.untyped import Untyped
 NUMBERS = frozenset({"INT64", "FLOAT64", "NUMERIC", "BIGNUMERIC"})
 TIMES = frozenset({"DATE", "DATETIME", "TIME", "TIMESTAMP"})
 _SCALARS = frozenset({*NUMBERS, *TIMES, "STRING", "BYTES", "BOOL", "JSON", "GEOGRAPHY", "INTERVAL"})
-_NAMED = (exp.Alias, exp.Column, exp.Dot)
-_UNNAMED = "localcloud_unnamed"
+_NAMED = (exp.Alias, exp.Column, exp.Dot, exp.Star)
+_UNNAMED = "localcloud_unnamed_"
 _PLACE = "localcloud_place"
 _WIRE_NAMES = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL", "RECORD": "STRUCT"}
 
@@ -62,16 +62,23 @@ def typed_queries(tree: exp.Expression, columns_of: ColumnsOf) -> list[exp.Expre
     return [query for query in found if query is not None]
 
 
-def is_unnamed(value: exp.Expression) -> bool:
-    """Return whether a column of a result has a name from sqlglot alone, as `CAST(x AS INT64)` has."""
-    return bool(value.unalias().meta.get(_UNNAMED))
+def is_unnamed(name: str) -> bool:
+    """Return whether a column of a typed query has a name that the statement does not give it."""
+    return name.startswith(_UNNAMED)
+
+
+def _name_columns(query: exp.Expression) -> None:
+    """Name each column that has no name, by what no statement has: sqlglot names `CAST(x AS INT64)` x."""
+    for number, select in enumerate(list(query.find_all(exp.Select))):
+        if select.args.get("kind"):  # of STRUCT or VALUE: these are fields
+            continue
+        for place, value in enumerate(select.selects):
+            if not isinstance(value, _NAMED):
+                value.replace(exp.alias_(value.copy(), f"{_UNNAMED}{number}_{place}"))
 
 
 def _typed(query: exp.Expression, columns_of: ColumnsOf) -> exp.Expression | None:
-    for select in query.find_all(exp.Select):
-        for value in select.selects:
-            if not isinstance(value, _NAMED):
-                value.meta[_UNNAMED] = True
+    _name_columns(query)
     made = {cte.alias for cte in query.find_all(exp.CTE)}
     schema = MappingSchema(dialect="bigquery")
     for number, table in enumerate(list(query.find_all(exp.Table))):

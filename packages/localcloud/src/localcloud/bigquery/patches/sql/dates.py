@@ -53,8 +53,8 @@ def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
     found = False
     for node in reversed(list(tree.find_all(*_BY_KIND))):  # inner ones first
-        new = _BY_KIND[type(node)](node)
-        if new is not None:
+        make = _BY_KIND.get(type(node))  # SAFE_CAST is a kind of CAST, and has none
+        if make is not None and (new := make(node)) is not None:
             node.replace(new)
             found = True
     return found
@@ -115,10 +115,16 @@ def _time(value: exp.Expression) -> exp.Expression:
 
 
 def _cast(node: exp.Expression) -> exp.Expression | None:
-    if not node.to.is_type("time") or isinstance(node.this, exp.Literal) or node.args.get("safe"):
+    is_made = isinstance(node.this, exp.Anonymous) and node.this.name.startswith("localcloud_time")
+    if is_made or isinstance(node.this, exp.Literal) or not node.to.is_type("time"):
         return None
-    is_made = isinstance(node.this, exp.Anonymous) and node.this.name.startswith("localcloud_")
-    return None if is_made or isinstance(node, exp.TryCast) else _time(node.this)
+    return _time(node.this)
+
+
+def _time_of(node: exp.Expression) -> exp.Expression | None:
+    """`TIME(x)`; sqlglot writes the same around what FORMAT_TIME is given."""
+    is_given = isinstance(node.parent, exp.TimeToStr) or isinstance(node.this, exp.Literal)
+    return None if is_given else _time(node.this)
 
 
 def _instants(node: exp.Expression) -> exp.Expression | None:
@@ -171,5 +177,5 @@ _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expressio
     exp.UnixSeconds: _unix(1_000_000),
     exp.UnixMillis: _unix(1000),
     exp.Cast: _cast,
-    exp.TsOrDsToTime: lambda node: None if isinstance(node.this, exp.Literal) else _time(node.this),
+    exp.TsOrDsToTime: _time_of,
 }
