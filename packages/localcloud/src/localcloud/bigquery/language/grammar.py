@@ -217,16 +217,18 @@ def _frame(node: exp.WindowSpec) -> str | None:
 
 
 def _join(node: exp.Join) -> str | None:
-    """Sides without a condition, but of arrays, and what FULL JOIN joins by."""
+    """Sides without a condition, but of arrays, and what FULL JOIN joins by: a constant, or an equality."""
     side, on = str(node.args.get("side") or "").upper(), node.args.get("on")
     if not side:
         return None
     if on is None and not node.args.get("using"):
         return None if _is_array(node) else f"{side} JOIN must have an immediately following ON or USING clause"
-    if side == "FULL" and on is not None and not any(map(_joins, on.flatten() if isinstance(on, exp.And) else [on])):
-        of = "of fields from both sides of the join"
-        return f"FULL OUTER JOIN cannot be used without a condition that is an equality {of}"
-    return None
+    if side != "FULL" or on is None or on.find(exp.Column) is None:
+        return None
+    if any(map(_joins, on.flatten() if isinstance(on, exp.And) else [on])):
+        return None
+    of = "of fields from both sides of the join"
+    return f"FULL OUTER JOIN cannot be used without a condition that is an equality {of}"
 
 
 def _is_array(join: exp.Join) -> bool:
