@@ -106,7 +106,7 @@ ANSWERED_CALLS: tuple[str, ...] = (
     "SELECT TIMESTAMP_TRUNC(day, MONTH), FORMAT_DATE('%Y', ts), FORMAT_DATE('%Y', ts, 'UTC') FROM $t",
     "SELECT FORMAT_TIMESTAMP('%Y', dt), FORMAT_DATETIME('%Y', ts), LAST_DAY(dt), LAST_DAY(day, WEEK) FROM $t",
     "SELECT day + INTERVAL 1 DAY, INTERVAL 1 DAY * 2, ts + INTERVAL i HOUR, dt - INTERVAL 1 DAY FROM $t",
-    "SELECT ROUND(n, 1), POW(i, f), SQRT(i), SAFE_DIVIDE(i, n), IEEE_DIVIDE(i, f), LOG(f, i), ABS(i) FROM $t",
+    "SELECT ROUND(n, 1), POW(i, f), SQRT(i), SAFE_DIVIDE(i, n), IEEE_DIVIDE(i, f), LOG(f, 2), ABS(i) FROM $t",
     "SELECT DATETIME(day, TIME(ts)), CAST(ts AS TIME), CAST(dt AS TIME), SAFE_CAST('x' AS TIME) FROM $t",
     "SELECT MOD(i, 2), DIV(n, 2), GENERATE_ARRAY(1, 2.5, 0.5), ATAN2(i, 1), RANGE_BUCKET(i, a) FROM $t",
     "SELECT REPEAT(bytes, 2), LENGTH(bytes), SPLIT(s), TO_HEX(bytes) FROM $t",
