@@ -189,7 +189,23 @@ def _between(node: exp.Between) -> str | None:
 def _select(node: exp.Select) -> str | None:
     if node.args.get("locks"):
         return "Syntax error: Unexpected keyword FOR"
-    return "Syntax error: Unexpected keyword INTO" if node.args.get("into") is not None else None
+    if node.args.get("into") is not None:
+        return "Syntax error: Unexpected keyword INTO"
+    return _ambiguous(node)
+
+
+def _ambiguous(node: exp.Select) -> str | None:
+    """Return what is said of a column that the only query in FROM has twice."""
+    source = (node.args.get("from_") or node.args.get("from") or exp.From()).this
+    query = source.this if isinstance(source, exp.Subquery) and not node.args.get("joins") else None
+    if not isinstance(query, exp.Select) or query.is_star:
+        return None
+    names = [value.alias or value.name for value in query.selects if isinstance(value, exp.Alias | exp.Column)]
+    twice = {name.lower() for name in names if [each.lower() for each in names].count(name.lower()) > 1}
+    for column in node.find_all(exp.Column) if twice else ():
+        if column.name.lower() in twice and column.parent_select is node:
+            return f"Column name {column.name} is ambiguous"
+    return None
 
 
 def _sample(node: exp.TableSample) -> str | None:

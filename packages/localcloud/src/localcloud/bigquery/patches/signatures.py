@@ -109,7 +109,7 @@ def complaints(statement: str, columns_of: ColumnsOf, parameters: _Parameters = 
 
 
 def _twice(tree: exp.Expression, query: exp.Expression) -> str | None:
-    return twice_in_result(query) if isinstance(tree, exp.Query | exp.Create) else None
+    return twice_in_result(query) if isinstance(tree, exp.Create) else None
 
 
 def columns_of_table(table: exp.Table, project: str, ctx: Untyped) -> Columns | None:

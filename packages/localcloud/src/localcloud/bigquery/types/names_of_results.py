@@ -1,4 +1,4 @@
-"""Names that the columns of a result, or of a table in FROM, have twice.
+"""Names that the columns of a result have twice.
 
 In: a typed query (`typed`), with its stars written out. Out: what the service says of such names, or nothing.
 
@@ -15,34 +15,13 @@ from localcloud.bigquery.types.typed import is_unnamed
 
 
 def twice_in_result(query: exp.Expression) -> str | None:
-    """Return what is said of a query whose result is stored, as that of each job is, with a name twice."""
+    """Return what is said of a query whose result is a table or a view, with a name twice; rows may have one twice."""
     twice = _twice(query)
     if not twice:
         return None
     found = ", ".join(sorted(twice))
-    return f"Duplicate column names in the result are not supported. Found duplicate(s): {found}"
-
-
-def ambiguous(select: exp.Select) -> str | None:
-    """Return what is said of a column that a query in FROM has twice."""
-    sources = {
-        source.alias: twice for source in _sources(select) if source.alias and (twice := _twice(_query_of(source)))
-    }
-    if not sources:
-        return None
-    for column in select.find_all(exp.Column):
-        if column.name.lower() in sources.get(column.table, ()) and column.parent_select is select:
-            return f"Column name {column.name} is ambiguous"
-    return None
-
-
-def _sources(select: exp.Select) -> list[exp.Expression]:
-    from_ = select.args.get("from_") or select.args.get("from")
-    return [each.this for each in (from_, *(select.args.get("joins") or [])) if each is not None]
-
-
-def _query_of(source: exp.Expression) -> exp.Expression | None:
-    return source.this if isinstance(source, exp.Subquery) else None
+    said = "Duplicate column names in the result are not supported when a destination table is present."
+    return f"{said} Found duplicate(s): {found}"
 
 
 def _twice(query: exp.Expression | None) -> set[str]:

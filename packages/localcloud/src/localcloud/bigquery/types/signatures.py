@@ -15,7 +15,6 @@ from itertools import combinations
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.types.calls import arguments_of, kind_or_struct, operators, wrong_call, wrong_operator
-from localcloud.bigquery.types.names_of_results import ambiguous
 from localcloud.bigquery.types.parameters import is_parameter
 from localcloud.bigquery.types.typed import NUMBERS, TIMES, can_stand_for, is_place, is_text, kind_of
 from localcloud.bigquery.types.windows import wrong_offset, wrong_window
@@ -322,7 +321,7 @@ def _element(node: exp.Bracket) -> str | None:
 
 
 def _select(node: exp.Select) -> str | None:
-    return _aliases(node) or ambiguous(node) or _distinct(node)
+    return _aliases(node) or _distinct(node)
 
 
 def _distinct(node: exp.Select) -> str | None:
