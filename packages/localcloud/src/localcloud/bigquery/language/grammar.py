@@ -195,13 +195,16 @@ def _select(node: exp.Select) -> str | None:
 
 
 def _ambiguous(node: exp.Select) -> str | None:
-    """Return what is said of a column that the only query in FROM has twice."""
+    """Return what is said of a column whose name the only query in FROM gives to two values."""
     source = (node.args.get("from_") or node.args.get("from") or exp.From()).this
     query = source.this if isinstance(source, exp.Subquery) and not node.args.get("joins") else None
     if not isinstance(query, exp.Select) or query.is_star:
         return None
-    names = [value.alias or value.name for value in query.selects if isinstance(value, exp.Alias | exp.Column)]
-    twice = {name.lower() for name in names if [each.lower() for each in names].count(name.lower()) > 1}
+    values: dict[str, set[str]] = {}
+    for value in query.selects:
+        if isinstance(value, exp.Alias | exp.Column):
+            values.setdefault(value.alias_or_name.lower(), set()).add(value.unalias().sql("bigquery"))
+    twice = {name for name, of in values.items() if len(of) > 1}
     for column in node.find_all(exp.Column) if twice else ():
         if column.name.lower() in twice and column.parent_select is node:
             return f"Column name {column.name} is ambiguous"
