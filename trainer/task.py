@@ -6,6 +6,7 @@
     score                     shards and models → scores per example
     evaluate                  shards, models or their scores → evaluation
     separate                  requests and training examples of a table → how well they can be told apart
+    chain                     several of these, each when its request is there: see trainer.cluster.chain for its flags
 
 Exit codes: 0 done; 2 the request or the data is wrong, trying again cannot help; 143 the machine was taken away
 (SIGTERM) and the training's state is saved; 1 anything else. The last line of standard error says what happened; as
@@ -25,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from trainer.cluster.chain import Chain, parse_chain
 from trainer.cluster.preemption import end_with_the_job, start_again
 from trainer.cluster.replica import find_replica, uses_servers
 from trainer.contract.documents import (
@@ -57,7 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     with log_to_streams():
         try:
-            command, options, hyperparameters = _parse_arguments(sys.argv[1:] if arguments is None else arguments)
+            given = list(sys.argv[1:] if arguments is None else arguments)
+            if given[:1] == ["chain"]:
+                return Chain(*parse_chain(given[1:]), Storage()).run()
+            command, options, hyperparameters = _parse_arguments(given)
             _COMMANDS[command](options, hyperparameters)
         except PeerLost as error:
             return start_again(os.environ, error)

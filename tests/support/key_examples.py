@@ -180,6 +180,7 @@ EXAMPLES: Mapping[str, Any] = {
     "triggers.new_day.max_gb": of(5, NEW_DAY, read_by="operators/monitoring/new_day.py"),
     "budget_usd": 0.01,
     "machine_pool": Example(value="nightly", read_by="core/jobs/requests.py"),
+    "jobs": of("chained", read_by="core/catalog/machines.py"),
     "service_account": "late@my-project.iam.gserviceaccount.com",
     "data.query": "late/others.sql",
     "data.files.uris": of(["gs://my-source/a.csv", "gs://my-source/b.csv"], FILES),

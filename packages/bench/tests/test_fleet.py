@@ -58,7 +58,15 @@ def job(model: str, task_id: str = "train", state: str = "SUCCEEDED", minute: in
     """A job for the one run of a model, made at a minute and ended in the next; one that goes on has no end."""
     created = START + timedelta(minutes=minute)
     ended = None if state in {"RUNNING", "PENDING"} else created + timedelta(minutes=1)
-    return PaidJob(run_key=f"run-of-{model}", task_id=task_id, model=model, state=state, created=created, ended=ended)
+    return PaidJob(
+        run_key=f"run-of-{model}",
+        task_id=task_id,
+        model=model,
+        state=state,
+        created=created,
+        ended=ended,
+        started=created + timedelta(seconds=20),
+    )
 
 
 def night(**changes: Any) -> Night:
@@ -67,6 +75,10 @@ def night(**changes: Any) -> Night:
     values: dict[str, Any] = {
         "models": 2,
         "slots": 2,
+        "kind": "chained",
+        "start_s": 30,
+        "usd": 0.25,
+        "alone_usd": None,
         "seconds": 25.0,
         "alone_seconds": 12.0,
         "memory_bytes": 3_000_000_000,
@@ -281,7 +293,14 @@ def test_a_good_night_has_its_numbers_without_those_of_the_model_that_ran_alone(
     assert result["calls"]["busiest_vertex_minute"] == 20
     assert (result["alone"]["slot_s"], result["alone"]["calls"]) == (7, {"Cloud Storage": 9})
     text = table(result)
-    for row in ("| slots busy | 80% |", "| succeeded | 2 of 2 |", "| doubled, left running | 0, 0 |"):
+    for row in (
+        "| slots busy | 80% |",
+        "| succeeded | 2 of 2 |",
+        "| doubled, left running | 0, 0 |",
+        "| jobs; a machine's start, s | chained; 30 |",
+        "| machines of the good models: s; list price, USD | 80; 0.2500 |",
+        "| one model alone: machines, s; list price, USD | 40; not known |",
+    ):
         assert row in text
 
 

@@ -57,7 +57,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         with group("data", "Examples: frozen, checked, exported"):
             snapshot = SnapshotOperator(task_id="snapshot")
             check_data = CheckDataOperator(task_id="check_data")
-            export = VertexJobOperator(task_id="export", job_request=request_export)
+            export = VertexJobOperator(task_id="export", job_request=request_export, chain_task="export")
         with group("training", "The challenger: hyperparameters, weights, scores beside the champion's"):
             tune = [TuneOperator(task_id="tune")] if spec.tuning else []
             train = TrainOperator(task_id="train")

@@ -16,6 +16,7 @@ ROWS = [
     ("JOB_STATE_EXPIRED", 0, "", "ran into its timeout"),
     (CANCELLED, 1, "The job ran longer than its timeout of 5 s (job_spec.scheduling.timeout)", "ran into its timeout"),
     (CANCELLED, 1, "CANCELED", "cancelled"),
+    (FAILED, 10, "its machine was not asked in time for train", "ended before it was asked"),
     (FAILED, 3, EXIT.format(2), "user error"),
     (FAILED, 3, EXIT.format("137(SIGKILL)"), "program error"),
     (FAILED, 8, QUOTA, "quota"),

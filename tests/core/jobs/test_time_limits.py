@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retraining.core.jobs import claims, failures, machine_pools
+from retraining.core.jobs import chains, claims, failures, machine_pools
 from retraining.core.notification import once
 from retraining.core.promotion import rollouts, smoke_tests
 from retraining.core.retention import jobs_and_tables
@@ -26,6 +26,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
         ("a deployment whose process died before it had an answer", rollouts.CLAIM, "2 minutes"),
         ("a rollout that nobody goes on with", rollouts.SILENT, "2 hours"),
         ("a create of a job without an answer", claims.SETTLED_AFTER, "5 minutes"),
+        ("a machine of [chained jobs](#chained-jobs)", timedelta(seconds=chains.WAIT_S), "15 minutes"),
         ("machines or quota for a job", failures.LONGEST_PAUSE, "15 minutes"),
         ("a job that nobody looks at", jobs_and_tables.SILENT, "24 hours"),
         ("a message that a task is about to send", once.CLAIM_LASTS, "10 minutes"),

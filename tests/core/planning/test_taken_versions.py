@@ -50,7 +50,11 @@ def test_a_plan_of_an_earlier_release_takes_nothing_over():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"spec": make_spec(priority=9, service_account="other@p.iam.gserviceaccount.com", machine_pool="shared")},
+        {
+            "spec": make_spec(
+                priority=9, service_account="other@p.iam.gserviceaccount.com", machine_pool="shared", jobs="chained"
+            )
+        },
         {"overrides": {"data.sample_percent": 20, "data.window_days": 40, "training.epochs": 2}},
         {"spec": make_spec(tags=["another"])},
     ],

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import itertools
 import json
 import re
+import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ from google.api_core.exceptions import ServiceUnavailable
 from retraining.core.documents import KINDS
 from retraining.core.errors import RetrainingError
 from retraining.core.naming import vertex
+from retraining.core.settings import include_path
 from retraining.operators.ending.cancel_jobs import CancelJobsOperator
 from retraining.operators.report.page import ReportOperator
 from retraining.operators.tuning.study import TuneOperator
@@ -28,6 +32,7 @@ from tests.support.airflow_release import AirflowFailException, AirflowReschedul
 from tests.support.contracts import EXAMPLES
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.dying import Death, DyingCloud
+from tests.support.scenes.chained_run import stages_of
 from tests.support.scenes.planned_run import FORM
 from tests.support.scenes.recorded_run import TASKS, RecordedRun
 
@@ -46,6 +51,8 @@ LOOKS = (
     "operation", "predict",
 )  # fmt: skip
 """How calls begin that change nothing."""
+OF_WAKES = ("/wakes/", "/failures/", "/chained/")
+"""Folders of what tasks note of their wakes, tries and jobs."""
 PASSING = re.compile(
     rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?"  # when
     rb'|"writer": "[0-9a-f]{32}"|"starts": \d+'  # which process, after how many others
@@ -66,14 +73,20 @@ class Night(RecordedRun):
     Args:
         make_run: Makes DAG runs.
         before: The night whose version is champion; None: there was none.
+        include: Where the model's file is; None: where it is.
     """
 
-    def __init__(self, make_run: Any, before: Night | None = None) -> None:
+    def __init__(self, make_run: Any, before: Night | None = None, include: Path | None = None) -> None:
+        self.include = include
         cloud = FakeCloud() if before is None else before.cloud
         earlier = set(cloud.artifacts.objects)
         day = "2013-11-20" if before is None else "2013-11-21"
         self.run = make_run(run_id=f"manual__{day}", params={**FORM, "as_of": f"{day}T03:00:00Z"})
-        super().__init__(cloud, self.run)
+        with self.models():
+            super().__init__(cloud, self.run)
+        if include:
+            cloud.jobs.after_create = self._go_on
+            cloud.artifacts.around = self._after_a_change  # bound to this night, as its copies' are to theirs
         report = json.loads((EXAMPLES / "report__first_attempt.json").read_text())
         cloud.endpoints.predictions = [golden["prediction"] for golden in report["golden"]]
         # What was planned to know the folder is undone: the first task begins with nothing, as the others do. Only what
@@ -103,7 +116,8 @@ class Night(RecordedRun):
         for _ in range(MOST_WAKES):
             self.cloud.clock.sleep(60)
             try:
-                self.run.execute(task, try_number=try_number, max_tries=3)
+                with self.models():
+                    self.run.execute(task, try_number=try_number, max_tries=3)
             except AirflowRescheduleException:
                 continue
             except AirflowFailException:
@@ -114,8 +128,34 @@ class Night(RecordedRun):
                 return
         raise AssertionError(f"{task.task_id} did not end: {sorted(self.cloud.artifacts.objects)}")
 
-    def _end_job(self) -> None:
-        super()._end_job()
+    @contextlib.contextmanager
+    def models(self) -> Iterator[None]:
+        """Let the operators find this night's file of the model."""
+        with pytest.MonkeyPatch.context() as patch:
+            if self.include:
+                patch.setenv("RETRAINING_INCLUDE", str(self.include))
+            yield
+
+    def _go_on(self) -> None:
+        """Let each machine do what it is asked for, and end when nothing more can come."""
+        self.cloud.artifacts.now = self.cloud.clock.now()
+        for (name, job), spec in zip(list(self.cloud.jobs.jobs.items()), self.cloud.jobs.specs, strict=True):
+            if not job.active:
+                continue
+            for task, request_uri in stages_of(spec):
+                if request_uri not in self.cloud.artifacts.objects:
+                    break
+                self.leave(task)
+            else:
+                self.cloud.jobs.end(name)
+
+    def _after_a_change(self, _number: int, done: bool) -> None:
+        if done:
+            self._go_on()
+
+    def leave(self, task: str) -> None:
+        """As every night's machine; the model is good enough to be deployed."""
+        super().leave(task)
         for uri, data in self.cloud.artifacts.objects.items():
             if uri.endswith("/evaluation.json"):  # enough rows to be judged and a sure gain, so that the night deploys
                 values = json.loads(data) | {"rows": 5000}
@@ -143,7 +183,9 @@ class Night(RecordedRun):
     def stored(self) -> dict[str, bytes]:
         """All objects, of documents what they say; without what tasks note of their own wakes and tries."""
         objects = self.cloud.artifacts.objects.items()
-        kept = {uri: data for uri, data in objects if "/wakes/" not in uri and "/failures/" not in uri}
+        kept = {uri: data for uri, data in objects if not any(part in uri for part in OF_WAKES)}
+        if self.include:  # whoever is late has the machine wait, which is paid
+            kept = {uri: b"" if uri.endswith("/spending.json") else data for uri, data in kept.items()}
         return {uri: PASSING.sub(b"", data) if is_document(uri) else b"" for uri, data in kept.items()}
 
 
@@ -261,10 +303,18 @@ def undisturbed(night: Night) -> Undisturbed:
 
 
 @pytest.fixture(scope="module")
-def nights(make_run: Any) -> dict[str, Undisturbed]:
-    """The first night of a model, and one whose version takes the place of the first one's."""
+def nights(make_run: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Undisturbed]:
+    """The first night of a model, one whose version takes the place of the first one's, and one of chained jobs."""
     first = undisturbed(Night(make_run))
-    return {"first": first, "next": undisturbed(Night(make_run, copy.deepcopy(first.end)))}
+    include = tmp_path_factory.mktemp("chained") / "include"
+    shutil.copytree(include_path(), include)
+    model = include / "models" / "flight_delays.yaml"
+    model.write_text(model.read_text() + "\njobs: chained\n")
+    return {
+        "first": first,
+        "next": undisturbed(Night(make_run, copy.deepcopy(first.end))),
+        "chained": undisturbed(Night(make_run, include=include)),
+    }
 
 
 def wrong(night: Night, whole: Night) -> dict[str, Any]:
@@ -290,7 +340,8 @@ def is_promised(fault: Fault, call: str, found: dict[str, Any]) -> bool:
     )
 
 
-CELLS = [(kind, task, fault) for kind in ("first", "next") for task in NIGHT for fault in FAULTS]
+KINDS_OF_NIGHTS = ("first", "next", "chained")
+CELLS = [(kind, task, fault) for kind in KINDS_OF_NIGHTS for task in NIGHT for fault in FAULTS]
 
 
 @pytest.mark.parametrize(("kind", "task", "fault"), CELLS[::3], ids=lambda it: getattr(it, "name", it))
@@ -305,7 +356,7 @@ def test_what_happens_at_some_call_changes_nothing(
     assert is_promised(fault, calls[at - 1], found), (at, calls[at - 1], found)
 
 
-@pytest.mark.parametrize("kind", ["first", "next"])
+@pytest.mark.parametrize("kind", KINDS_OF_NIGHTS)
 def test_a_worker_whose_clock_is_behind_uploads_no_second_version(nights: dict[str, Undisturbed], kind: str) -> None:
     """Whenever it comes: its claim looks old to the first worker, whose look at the registry is older still."""
     behind = FAULTS[-1]
@@ -345,7 +396,7 @@ AGAIN = {
 }
 
 
-@pytest.mark.parametrize("kind", ["first", "next"])
+@pytest.mark.parametrize("kind", KINDS_OF_NIGHTS)
 @pytest.mark.parametrize("again", AGAIN)
 def test_a_night_that_is_run_again_costs_nothing_and_changes_nothing(
     nights: dict[str, Undisturbed], kind: str, again: str

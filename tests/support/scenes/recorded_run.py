@@ -28,9 +28,13 @@ TASKS = {
     "plan": lambda cloud: PlanRunOperator(task_id="plan", model="flight_delays", cloud=cloud),
     "snapshot": lambda cloud: SnapshotOperator(task_id="snapshot", cloud=cloud),
     "check_data": lambda cloud: CheckDataOperator(task_id="check_data", cloud=cloud),
-    "export": lambda cloud: VertexJobOperator(task_id="export", job_request=request_export, cloud=cloud),
+    "export": lambda cloud: VertexJobOperator(
+        task_id="export", job_request=request_export, chain_task="export", cloud=cloud
+    ),
     "train": lambda cloud: TrainOperator(task_id="train", cloud=cloud),
-    "evaluate": lambda cloud: VertexJobOperator(task_id="evaluate", job_request=request_evaluation, cloud=cloud),
+    "evaluate": lambda cloud: VertexJobOperator(
+        task_id="evaluate", job_request=request_evaluation, chain_task="evaluate", cloud=cloud
+    ),
     "decide": lambda cloud: DecideOperator(task_id="decide", cloud=cloud),
     "register": lambda cloud: RegisterModelOperator(task_id="register", cloud=cloud),
     "deploy": lambda cloud: DeployModelOperator(task_id="deploy", cloud=cloud),
@@ -111,7 +115,11 @@ class RecordedRun:
 
     def _end_job(self) -> None:
         name = self.cloud.jobs.newest
-        task = self.cloud.jobs.jobs[name].labels[vertex.TASK_LABEL]
+        self.leave(self.cloud.jobs.jobs[name].labels[vertex.TASK_LABEL])
+        self.cloud.jobs.end(name)
+
+    def leave(self, task: str) -> None:
+        """What a machine leaves for the request of a task."""
         objects = self.cloud.artifacts.objects
         uri, result = result_of(objects[self.uri(f"{task}_request")])
         objects.setdefault(uri, KINDS[result["kind"]].parse(json.dumps(result)).to_bytes())
@@ -121,4 +129,3 @@ class RecordedRun:
         if task == "train":
             objects[f"{result['model_uri']}/saved_model.pb"] = b"model"
             self.cloud.model_files.digests[result["model_uri"]] = result["model_digest"]
-        self.cloud.jobs.end(name)

@@ -1,8 +1,9 @@
 """`make bench-fleet`: a night of many models in one small Airflow on the local cloud.
 
-In: how many models, how many worker slots. Out: build/bench/fleet.json and its table; exit code 0 only if exactly the
-broken models failed, each at its own task, no job was paid twice and none was left running. What runs is a child
-process (`bench.fleet_night`), whose servers end with it, however it ends.
+In: how many models, how many worker slots, whether jobs are chained, how long a machine takes to start. Out:
+build/bench/fleet.json and its table; exit code 0 only if exactly the broken models failed, each at its own task, no job
+was paid twice and none was left running. What runs is a child process (`bench.fleet_night`), whose servers end with it,
+however it ends.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=NAME, description="Measure a night of many models in one small Airflow.")
     parser.add_argument("--models", type=_count, default=20, help="models that must succeed, 1 to 200")
     parser.add_argument("--slots", type=_count, default=4, help="tasks at once, 1 to 200")
+    parser.add_argument("--jobs", choices=("separate", "chained"), default="separate", help="of each good model")
+    parser.add_argument("--start", type=_seconds, default=0, help="seconds that a job's machine takes to start")
     return parser.parse_args()
 
 
@@ -33,6 +36,12 @@ def _count(text: str) -> int:
     if text.isdigit() and 1 <= int(text) <= 200:
         return int(text)
     raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from 1 to 200")
+
+
+def _seconds(text: str) -> int:
+    if text.isdigit() and int(text) <= 3600:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"found {text!r}, expected whole seconds from 0 to 3600")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ or still run, calls between two looks, the busiest minute.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from localcloud import faults
 from localcloud.calls import FILE_NAME, CallCounts
+from localcloud.state import State
 
 VERTEX_QUOTA = 600
 """Requests a minute that Vertex AI takes of a project and region by default, to read and write its resources."""
@@ -39,6 +42,7 @@ class PaidJob:
         state: Without the prefix `JOB_STATE_`.
         created: When it was made.
         ended: When it ended; None: it goes on.
+        started: When its machine was there; None: it never was.
     """
 
     run_key: str
@@ -47,6 +51,7 @@ class PaidJob:
     state: str
     created: datetime
     ended: datetime | None
+    started: datetime | None = None
 
     def may_follow(self, earlier: PaidJob) -> bool:
         """Whether this one is a retry of an earlier job, which had failed by then."""
@@ -155,9 +160,43 @@ def list_jobs() -> list[PaidJob]:
             state=job.state.name.removeprefix("JOB_STATE_"),
             created=job.create_time,
             ended=job.end_time or None,
+            started=getattr(job, "start_time", None) or None,
         )
         for job in listed
     ]
+
+
+def machine_seconds(jobs: Iterable[PaidJob]) -> float:
+    """Return the seconds for which the machines of jobs worked, each from its start to its end."""
+    return sum((job.ended - job.started).total_seconds() for job in jobs if job.started and job.ended)
+
+
+def let_machines_start_in(state_path: Path, seconds: int) -> None:
+    """Have each job wait for its machine from now on, as the service's do.
+
+    Args:
+        state_path: State directory of the local cloud.
+        seconds: How long; 0: not at all.
+    """
+    if seconds:
+        fault = {"target": "Job.Start", "count": 1_000_000, "action": {"kind": "delay", "seconds": seconds}}
+        faults.FaultStore(State(state_path).faults_path).add(faults.check(fault))
+
+
+def list_price(models: Iterable[str]) -> float | None:
+    """Return what the runs of these models cost at list prices, as their own documents have it; None: one has none."""
+    from google.cloud import storage
+
+    bucket = storage.Client().bucket(os.environ["RETRAINING_BUCKET"])
+    total = 0.0
+    for model in models:
+        for blob in bucket.list_blobs(prefix=f"{model}/runs/", match_glob="**/timings.json"):
+            tasks = json.loads(blob.download_as_bytes())["tasks"]
+            prices = [task["estimated_usd"] for task in tasks if task["machine"] and not task["reused"]]
+            if None in prices:
+                return None
+            total += sum(prices)
+    return total
 
 
 def of_models(jobs: Sequence[PaidJob], models: Iterable[str]) -> list[PaidJob]:

@@ -84,18 +84,19 @@ def expected_failures() -> dict[str, str]:
     return {broken.name: broken.task_id for broken in BROKEN}
 
 
-def write_bundle(path: Path, models: int) -> Path:
+def write_bundle(path: Path, models: int, jobs: str = "separate") -> Path:
     """Copy the bundle with these models in the place of the checkout's; return its folder of DAG files.
 
     Args:
         path: Where to.
         models: How many that must succeed; the one that runs alone and the broken ones come in addition.
+        jobs: Of those that are not broken: `separate` or `chained`.
     """
     dags_path = copy_bundle(path)
     include_path = dags_path / "include"
     shutil.rmtree(include_path)
     for name in (ALONE, *model_names(models)):
-        _write_model(include_path, name, lambda _spec: None, "examples.sql")
+        _write_model(include_path, name, lambda spec: spec.update(jobs=jobs), "examples.sql")
     for broken in BROKEN:
         _write_model(include_path, broken.name, broken.change, broken.query)
     return dags_path

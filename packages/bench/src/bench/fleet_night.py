@@ -6,6 +6,7 @@ written. The folder that Airflow and the local cloud lived in stays only where t
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import signal
@@ -53,7 +54,7 @@ def main() -> int:
     # The checkout's plugins, which this process reads, must not reach Airflow's: they have the bundle's own.
     os.environ.pop("PYTHONPATH", None)
     home = Path(tempfile.mkdtemp(prefix="bench-fleet-"))
-    code = play(NAME, home, lambda: _play(home, options.models, options.slots))
+    code = play(NAME, home, lambda: _play(home, options))
     if code in (0, INTERRUPTED):
         shutil.rmtree(home)
     else:
@@ -66,12 +67,13 @@ def limit_s(runs: int, slots: int) -> float:
     return 600 + 240 * max(1.0, runs / min(slots, os.cpu_count() or 1))
 
 
-def _play(home: Path, models: int, slots: int) -> int:
-    system = _system(home, models, slots)
+def _play(home: Path, options: argparse.Namespace) -> int:
+    system = _system(home, options.models, options.slots, options.jobs)
     on = {**machine(), "versions": _versions(), "load_average_before": round(os.getloadavg()[0], 1)}
     try:
         system.start()
-        night = _measure(system, models, slots)
+        fleet_cloud.let_machines_start_in(system.state_path, options.start)
+        night = _measure(system, options)
     finally:
         # A second Ctrl-C while ending must not leave half of it running.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -86,8 +88,8 @@ def _play(home: Path, models: int, slots: int) -> int:
     return 1 if wrong else 0
 
 
-def _system(home: Path, models: int, slots: int) -> System:
-    dags_path = write_bundle(home / "bundle", models)
+def _system(home: Path, models: int, slots: int, jobs: str) -> System:
+    dags_path = write_bundle(home / "bundle", models, jobs)
     state_path = home / "localcloud"
     return System(
         state_path=state_path,
@@ -111,7 +113,8 @@ def _system(home: Path, models: int, slots: int) -> System:
     )
 
 
-def _measure(system: System, models: int, slots: int) -> Night:
+def _measure(system: System, options: argparse.Namespace) -> Night:
+    models, slots = options.models, options.slots
     api = system.airflow.api()
     others = [*model_names(models), *expected_failures()]
     for name in (ALONE, *others):
@@ -124,6 +127,10 @@ def _measure(system: System, models: int, slots: int) -> Night:
     return Night(
         models=models,
         slots=slots,
+        kind=options.jobs,
+        start_s=options.start,
+        usd=fleet_cloud.list_price(model_names(models)),
+        alone_usd=fleet_cloud.list_price([ALONE]),
         seconds=played.seconds,
         alone_seconds=alone.seconds,
         memory_bytes=played.memory_bytes,

@@ -24,6 +24,10 @@ class Night:
     Attributes:
         models: How many must succeed.
         slots: Tasks at once.
+        kind: Of jobs: `separate` or `chained`.
+        start_s: Seconds that a job's machine took to start.
+        usd: Of the runs that must succeed, at list prices; None: not known.
+        alone_usd: Of the one that ran alone.
         seconds: Wall clock, from the first run's start to the last one's end.
         alone_seconds: The same of the model that ran alone.
         memory_bytes: At most, of all processes of Airflow and the local cloud together, while the many ran.
@@ -37,6 +41,10 @@ class Night:
 
     models: int
     slots: int
+    kind: str
+    start_s: int
+    usd: float | None
+    alone_usd: float | None
     seconds: float
     alone_seconds: float
     memory_bytes: int
@@ -59,6 +67,10 @@ def describe(night: Night) -> Result:
     return {
         "models": night.models,
         "slots": night.slots,
+        "kind": night.kind,
+        "start_s": night.start_s,
+        "usd": night.usd,
+        "machine_s": round(fleet_cloud.machine_seconds(fleet_cloud.of_models(night.jobs, model_names(night.models)))),
         "wall_s": round(night.seconds, 1),
         "slot_s": round(slot_s, 1),
         "ideal_s": round(slot_s / night.slots, 1),
@@ -110,6 +122,7 @@ def table(result: Result) -> str:
     failed = ", ".join(f"{name} at {task}" for name, task in sorted(runs["failed"].items()))
     rows = [
         ("models, slots", f"{result['models']} and {len(expected_failures())} broken, {result['slots']}"),
+        ("jobs; a machine's start, s", f"{result['kind']}; {result['start_s']}"),
         ("succeeded", f"{len(runs['succeeded'])} of {result['models']}"),
         ("failed, each at its task", failed or "none"),
         ("wall, s", f"{result['wall_s']:,.0f}"),
@@ -118,6 +131,7 @@ def table(result: Result) -> str:
         ("jobs of Vertex AI", kinds),
         ("of these after a failed one", ", ".join(f"{name} {number}" for name, number in retried.items()) or "none"),
         ("doubled, left running", f"{sum(result['jobs']['doubled'].values())}, {len(result['jobs']['left_running'])}"),
+        ("machines of the good models: s; list price, USD", _paid(result)),
         ("calls", ", ".join(f"{name} {number:,}" for name, number in calls["by_service"].items())),
         (
             "busiest minute of Vertex AI, calls (its quota)",
@@ -126,6 +140,8 @@ def table(result: Result) -> str:
         ("memory at most, GB", f"{result['memory_peak_bytes'] / 1e9:.1f}"),
         ("parse of the models' DAG file, s", f"{result['parse_s'].get('retrain.py', float('nan')):.2f}"),
         ("one model alone: wall, slot seconds", f"{alone['wall_s']:,.0f}, {alone['slot_s']:,.0f}"),
+        ("one model alone: machines, s; list price, USD", _paid(alone)),
+        ("one model alone: jobs", ", ".join(f"{name} {sum(each.values())}" for name, each in alone["jobs"].items())),
         ("one model alone: calls", ", ".join(f"{name} {number:,}" for name, number in alone["calls"].items())),
         *_watch_rows(watch),
     ]
@@ -136,6 +152,11 @@ def write_result(path: Path, result: Result) -> None:
     """Write a result as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def _paid(result: Result) -> str:
+    usd = "not known" if result["usd"] is None else f"{result['usd']:.4f}"
+    return f"{result['machine_s']:,}; {usd}"
 
 
 def _ending(runs: Result, name: str) -> str:
@@ -200,6 +221,8 @@ def _describe_alone(night: Night) -> Result:
     return {
         "state": run.state if run else "no run",
         "wall_s": round(night.alone_seconds, 1),
+        "usd": night.alone_usd,
+        "machine_s": round(fleet_cloud.machine_seconds(fleet_cloud.of_models(night.jobs, [ALONE]))),
         "slot_s": round(sum(tasks.values()), 1),
         "slot_s_by_task": tasks,
         "calls": fleet_cloud.by_service(night.alone_calls),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -155,6 +156,58 @@ def test_a_dead_server_ends_all_and_is_named(localcloud_commands, tmp_path):
     assert process.returncode == 2
     assert "localcloud: bigquery: this server ended by itself by signal SIGKILL" in output
     assert str(tmp_path / "server-logs" / "bigquery.log") in output
+    assert wait_until_gone(tmp_path) == []
+
+
+def server_pid(state_path: Path, name: str) -> int | None:
+    """Pid of a server; None: it is not there."""
+    for pid in members(state_path):
+        with contextlib.suppress(OSError):
+            if f"{name}.server".encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+    return None
+
+
+def kill_server(state_path: Path, name: str) -> None:
+    """SIGKILL a server as soon as it is there."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (pid := server_pid(state_path, name)) is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert pid is not None, f"{name} is not there"
+    os.kill(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}").exists():  # until it is reaped: the next one has another pid
+        time.sleep(0.02)
+
+
+@pytest.mark.timeout(300)
+def test_servers_that_die_are_started_again_with_what_they_had(localcloud_commands, tmp_path):
+    """One after the other: clients that try again see nothing of it."""
+    process = localcloud_commands.start_ready(tmp_path, "--restart")
+    environment = localcloud_commands.run("env", "--json", "--state", str(tmp_path)).stdout
+    (tmp_path / "environment.json").write_text(environment)
+    generation = ask(tmp_path, WRITE)
+    for name in ("bigquery", "vertex", "gateway"):
+        kill_server(tmp_path, name)
+        assert ask(tmp_path, READ) == generation, name
+    assert process.poll() is None
+    localcloud_commands.run("down", "--state", str(tmp_path))
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert output.count("ended by signal SIGKILL; it is started again") == 3
+    assert wait_until_gone(tmp_path) == []
+
+
+def test_a_server_that_always_dies_ends_all(localcloud_commands, tmp_path):
+    """Six times within a minute; it is named as it is without the option."""
+    process = localcloud_commands.start_ready(tmp_path, "--restart")
+    deadline = time.monotonic() + 3 * PATIENCE_S
+    while process.poll() is None and time.monotonic() < deadline:
+        if (pid := server_pid(tmp_path, "bigquery")) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.2)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert "localcloud: bigquery: this server ended by itself by signal SIGKILL" in output
     assert wait_until_gone(tmp_path) == []
 
 

@@ -29,11 +29,25 @@ def job_tasks(spec: ModelSpec) -> tuple[JobTask, ...]:
     return ("export", *(("tune",) if spec.tuning else ()), "train", "evaluate")
 
 
+def chained_tasks(spec: ModelSpec) -> tuple[JobTask, ...]:
+    """Return the tasks whose jobs run one after the other on one machine; a search comes between export and training.
+
+    Empty: each has machines of its own.
+    """
+    if spec.jobs == "separate":
+        return ()
+    return ("train", "evaluate") if spec.tuning else ("export", "train", "evaluate")
+
+
 def machines(spec: ModelSpec, task: JobTask) -> Machines:
     """Return the machines of one of the run's jobs. The export has as many as the spec says, the evaluation one.
 
-    Those of `tune` are one trial's: the training's, on spot if the search says so and they are not got otherwise.
+    Those of `tune` are one trial's: the training's, on spot if the search says so and they are not got otherwise. Those
+    of chained jobs are the training's.
     """
+    if task != "train" and task in chained_tasks(spec):
+        shared = training_machines(spec.training.cluster)
+        return shared.model_copy(update={"timeout_s": int(SIDE_JOB_TIMEOUT_HOURS * 3600)})
     if task == "train":
         return training_machines(spec.training.cluster)
     if task == "tune":

@@ -29,6 +29,7 @@ class Failure(StrEnum):
     STOCKOUT = "no machines"
     QUOTA = "quota"
     INTERNAL = "internal error of the service"
+    UNASKED = "ended before it was asked"
     CANCELLED = "cancelled"
     EXPIRED = "ran into its timeout"
     REFUSED = "refused by the service"
@@ -37,7 +38,7 @@ class Failure(StrEnum):
 
 
 # Not the job's fault: another one is created, whatever the task's `retries`.
-OF_THE_SERVICE = frozenset({Failure.PREEMPTED, Failure.STOCKOUT, Failure.QUOTA, Failure.INTERNAL})
+OF_THE_SERVICE = frozenset({Failure.PREEMPTED, Failure.STOCKOUT, Failure.QUOTA, Failure.INTERNAL, Failure.UNASKED})
 # Of these a new job at once would end the same way.
 NEED_TIME = frozenset({Failure.STOCKOUT, Failure.QUOTA})
 FOR_GOOD = frozenset({Failure.EXPIRED, Failure.REFUSED, Failure.USER})
@@ -47,6 +48,8 @@ OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND = 0, 1, 2
 PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED = 7, 8, 9, 10
 UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED = 12, 13, 14, 15, 16
 
+UNASKED_WORDS = "its machine was not asked in time"
+"""Of a job of several tasks that ended well, but before one of them."""
 _OWN_TIMEOUT = r"longer than its timeout|timed out|exceed\w* (the |its )?(job )?(timeout|time limit)"
 _NO_MACHINES = r"insufficient|stock-?out|not have enough resources"
 _PREEMPTED = r"\bpreempt"
@@ -84,6 +87,7 @@ RULES = (
     Rule(failure=Failure.EXPIRED, state="JOB_STATE_EXPIRED"),
     Rule(failure=Failure.EXPIRED, state="JOB_STATE_CANCELLED", message=_OWN_TIMEOUT),
     Rule(failure=Failure.CANCELLED, state="JOB_STATE_CANCELLED"),
+    Rule(failure=Failure.UNASKED, codes=frozenset({ABORTED}), message=f"^{UNASKED_WORDS}"),
     Rule(failure=Failure.USER, codes=frozenset({INVALID_ARGUMENT}), message=_USER_STATUS),
     Rule(failure=Failure.PROGRAM, codes=frozenset({INVALID_ARGUMENT})),
     Rule(failure=Failure.QUOTA, codes=frozenset({RESOURCE_EXHAUSTED}), message="quota"),

@@ -67,7 +67,8 @@ class Job:
 
     `spot`: on spot machines. `error_code` is a google.rpc.Code, 0 for none. `folder_uri` is its base output directory.
     `output_table` and `output_folder` are a batch prediction's, as `project.dataset.table` and `gs://…`. `pool_id`
-    is of the pool whose machines it runs on. `machines` are all that it may have at once.
+    is of the pool whose machines it runs on. `machines` are all that it may have at once. `lines_from` is when its own
+    lines begin, in the log of a job that did another task's work before; None: they are all its own.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Job:
     output_folder: str = ""
     pool_id: str = ""
     machines: tuple[MachineGroup, ...] = ()
+    lines_from: datetime | None = None
 
     @property
     def job_id(self) -> str:

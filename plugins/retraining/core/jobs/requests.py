@@ -49,6 +49,23 @@ COMMAND = ("python", "-m", "trainer.task")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Chain:
+    """A task's place among those whose jobs are one job; see `core.jobs.chains`.
+
+    Attributes:
+        task: The task.
+        tasks: Itself and those that follow: what a job of its own does one after the other.
+        folder_uri: The run's record.
+        before_uri: Where the job leaves the result of the task before it; empty: there is none.
+    """
+
+    task: str
+    tasks: tuple[str, ...]
+    folder_uri: str
+    before_uri: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobRequest:
     """What a task wants done: a job, the document it reads, the document it leaves. The last two may be missing.
 
@@ -66,6 +83,7 @@ class JobRequest:
         machine_pool: On whose machines it may run; None: on its own alone.
         retries: How many jobs may follow those that failed by themselves; None: as many as the task has retries.
         way_out: What a person does when no job may follow.
+        chain: Where the job of an earlier task may go on with this one; None: it has a job of its own.
     """
 
     custom_job: ProtoJson  # Google's proto-JSON
@@ -79,6 +97,7 @@ class JobRequest:
     machine_pool: str | None = None
     retries: int | None = None
     way_out: str = "Mend what they name and clear the task"
+    chain: Chain | None = None
 
     @property
     def stored_uri(self) -> str:

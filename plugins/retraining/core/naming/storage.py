@@ -133,6 +133,16 @@ def submission_uri(folder_uri: str, task: str) -> str:
     return f"{submissions_uri(folder_uri)}/{task}"
 
 
+def chained_job_uri(folder_uri: str) -> str:
+    """Return where it stands which of a run's jobs goes on with its next task."""
+    return f"{folder_uri}/chained/job.json"
+
+
+def chained_use_uri(folder_uri: str, task: str, job_id: str) -> str:
+    """Return where it stands which generation of a task has its work done by the job of an earlier one."""
+    return f"{folder_uri}/chained/{task}-{job_id}.json"
+
+
 def contact_sheet_uri(results_uri: str) -> str:
     """Return where a training leaves its contact sheet of changed images, beside its report."""
     return f"{results_uri}/augmentation.png"

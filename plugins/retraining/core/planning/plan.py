@@ -60,7 +60,7 @@ def resolve_patterns(spec: ModelSpec, columns: Sequence[str]) -> tuple[ModelSpec
 
 
 _MONTH_HOURS = 730
-DECIDES_NOTHING = ("scoring", "triggers", "service_account", "machine_pool")
+DECIDES_NOTHING = ("scoring", "triggers", "service_account", "machine_pool", "jobs")
 """Sections of a spec that no run's result depends on."""
 OF_TRAINING = ("tune", "train")
 """Tasks whose jobs a run does not have that takes a version over."""

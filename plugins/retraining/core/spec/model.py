@@ -23,6 +23,7 @@ from retraining.core.errors import PlanError, suggest
 from retraining.core.metrics import IN_UNIT, METRICS, Metric
 from retraining.core.placement import LABEL_KEY, LABEL_VALUE, label_problem
 from retraining.core.settings import EMAIL_PATTERN
+from retraining.core.spec.chaining import Jobs, chaining_problem
 from retraining.core.spec.cluster import resolve_tier, strategy_problem
 from retraining.core.spec.data import Data, DataChecks
 from retraining.core.spec.deployment import Deployment
@@ -114,6 +115,10 @@ class ModelSpec(Section):
     """Machines that stay between jobs, by [their file](operations.md#machine-pools) `include/pools/<name>.yaml`: while
     they are there, export, training and evaluation run on them and wait for no machines to start. A run's key does not
     depend on it. `null`: each job has machines of its own."""
+    jobs: Annotated[Jobs, Field(exclude_if=lambda value: value == "separate")] = "separate"
+    """Whether export, training and evaluation are jobs of their own, or `chained`: [one after the other on one
+    machine](operations.md#chained-jobs), that of `training.cluster`, which starts once. A run's key does not depend on
+    it."""
     data: Data
     entries: Annotated[tuple[FeatureEntry, ...], Field(alias="features", min_length=1, max_length=MAX_FEATURES)]
     """In the order of the model's signature."""
@@ -182,6 +187,15 @@ class ModelSpec(Section):
                 raise ValueError(f"{role} is {name!r}, which is also a feature: the model would see what it must not")
         if len({name.lower() for name in roles.values()}) < len(roles):
             raise ValueError(f"{', '.join(roles)} must be different columns")
+        return self
+
+    @model_validator(mode="after")
+    def _jobs_fit_on_one_machine(self) -> Self:
+        if self.jobs == "separate":
+            return self
+        replicas = 1 if self.tuning else self.data.export.replicas
+        if problem := chaining_problem(self.training, replicas):
+            raise ValueError(problem)
         return self
 
     @model_validator(mode="after")

@@ -33,7 +33,7 @@ ALL_MODELS = "all_models"
 
 OVERLAID = (
     *("owner", "tags", "schedule", "triggers", "budget_usd", "priority", "labels", "notify"),
-    *("service_account", "machine_pool"),
+    *("service_account", "machine_pool", "jobs"),
     *("data.sample_percent", "data.window_days", "data.checks.min_rows", "data.checks.max_volume_change"),
     *("data.export", "data.keep_table_days"),
     *("training.epochs", "training.cluster", "training.strategy"),

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from retraining.core.errors import ContractError
 from retraining.core.jobs.claims import START_WITHIN, Claim, Standing, other_generations, sort_out
@@ -23,6 +23,25 @@ from retraining.hooks.ports import CloudPort
 from retraining.hooks.session import is_exhausted, is_refused, may_have_worked
 
 LOGGER = logging.getLogger(__name__)
+
+
+class TaskJobsPort(Protocol):
+    """Vertex AI's jobs as a task sees them; `JobsPort` says what each does."""
+
+    def find_jobs(self, labels: Mapping[str, str], types: Collection[JobType] = (JobType.CUSTOM,)) -> list[Job]:
+        """Return the jobs of some types that have these labels, oldest first."""
+
+    def create(self, job: Mapping[str, Any]) -> Job:
+        """Create a job from proto-JSON."""
+
+    def get(self, name: str) -> Job:
+        """Return a job as it stands."""
+
+    def find_by_name(self, name: str) -> Job | None:
+        """Return a job as it stands; None when it is gone."""
+
+    def cancel(self, name: str) -> None:
+        """Cancel a job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +72,14 @@ class ClaimedJobs:
         cloud: The hooks.
         identity: Whose jobs.
         type_: Custom or tuning.
+        jobs: The service as the task sees it; None: as it is.
     """
 
-    def __init__(self, cloud: CloudPort, identity: JobIdentity, type_: JobType) -> None:
+    def __init__(
+        self, cloud: CloudPort, identity: JobIdentity, type_: JobType, jobs: TaskJobsPort | None = None
+    ) -> None:
         self._cloud = cloud
+        self._jobs = jobs or cloud.jobs
         self._identity = identity
         self._types = (type_,)
         self._uri = storage.claim_uri(cloud.settings.bucket, identity.dag_run, identity.key)
@@ -70,9 +93,9 @@ class ClaimedJobs:
         while True:
             began = self._cloud.clock.now()
             claim, generation = self._read_claim()
-            listed = self._cloud.jobs.find_jobs({vertex.OWNER_LABEL: self._identity.owner}, self._types)
+            listed = self._jobs.find_jobs({vertex.OWNER_LABEL: self._identity.owner}, self._types)
             missing = set(claim.jobs if claim else ()).difference(job.name for job in listed)
-            asked = [self._cloud.jobs.find_by_name(name) for name in sorted(missing)]
+            asked = [self._jobs.find_by_name(name) for name in sorted(missing)]
             jobs = (*listed, *(job for job in asked if job is not None))
             everything = tuple(fresh if fresh and job.name == fresh.name else job for job in jobs)
             mine = tuple(job for job in everything if job.labels.get(vertex.KEY_LABEL) == self._identity.key)
@@ -103,7 +126,7 @@ class ClaimedJobs:
             LOGGER.warning("%s is of a newer generation of this task: it is left alone", job.job_id)
         for job in others.older:
             LOGGER.warning("%s is of an older generation of this task: it is cancelled", job.job_id)
-            self._cloud.jobs.cancel(job.name)
+            self._jobs.cancel(job.name)
         self.cancel_surplus(job for job in seen.standing.surplus if not spared or job.name != spared.name)
         return not others.newer
 
@@ -115,7 +138,7 @@ class ClaimedJobs:
         """Cancel jobs that were made beside an older one."""
         for job in surplus:
             LOGGER.warning("%s was made beside an older job: it is cancelled", job.job_id)
-            self._cloud.jobs.cancel(job.name)
+            self._jobs.cancel(job.name)
 
     def create_job(self, custom_job: Mapping[str, Any], seen: Seen) -> Job | None:
         """Create the job under a claim; None: somebody else may be at it, or it is not known what became of it.
@@ -138,9 +161,7 @@ class ClaimedJobs:
         if self._is_stale(seen):
             return None
         try:
-            job = self._cloud.jobs.create(
-                {**custom_job, "labels": {**custom_job.get("labels", {}), **self._identity.labels}}
-            )
+            job = self._jobs.create({**custom_job, "labels": {**custom_job.get("labels", {}), **self._identity.labels}})
         except Exception as error:  # of any class: only whether a job may come of it counts; else it is raised again
             if may_have_worked(error):
                 return self._look_after(error, claim)
@@ -161,7 +182,7 @@ class ClaimedJobs:
 
     def _look_after(self, error: Exception, claim: Claim) -> Job | None:
         """Find the job of a create without an answer, if it is in the list already."""
-        jobs = self._cloud.jobs.find_jobs({vertex.KEY_LABEL: self._identity.key}, self._types)
+        jobs = self._jobs.find_jobs({vertex.KEY_LABEL: self._identity.key}, self._types)
         new = [job for job in jobs if job.name not in claim.jobs]
         LOGGER.warning("no answer to the create (%s): %s", error, new or "later pokes look for the job")
         if new:

@@ -27,7 +27,7 @@ class EvaluateOperator(VertexJobOperator):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(job_request=request_evaluation, **kwargs)
+        super().__init__(job_request=request_evaluation, chain_task="evaluate", **kwargs)
 
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:

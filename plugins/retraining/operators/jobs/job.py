@@ -12,6 +12,9 @@ from typing import Any
 
 from airflow.sdk import Context, PokeReturnValue
 
+from retraining.core.documents import Plan
+from retraining.core.documents.plan import JobTask
+from retraining.core.jobs.chains import chained
 from retraining.core.jobs.job import Job
 from retraining.core.jobs.requests import JobRequest
 from retraining.core.naming import pages
@@ -20,6 +23,7 @@ from retraining.hooks.ports import CloudPort
 from retraining.operators.airflow.boundary import sleep_over_outages
 from retraining.operators.airflow.cloud_task import CloudSensor, RunTask
 from retraining.operators.airflow.links import JobLink, JobLogsLink, push_link
+from retraining.operators.jobs.chain import ChainedJobs
 from retraining.operators.jobs.identity import job_identity
 from retraining.operators.jobs.places import JobPlace
 from retraining.operators.jobs.reconcile import Reconciler
@@ -41,6 +45,8 @@ class VertexJobOperator(RunTask, CloudSensor):
     Args:
         job_request: Makes it from the run's record: `request_export`, `request_training`, `request_evaluation`.
         custom_job: A whole `CustomJob` in proto-JSON instead, templated.
+        chain_task: Which of a run's jobs it is, where the tasks that follow are those of `retrain`: then a model may
+            have them done by one job (`jobs: chained`). None: each has a job of its own.
 
     Returns:
         `{uri, sha256, job, seconds, spot_seconds}` of the result: the last two over all jobs that the task needed. All
@@ -56,6 +62,7 @@ class VertexJobOperator(RunTask, CloudSensor):
         *,
         job_request: JobRequestSource | None = None,
         custom_job: ProtoJson | None = None,
+        chain_task: JobTask | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -64,6 +71,7 @@ class VertexJobOperator(RunTask, CloudSensor):
             raise ValueError(f"{self.task_id}: expected job_request or custom_job, and not both")
         self.job_request = job_request
         self.custom_job = custom_job
+        self.chain_task = chain_task
         if custom_job is not None:
             self.run_uri = ""
 
@@ -84,7 +92,9 @@ class VertexJobOperator(RunTask, CloudSensor):
 
         identity = job_identity(context, job_request.custom_job)
         place = JobPlace(cloud, context, identity.key, job_request.custom_job)
-        reconciler = Reconciler(cloud, job_request, identity, on_job, may_create, place)
+        chain = job_request.chain
+        jobs = ChainedJobs(cloud, job_request, chain, identity, may_create) if chain else None
+        reconciler = Reconciler(cloud, job_request, identity, on_job, may_create, place, jobs)
         result = reconciler.poll_job()
         self.poke_interval = reconciler.sleep_s
         return result
@@ -95,6 +105,8 @@ class VertexJobOperator(RunTask, CloudSensor):
             return JobRequest(custom_job=self.custom_job or {}), lambda: True
         record = self.record(cloud, context)
         job_request = self.job_request(cloud, record)
+        if self.chain_task is not None:
+            job_request = chained(record.read_document(Plan), job_request, self.chain_task)
         return job_request, partial(self.may_create, cloud, record, job_request, context)
 
     def may_create(self, cloud: CloudPort, record: Record, job_request: JobRequest, context: Context) -> bool:

@@ -36,7 +36,7 @@ from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.logs import Cursor
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.hooks.session import explain, is_transient
-from retraining.operators.jobs.claims import ClaimedJobs, Seen
+from retraining.operators.jobs.claims import ClaimedJobs, Seen, TaskJobsPort
 
 LOGGER = logging.getLogger(__name__)
 LOOK_INTERVAL_S = 1.0
@@ -107,6 +107,7 @@ class Reconciler:
         on_job: Called with the job as soon as it is known.
         may_create: Asked before a job is paid for; while it says False there is none.
         place: Among the jobs of the region; None: nobody limits them.
+        jobs: The service as the task sees it; None: as it is.
 
     Attributes:
         sleep_s: Seconds until the next poke, when this one has ended.
@@ -120,8 +121,10 @@ class Reconciler:
         on_job: Callable[[Job], None],
         may_create: Callable[[], bool] = lambda: True,
         place: PlacePort | None = None,
+        jobs: TaskJobsPort | None = None,
     ) -> None:
         self._cloud = cloud
+        self._service = jobs or cloud.jobs
         self._job_request = job_request
         self._identity = identity
         self._on_job = on_job
@@ -129,7 +132,7 @@ class Reconciler:
         self._place = place
         self.sleep_s: float = cloud.settings.wake_interval_s
         self._memory = PollMemory(cloud.artifacts, cloud.settings.bucket, identity.key, identity.try_number)
-        self._jobs = ClaimedJobs(cloud, identity, JobType.of(job_request.custom_job))
+        self._jobs = ClaimedJobs(cloud, identity, JobType.of(job_request.custom_job), self._service)
         self._cursor = Cursor()
         self._tail: deque[str] = deque(maxlen=SHOWN_LINES)
 
@@ -181,7 +184,7 @@ class Reconciler:
                 self.sleep_s = waits.sleep_for(self._age(job), settings.wake_interval_s)
                 return None
             clock.sleep(LOOK_INTERVAL_S)
-            job = self._cloud.jobs.get(job.name)
+            job = self._service.get(job.name)
 
     def _age(self, job: Job) -> timedelta:
         return self._cloud.clock.now() - job.created if job.created else timedelta()
@@ -342,7 +345,7 @@ class Reconciler:
     def _restore_cursor(self, job: Job) -> bool:
         """Set the cursor to where the last poke of this try stopped reading; False when it read another job or none."""
         saved = self._memory.load_values()
-        self._cursor = Cursor()
+        self._cursor = Cursor(newest=job.lines_from)
         if saved.get("job") != job.name:
             return False
         try:
@@ -367,5 +370,6 @@ class Reconciler:
 
     def _error(self, job: Job | None, failure: Failure) -> JobError:
         if job is not None and not self._tail:  # an earlier poke printed them
-            self._tail.extend(f"[{line.task}] {line.text}" for line in self._cloud.logs.read_new(job.job_id, Cursor()))
+            cursor = Cursor(newest=job.lines_from)
+            self._tail.extend(f"[{line.task}] {line.text}" for line in self._cloud.logs.read_new(job.job_id, cursor))
         return job_error(self._job_request, job, failure, self._tail)

@@ -28,7 +28,7 @@ class TrainOperator(VertexJobOperator):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(job_request=request_training, **kwargs)
+        super().__init__(job_request=request_training, chain_task="train", **kwargs)
 
     @sleep_over_outages
     def look(self, cloud: CloudPort, context: Context) -> PokeReturnValue | bool:

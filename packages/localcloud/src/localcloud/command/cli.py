@@ -80,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--project", action="append", default=[], help="a further project that exists; may be given again")
     up.add_argument("--config", type=Path, help="file with bucket, variables and images (default: that of the last up)")
     up.add_argument("--temporary", action="store_true", help="a fresh state directory in memory, gone at the end")
+    up.add_argument("--restart", action="store_true", help="start a server again that ends by itself")
     env = add("env", _env, "Print the environment that points Google's clients here, for the shell's eval.")
     env.add_argument("--json", action="store_true", help="as a JSON object; an empty value means: unset")
     env.add_argument("--gateway-host", help="name under which the client reaches the gateway (in containers)")
@@ -129,6 +130,7 @@ def _up(options: argparse.Namespace) -> int:
             other_projects=options.project,
             config_path=options.config,
             say=lambda line: print(line, flush=True),
+            restart=options.restart,
         )
 
 

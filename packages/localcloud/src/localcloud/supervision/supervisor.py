@@ -1,8 +1,9 @@
 """Starts the servers of a local cloud side by side, watches them, and leaves nothing behind.
 
 In: a state directory and the wanted gateway address. Out: a running cloud until SIGTERM, SIGINT or the death of a
-server (SIGUSR1: an empty one, at the same address); then every process that descends from this one is ended. SIGKILL of
-this process ends them too (the kernel sends them the signal that `processes.spawn` armed).
+server, which may be started again instead (SIGUSR1: an empty one, at the same address); then every process that
+descends from this one is ended. SIGKILL of this process ends them too (the kernel sends them the signal that
+`processes.spawn` armed).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from localcloud.supervision import processes
 
 READY_TIMEOUT_S = 120
 STOP_GRACE_S = 8.0
+MOST_RESTARTS = 5
+RESTARTS_WITHIN_S = 60.0
 _IMPORT_ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -120,6 +123,7 @@ def run_cloud(
     say: Callable[[str], None],
     other_projects: Sequence[str] = (),
     config_path: Path | None = None,
+    restart: bool = False,
 ) -> int:
     """Run a local cloud in the foreground; give the exit code.
 
@@ -130,9 +134,10 @@ def run_cloud(
         say: takes one line per server that is ready, then `ready`.
         other_projects: projects that exist beside the main one and those named before.
         config_path: file of `localcloud.environment.config`; None for the one of the last start.
+        restart: whether a server that ends by itself is started again, while the others go on.
 
     Raises:
-        LocalCloudError: it cannot start, or a server ended by itself.
+        LocalCloudError: it cannot start, or a server ended by itself; with `restart`, too often.
     """
     with _signals() as wakeup, state.hold_lock():  # who reads the pid there may send it one of them
         processes.adopt_orphans()
@@ -146,7 +151,7 @@ def run_cloud(
         )
         while True:
             try:
-                _run_servers(state, settings, wakeup, say)
+                _run_servers(state, settings, wakeup, say, restart=restart)
             except _Stopped:
                 return 0
             except _Reset:
@@ -155,22 +160,29 @@ def run_cloud(
                 _make_folders(state, settings)
 
 
-def _run_servers(state: State, settings: Settings, wakeup: _Wakeup, say: Callable[[str], None]) -> None:
+def _run_servers(
+    state: State, settings: Settings, wakeup: _Wakeup, say: Callable[[str], None], *, restart: bool
+) -> None:
     """Start all servers and watch them; all have ended when this raises.
 
     Raises:
         _Stopped: by SIGTERM, SIGINT or SIGHUP.
         _Reset: by SIGUSR1.
-        LocalCloudError: one is not ready in time, or ended by itself.
+        LocalCloudError: one is not ready in time, or ended by itself; with `restart`, too often.
     """
     running: list[_Running] = []
+    deaths: list[float] = []
     try:
         running = _start(state)
         _wait_until_ready(running, state, settings, wakeup, say)
         state.ready_path.touch()
         say(f"ready     {state.path} (pid {os.getpid()})")
         while True:
-            _check_alive(running)
+            deaths = [death for death in deaths if time.monotonic() - death < RESTARTS_WITHIN_S]
+            if restart and len(deaths) < MOST_RESTARTS:
+                deaths += _start_again(running, state, say)
+            else:
+                _check_alive(running)
             processes.reap_orphans({each.process.pid for each in running})
             wakeup.wait(1.0)
     finally:
@@ -180,16 +192,35 @@ def _run_servers(state: State, settings: Settings, wakeup: _Wakeup, say: Callabl
 
 
 def _start(state: State) -> list[_Running]:
+    running = []
+    for server in plan_servers(state):
+        state.server_log_path(server.name).unlink(missing_ok=True)
+        running.append(_spawn(state, server))
+    return running
+
+
+def _spawn(state: State, server: Server) -> _Running:
     env = merged_environment(state.path)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_IMPORT_ROOT), env.get("PYTHONPATH"))))
     env["PYTHONUNBUFFERED"] = "1"
-    running = []
-    for server in plan_servers(state):
-        log_path = state.server_log_path(server.name)
-        log_path.unlink(missing_ok=True)
-        process = processes.spawn(server.args, log_path=log_path, env=env)
-        running.append(_Running(server=server, process=process, log_path=log_path))
-    return running
+    log_path = state.server_log_path(server.name)
+    process = processes.spawn(server.args, log_path=log_path, env=env)
+    return _Running(server=server, process=process, log_path=log_path)
+
+
+def _start_again(running: list[_Running], state: State, say: Callable[[str], None]) -> list[float]:
+    """Start the servers anew that ended by themselves, with what they left on disk; return when, one time for each."""
+    deaths = []
+    for number, each in enumerate(running):
+        if each.process.poll() is None:
+            continue
+        say(f"{each.server.name:<9} ended {_how_it_ended(each.process)}; it is started again")
+        processes.stop(each.process, grace_s=0.0)  # what it left in its group
+        for name in each.server.sockets:
+            state.socket_path(name).unlink(missing_ok=True)
+        running[number] = _spawn(state, each.server)
+        deaths.append(time.monotonic())
+    return deaths
 
 
 def _wait_until_ready(
@@ -224,15 +255,18 @@ def _is_ready(server: Server, state: State, settings: Settings) -> bool:
 
 def _check_alive(running: list[_Running]) -> None:
     for each in running:
-        code = each.process.poll()
-        if code is not None:
-            how = f"with exit code {code}" if code >= 0 else f"by signal {signal.Signals(-code).name}"
+        if each.process.poll() is not None:
             raise LocalCloudError(
                 each.server.name,
-                found=f"this server ended by itself {how}",
+                found=f"this server ended by itself {_how_it_ended(each.process)}",
                 expected="it to run until the local cloud is stopped",
                 way_out=f"The end of its log ({each.log_path}):\n{processes.tail(each.log_path)}",
             )
+
+
+def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
+    code = process.returncode
+    return f"with exit code {code}" if code >= 0 else f"by signal {signal.Signals(-code).name}"
 
 
 class _Wakeup:
