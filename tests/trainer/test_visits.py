@@ -195,7 +195,7 @@ def test_every_architecture_becomes_a_tf_lite_model(model: str, visits, tmp_path
     numbers = [FEATURES[0], FEATURES[-1]]
     for features in (FEATURES, numbers):
         out = tmp_path / str(len(features))
-        report = start(visits, out, model, features=features, epochs=2, export_lite=["float16", "int8"])
+        report = start(visits, out, model, features=features, export_lite=["float16", "int8"])
         order = {"forms": ["float16", "int8"], "folder_uri": str(out / "lite")}
         found = judge(visits, out, report.model_uri, features=features, lite=order)
         for item in found.lite:

@@ -58,7 +58,7 @@ class Seen:
 def check_upgrade(shell: Shell, most: int, include: Path | None, *, as_json: bool) -> None:
     """Say what this release makes of the bucket's documents, runs and jobs.
 
-    Run it with the new release's software and the old one's settings, before the new one is brought into use. There is
+    Run it with the new release's software and settings, before they are brought into use. There is
     a line for each model's file, its stored documents, its newest run, its rollout and each of its jobs. It begins with
     ok, with goes on (under way, carried on), with changes (done otherwise, and how) or with wrong (refused, and why).
     The status is 1 where anything is wrong. It writes nothing.

@@ -25,6 +25,9 @@ from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.settings import SETTINGS, here
 from tests.support.refusals import refuses
 from tests.support.scenes.deployment import example
+from tests.support.scenes.planned_run import FORM
+from tests.support.scenes.recorded_run import TASKS as RECORDED
+from tests.support.scenes.recorded_run import RecordedRun
 
 PLAN = here(example("plan"))
 OWN = PLAN["run_uri"]
@@ -115,16 +118,13 @@ def test_a_walk_forwards_jobs_write_in_its_own_folder_alone(cloud, make_run) -> 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("trainer_image", "elsewhere/evil:1"),
-        ("serving_image", "elsewhere/evil:1"),
-        ("trainer_package", "gs://elsewhere/trainer.tar.gz"),
         ("project", "another-project"),
         ("region", "europe-west1"),
         ("dataset", "another_dataset"),
         ("environment", "another"),
     ],
 )
-def test_a_plan_that_names_other_places_or_images_than_the_settings_is_refused(cloud, make_run, name, value) -> None:
+def test_a_plan_that_names_other_places_than_the_settings_is_refused(cloud, make_run, name, value) -> None:
     """Both are said, and clearing from plan on is the way out."""
     put_plan(cloud, OWN, **{name: value})
     with pytest.raises(AirflowFailException) as caught:
@@ -133,6 +133,58 @@ def test_a_plan_that_names_other_places_or_images_than_the_settings_is_refused(c
     assert f"RETRAINING_{name.upper()} {getattr(SETTINGS, name)!r}" in str(caught.value)
     assert "run from plan on" in str(caught.value)
     assert untouched(cloud)
+
+
+@pytest.mark.parametrize("task_id", ["export", "train", "evaluate"])
+def test_a_job_is_of_the_settings_image_whatever_the_plan_names(make_run, task_id) -> None:
+    """Somebody else wrote the plan, or an earlier release did; a job that goes on is found again as it is."""
+    night = night_before(make_run, task_id, trainer_image="elsewhere/evil:1")
+    night.run_task(task_id)
+    job = night.cloud.jobs.specs[-1]
+    assert job["labels"]["retraining-task"] == task_id
+    assert image_of(job) == SETTINGS.trainer_image
+    night.cloud.settings = dataclasses.replace(night.cloud.settings, trainer_image="us-docker.pkg.dev/p/r/trainer:9")
+    made = len(night.cloud.jobs.jobs)
+    night.run_task(task_id)
+    assert len(night.cloud.jobs.jobs) == made
+
+
+def test_a_version_is_served_by_the_settings_image_whatever_the_plan_names(make_run) -> None:
+    night = night_before(make_run, "register", serving_image="us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.evil:1")
+    registry, seen = night.cloud.registry, []
+    start = registry.start_upload
+    registry.start_upload = lambda model, upload: seen.append(upload) or start(model, upload)
+    night.run_task("register")
+    assert [upload.container_spec["image_uri"] for upload in seen] == [SETTINGS.serving_image]
+
+
+def test_a_version_for_another_kind_of_server_is_refused(make_run) -> None:
+    """TensorFlow Serving looks for the model in another folder than a pre-built container."""
+    night = night_before(make_run, "register")
+    serving = "us-docker.pkg.dev/p/r/tensorflow-serving:2.19.1"
+    night.cloud.settings = dataclasses.replace(night.cloud.settings, serving_image=serving)
+    with refuses(
+        AirflowFailException,
+        where="plan.json",
+        found=f"serving_image {SETTINGS.serving_image!r}",
+        way_out="from plan on",
+    ):
+        night.run_task("register")
+    assert not night.cloud.registry.uploads
+
+
+def night_before(make_run: Any, task_id: str, **changes: str) -> RecordedRun:
+    """A night up to a task, whose plan is changed then."""
+    night = RecordedRun(FakeCloud(), make_run(params=FORM))
+    night.run_tasks(*list(RECORDED)[: list(RECORDED).index(task_id)])
+    objects, uri = night.cloud.artifacts.objects, night.uri("plan")
+    objects[uri] = KINDS["plan"].parse(json.dumps({**json.loads(objects[uri]), **changes})).to_bytes()
+    return night
+
+
+def image_of(job: dict[str, Any]) -> str:
+    """What a job runs."""
+    return str(job["job_spec"]["worker_pool_specs"][0]["container_spec"]["image_uri"])
 
 
 @pytest.mark.parametrize("change", [{"run_uri": "gs://elsewhere/flight_delays/runs/x"}, {"model": "digits"}], ids=str)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import subprocess
 from pathlib import Path
@@ -187,6 +189,34 @@ def test_int8_falls_back_to_its_weights_when_calibration_dies(
     item = by_form(judge(exported, tmp_path, model_path, ["int8"]))["int8"]
     assert item.message.endswith("activations in float32: calibration failed (the converter died of SIGSEGV)")
     assert abs(item.difference) < 0.05
+
+
+@pytest.mark.parametrize(("of_weights", "taken"), [(-0.001, "weights in 8 bits"), (0.3, "layers in 8 bits")])
+def test_int8_is_what_is_nearer_to_the_full_model_where_activations_cost_too_much(
+    exported, model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_weights: float, taken: str
+) -> None:
+    """Either is measured as it is; only how far off it is is made up here."""
+    measured = artifacts._measured
+
+    def made_up(form: str, converted: artifacts.Converted, *others: Any) -> LiteArtifact:
+        off = -0.2 if converted.message.startswith("layers in 8 bits") else of_weights
+        return dataclasses.replace(measured(form, converted, *others), difference=off)
+
+    monkeypatch.setattr(artifacts, "_measured", made_up)
+    item = by_form(judge(exported, tmp_path, model_path, ["int8"]))["int8"]
+    assert item.message.startswith(taken)
+    content = (tmp_path / "lite" / "int8.tflite").read_bytes()
+    assert (item.bytes, item.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    if taken.startswith("weights"):
+        assert item.message.endswith("was off by -0.2000")
+
+
+@pytest.mark.parametrize(
+    ("difference", "full", "is_far"),
+    [(0.008, 0.8, False), (-0.009, 0.8, True), (None, 0.8, False), (0.1, None, False), (0.2, 30.0, False)],
+)
+def test_a_form_strays_by_more_than_a_hundredth_of_the_metric(difference, full, is_far: bool) -> None:
+    assert artifacts.strays(difference, full) == is_far
 
 
 def test_a_model_that_cannot_be_run_is_named(

@@ -102,14 +102,23 @@ class Airflow:
     def start(self) -> None:
         """Start all components; returns at once. The settings are left in the home folder, for `demo.shell`."""
         (self.home_path / SETTINGS_NAME).write_text(json.dumps(self._settings()))
-        for name, arguments in COMPONENTS.items():
-            self._processes[name] = spawn(
-                [self._program, *arguments],
-                log_path=self._log_path(name),
-                env=self.whole_environment(),
-                # SIGTERM lets a component end its own workers when the demonstration is killed.
-                death_signal=SIGTERM,
-            )
+        for name in COMPONENTS:
+            self.start_component(name)
+
+    def start_component(self, name: str) -> None:
+        """Start a component, one that ended again."""
+        self._processes[name] = spawn(
+            [self._program, *COMPONENTS[name]],
+            log_path=self._log_path(name),
+            env=self.whole_environment(),
+            # SIGTERM lets a component end its own workers when the demonstration is killed.
+            death_signal=SIGTERM,
+        )
+
+    def kill_component(self, name: str) -> None:
+        """End a component as the kernel does that has no memory left: it alone, and at once."""
+        self._processes[name].kill()
+        self._processes[name].wait()
 
     def wait_answering(self, *, timeout_s: float = 180, between: Callable[[], None] = lambda: None) -> None:
         """Wait until the API server answers: from then on a person can log in.

@@ -42,6 +42,7 @@ class System:
         environment_path: Python's environment that Airflow is installed in.
         cloud_python: The interpreter of the environment that the local cloud is installed in.
         cloud_config_path: File of the local cloud's bucket, variables and images.
+        cloud_options: Further options of `localcloud up`.
         import_path: PYTHONPATH of the local cloud and of `seed`; empty where their packages are installed.
         seed: Arguments of `cloud_python` that load the data; none: nothing is loaded.
         variables: Environment of Airflow's processes beside the local cloud's.
@@ -57,6 +58,7 @@ class System:
     environment_path: Path
     cloud_python: Path
     cloud_config_path: Path
+    cloud_options: Sequence[str] = ()
     import_path: str = ""
     seed: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -159,6 +161,7 @@ class System:
                 self.state_path,
                 "--config",
                 self.cloud_config_path,
+                *self.cloud_options,
             ],
             log_path=self._cloud_log_path,
             env={**os.environ, "PYTHONPATH": self.import_path, "PYTHONUNBUFFERED": "1"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -32,6 +33,7 @@ from retraining.core.errors import PlanError
 from retraining.core.jobs.champions import RANDOM, Beginning, reason_to_skip
 from retraining.core.jobs.planned_training import planned_training
 from retraining.core.naming import serving, storage, vertex
+from retraining.core.settings import Settings
 from retraining.core.spec.costs import ErrorCosts
 from retraining.core.spec.data import Data
 from retraining.core.spec.evaluation import Threshold, read_rule
@@ -84,6 +86,7 @@ class JobRequest:
         retries: How many jobs may follow those that failed by themselves; None: as many as the task has retries.
         way_out: What a person does when no job may follow.
         chain: Where the job of an earlier task may go on with this one; None: it has a job of its own.
+        plan: Of the run, whose images the job names; None: of none.
     """
 
     custom_job: ProtoJson  # Google's proto-JSON
@@ -98,6 +101,7 @@ class JobRequest:
     retries: int | None = None
     way_out: str = "Mend what they name and clear the task"
     chain: Chain | None = None
+    plan: Plan | None = None
 
     @property
     def stored_uri(self) -> str:
@@ -427,18 +431,54 @@ def _program(plan: Plan, task: JobTask, args: list[str], machines: Machines) -> 
     if task != "train" or runtime.framework is None:
         image = (runtime.image if task == "train" else None) or plan.trainer_image
         return {"container_spec": {"image_uri": image, "command": list(COMMAND), "args": args}}
-    if plan.trainer_package is None:
+    package_uri = trainer_package(plan, plan.trainer_package)
+    accelerated = any(pool.accelerator for pool in machines.pools)
+    image = vertex.prebuilt_image(plan.region, runtime.framework, accelerated=accelerated)
+    package = {"executor_image_uri": image, "package_uris": [package_uri], "python_module": COMMAND[-1]}
+    return {"python_package_spec": {**package, "args": args}}
+
+
+def by_settings(job: ProtoJson, plan: Plan | None, settings: Settings) -> ProtoJson:
+    """Return a job of the trainer that the settings name, where the plan names one of an earlier release.
+
+    The software and its trainer belong together, and nobody who writes a plan chooses what runs. What the spec itself
+    names stays.
+
+    Args:
+        job: In proto-JSON, of the plan's images.
+        plan: Of its run; None: it has none.
+        settings: Of this environment, now.
+
+    Raises:
+        PlanError: The job needs a source distribution of the trainer, and the settings name none.
+    """
+    if plan is None:
+        return job
+    job = copy.deepcopy(job)
+    spec = job.get("job_spec") or job.get("trial_job_spec") or {}
+    for pool in spec.get("worker_pool_specs", ()):
+        container, package = pool.get("container_spec", {}), pool.get("python_package_spec", {})
+        if container.get("image_uri") == plan.trainer_image:
+            container["image_uri"] = settings.trainer_image
+        if package:
+            package["package_uris"] = [trainer_package(plan, settings.trainer_package)]
+    return job
+
+
+def trainer_package(plan: Plan, package: str | None) -> str:
+    """Return the address of the trainer's source distribution for the framework that the spec names.
+
+    Raises:
+        PlanError: There is none.
+    """
+    if package is None:
         raise PlanError(
             f"{plan.model}, training.runtime.framework",
             "no address of the trainer's source distribution",
             "RETRAINING_TRAINER_PACKAGE=gs://…/trainer-…+tf{framework}.tar.gz",
             "Run make sdist, copy the file to the bucket and set it; or remove the key to use the image",
         )
-    accelerated = any(pool.accelerator for pool in machines.pools)
-    image = vertex.prebuilt_image(plan.region, runtime.framework, accelerated=accelerated)
-    package_uri = plan.trainer_package.replace("{framework}", runtime.framework)
-    package = {"executor_image_uri": image, "package_uris": [package_uri], "python_module": COMMAND[-1]}
-    return {"python_package_spec": {**package, "args": args}}
+    return package.replace("{framework}", plan.spec.training.runtime.framework or "")
 
 
 def _scheduling(machines: Machines) -> ProtoJson:
@@ -485,5 +525,6 @@ def _job_request(
         result_kind=result_kind,
         submission_uri=storage.submission_uri(plan.run_uri, task),
         machine_pool=plan.spec.machine_pool,
+        plan=plan,
         custom_job=custom_job(plan, task, request_uri, base_uri, planned_machines(plan, task), service_account),
     )

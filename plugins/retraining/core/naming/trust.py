@@ -18,12 +18,13 @@ from retraining.core.naming import dags, storage
 from retraining.core.naming.run_keys import is_run_key
 from retraining.core.naming.spans import place_of
 from retraining.core.settings import SETTINGS, Settings
+from retraining.core.spec.deployment import Container
 
-AGREED = ("project", "region", "bucket", "dataset", "environment", "trainer_image", "trainer_package", "serving_image")
-"""Settings that a plan keeps, and that later tasks hold it to."""
+PLACES = ("project", "region", "bucket", "dataset", "environment")
+"""Settings that a plan keeps, and that each later task holds it to."""
 
-SCORING_AGREED = ("project", "region", "bucket", "dataset", "environment")
-"""Settings that the plan of a scoring keeps."""
+IMAGES = ("trainer_image", "trainer_package", "serving_image")
+"""Settings that the plan of a run keeps. A job or a version that is made later is made of the settings' own."""
 
 _CLEAR = "Documents are where the first task wrote them: clear the run from its first task on"
 
@@ -172,7 +173,7 @@ def _require_results(plan: Plan | ScoringPlan, where: str, settings: Settings) -
 
 
 def require_agreement(plan: Plan | ScoringPlan, folder_uri: str, settings: Settings) -> None:
-    """Refuse a plan that is not of its folder, or names other places or images than the settings.
+    """Refuse a plan that is not of its folder, or names other places than the settings.
 
     Raises:
         ContractError: They differ; names each.
@@ -183,16 +184,36 @@ def require_agreement(plan: Plan | ScoringPlan, folder_uri: str, settings: Setti
     own = [folder_of(settings.bucket, plan.model, plan.run_key) for folder_of in kinds]
     if plan.run_uri != folder_uri or folder_uri not in own:
         raise ContractError(where, f"the plan of run {plan.run_uri}", f"that of {folder_uri}", _CLEAR)
-    agreed = SCORING_AGREED if scoring else AGREED
     _require_results(plan, where, settings)
-    differ = {name: (getattr(plan, name), getattr(settings, name)) for name in agreed}
-    if plan.environment is None:  # of a release that had none: its bucket says whose it is
-        differ.pop("environment")
-    differ = {name: pair for name, pair in differ.items() if pair[0] != pair[1]}
+    differ = [name for name in PLACES if getattr(plan, name) != getattr(settings, name)]
+    if plan.environment is None and "environment" in differ:  # of a release that had none: its bucket says whose it is
+        differ.remove("environment")
+    way_out = "Clear the run from plan on, so that it goes by the settings as they are now; or set them back"
+    _require_same(plan, where, settings, differ, way_out)
+
+
+def require_serving_image(plan: Plan, settings: Settings) -> str:
+    """Return the image that is to serve a run's model: the settings' one, whatever it was when the run was planned.
+
+    Raises:
+        ContractError: The two load a model from different folders, and the run's lies in the one of its plan.
+    """
+    if plan.spec.deployment.container is not None:  # which serves in its place
+        return plan.serving_image
+    if Container.is_prebuilt(plan.serving_image) != Container.is_prebuilt(settings.serving_image):
+        where = storage.document_uri(plan.run_uri, plan.kind_name())
+        way_out = "Clear the run from plan on, so that it goes by the settings as they are now; or set them back"
+        _require_same(plan, where, settings, ["serving_image"], way_out)
+    return settings.serving_image
+
+
+def _require_same(
+    plan: Plan | ScoringPlan, where: str, settings: Settings, differ: Collection[str], way_out: str
+) -> None:
     if differ:
         raise ContractError(
             where,
-            "; ".join(f"{name} {found!r}" for name, (found, _) in differ.items()),
-            "; ".join(f"{SETTINGS[name].variable} {expected!r}" for name, (_, expected) in differ.items()),
-            "Clear the run from plan on, so that it goes by the settings as they are now; or set them back",
+            "; ".join(f"{name} {getattr(plan, name)!r}" for name in differ),
+            "; ".join(f"{SETTINGS[name].variable} {getattr(settings, name)!r}" for name in differ),
+            way_out,
         )

@@ -16,7 +16,7 @@ from retraining.core.documents.plan import GateCode, Mode, Plan, Query, TakenFro
 from retraining.core.errors import PlanError
 from retraining.core.naming import storage, vertex
 from retraining.core.naming.run_keys import RunKey
-from retraining.core.naming.trust import AGREED
+from retraining.core.naming.trust import IMAGES, PLACES
 from retraining.core.planning import windows
 from retraining.core.settings import Settings
 from retraining.core.spec.deployment import Deployment
@@ -175,7 +175,7 @@ def build_plan(
         spec_sha256=digest(canonical_json(changed.model_dump(mode="json"))),
         **_machines(asked, changed, prices, settings.region),
         **given,
-        **{name: getattr(settings, name) for name in AGREED},
+        **{name: getattr(settings, name) for name in (*PLACES, *IMAGES)},
     )
 
 

@@ -19,6 +19,7 @@ from retraining.core.documents import (
     Statistics,
 )
 from retraining.core.naming import pages, serving, storage, vertex
+from retraining.core.naming.trust import require_serving_image
 from retraining.core.promotion.aliases import aliases_of_verdict
 from retraining.core.promotion.deployments import require_reported_model
 from retraining.core.promotion.explanations import explanation_spec
@@ -62,6 +63,7 @@ class RegisterModelOperator(RunTask, CloudSensor):
             require_own_model(cloud, plan.model, staging=plan.spec.deployment.staging)
             report = record.read_document(Report)
             require_reported_model(report, cloud.model_files.digest(report.model_uri))
+            plan = plan.model_copy(update={"serving_image": require_serving_image(plan, cloud.settings)})
             schema_uris = write_schemata(cloud, plan, report)
             upload = upload_of(plan, decision, report, schema_uris, explanation_of(record, plan, report))
             version = upload_once(cloud, plan.model, upload, storage.upload_claim_uri(plan.run_uri))

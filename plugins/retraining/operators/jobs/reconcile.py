@@ -28,7 +28,7 @@ from retraining.core.jobs.outcomes import (
     result_of,
     result_without_document,
 )
-from retraining.core.jobs.requests import JobRequest
+from retraining.core.jobs.requests import JobRequest, by_settings
 from retraining.core.jobs.submission import Submission
 from retraining.core.naming import storage
 from retraining.core.untyped import JsonObject, ProtoJson, XCom
@@ -224,7 +224,11 @@ class Reconciler:
             return None
         if self._job_request.request is not None:
             self._cloud.artifacts.write_once(self._job_request.request_uri, self._job_request.request.to_bytes())
-        custom_job = self._placed(with_spot_fallback(self._job_request.custom_job, failures), failures)
+        asked = self._job_request.custom_job
+        custom_job = by_settings(asked, self._job_request.plan, self._cloud.settings)
+        if custom_job != asked:
+            LOGGER.warning("the job is of the trainer that this environment has now, not of the one in the run's plan")
+        custom_job = self._placed(with_spot_fallback(custom_job, failures), failures)
         self._write_submission(custom_job)
         return self._jobs.create_job(custom_job, seen)
 

@@ -31,7 +31,7 @@ def own_run(cloud: CloudPort, context: Context, run_uri: str) -> Record:
     """Return the record of a run whose folder another task named: of this DAG's model, by today's settings.
 
     Raises:
-        ContractError: The folder is another's, or its plan names other places or images than the settings.
+        ContractError: The folder is another's, or its plan names other places than the settings.
     """
     ti: Any = context["ti"]
     require_run_folder(run_uri, cloud.settings.bucket, ti.dag_id)

@@ -129,6 +129,8 @@ def test_a_destination_is_written(client, table):
     assert run("SELECT 2 AS n", "WRITE_APPEND") == [1, 2]
     with pytest.raises(exceptions.BadRequest, match="Cannot add fields"):
         run("SELECT 3 AS n, 4 AS more", "WRITE_APPEND")
+    with pytest.raises(exceptions.BadRequest, match=r"destination table is present\. Found duplicate\(s\): n"):
+        run("SELECT 3 AS n, 4 AS N", "WRITE_TRUNCATE")
     assert client.get_table(table).num_rows == 2
     assert run("SELECT 5 AS n", "WRITE_TRUNCATE") == [5]
     assert [field.name for field in client.get_table(table).schema] == ["n"]

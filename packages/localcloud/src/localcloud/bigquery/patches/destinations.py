@@ -14,6 +14,7 @@ from typing import Any
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.types.columns import column_types, quoted
+from localcloud.bigquery.types.names_of_results import twice_among
 from localcloud.bigquery.types.results import registered
 from localcloud.bigquery.types.tables import make_table
 from localcloud.bigquery.types.trees import only_tree
@@ -162,6 +163,8 @@ def apply(routes: Untyped) -> None:
             config = {key: value for key, value in asked["query_config"].items() if key != "writeDisposition"}
             job = await original(**{**asked, "query_config": config})
             if not job.error_result:
+                if twice := twice_among(routes.JOB_RESULTS[job_id].column_names):
+                    raise ValidationError(twice)
                 async with context.engine.write_lock():
                     fill = destination.fill_day if destination.partition else destination.fill
                     with context.engine.history.changing(context.engine.connection, destination.reference):

@@ -8,6 +8,7 @@ Source: cloud.google.com/bigquery/docs/reference/standard-sql/query-syntax#dupli
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
@@ -16,7 +17,17 @@ from localcloud.bigquery.types.typed import is_unnamed
 
 def twice_in_result(query: exp.Expression) -> str | None:
     """Return what is said of a query whose result is a table or a view, with a name twice; rows may have one twice."""
-    twice = _twice(query)
+    return said_of(_twice(query))
+
+
+def twice_among(names: Iterable[str]) -> str | None:
+    """Return what is said of a result that goes to a table, and has one of these names twice."""
+    counts = Counter(name.lower() for name in names)
+    return said_of({name for name, count in counts.items() if count > 1})
+
+
+def said_of(twice: Collection[str]) -> str | None:
+    """Return the service's sentence for these names; of none nothing."""
     if not twice:
         return None
     found = ", ".join(sorted(twice))
