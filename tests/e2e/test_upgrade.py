@@ -106,6 +106,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
     variables = {
         "RETRAINING_DATA_DAYS": "2013-01-01/2013-12-31",  # which 0.2.0 had for all models alike
         "RETRAINING_TRAINER_IMAGE": IMAGE,
+        "RETRAINING_SERVING_IMAGE": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",  # its default, kept
     }
     config_path = with_image_of_release(base)
     with running_laptop(base, dags_path, variables=variables, cloud_config_path=config_path) as system:
