@@ -141,10 +141,12 @@ def test_the_night_ends_as_the_run_that_it_was(upgraded: Upgraded) -> None:
     assert (images["export"], images["train"]) == (IMAGE, IMAGE)
     assert images["evaluate"] == os.environ["RETRAINING_TRAINER_IMAGE"]
     assert night.documents["evaluation"]["champion"] is not None
-    assert "champion" in version_of(run_key).version_aliases
-    assert "previous" in version_of(upgraded.before.documents["plan"]["run_key"]).version_aliases
-    golden = night.documents["report"]["golden"]
-    answer = predict(night.documents["deployment"]["endpoint_name"], [each["instance"] for each in golden])
+    # By this release's gates, which a version that 0.2.0 promoted may not pass.
+    serves = night if night.documents["decision"]["verdict"] == "promote" else upgraded.before
+    assert "champion" in version_of(serves.documents["plan"]["run_key"]).version_aliases
+    golden = serves.documents["report"]["golden"]
+    endpoint = upgraded.before.documents["deployment"]["endpoint_name"]
+    answer = predict(endpoint, [each["instance"] for each in golden])
     assert answer["predictions"] == pytest.approx([each["prediction"] for each in golden], abs=1e-5)
 
 
