@@ -130,7 +130,7 @@ def test_a_feature_that_lost_its_meaning_is_seen_and_what_is_asked_is_not(
         assert [each.examples for each in again["skew"]] == [60, 60]
         assert {each.state for each in again["skew"]} == {"ok"}
 
-        ask(endpoint.name, 30, lost=True)
+        ask(endpoint.name, 150, lost=True)  # so many that few of those before are among the sixty
         storage.Blob.from_uri(f"{folder}/attribution_request.json", storage.Client()).delete()  # as a day later
         _, changed = measure(spec, make_run, 3)
         (alarm,) = changed["attributions"]
