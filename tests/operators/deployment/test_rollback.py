@@ -170,27 +170,6 @@ def test_the_version_before_has_all_traffic_by_one_call(nights) -> None:
     assert document.smoke_test.requests == len(it.scenes[0].report["golden"])
 
 
-@pytest.mark.parametrize("name", ["trainer_image", "serving_image", "trainer_package"])
-def test_a_version_of_before_another_release_is_a_way_back(nights, name: str) -> None:
-    """The environment has had another image since: nothing is made of it, for the version is there."""
-    it = nights()
-    it.cloud.settings = dataclasses.replace(it.cloud.settings, **{name: "us-docker.pkg.dev/p/r/newer:2"})
-    assert it.go_back() == "Version 1 serves all requests as champion, after version 2."
-    it.require_served("", "1", "2")
-
-
-def test_a_deployment_goes_on_when_the_images_change(nights) -> None:
-    """A ramp may last for days, in which another release comes."""
-    it = nights(deployed=1)
-    scene = it.register()
-    it.cloud.endpoints.ready = False
-    assert it.deploy(scene, wakes=1) == "under way"
-    it.cloud.endpoints.ready = True
-    it.cloud.settings = dataclasses.replace(it.cloud.settings, trainer_image="us-docker.pkg.dev/p/r/newer:2")
-    assert it.deploy(scene) == "deployed"
-    it.require_served("", "2", "1")
-
-
 def test_a_rollback_takes_the_endpoint_as_it_is(nights) -> None:
     """Options in which the earlier version's spec differs do not stand in its way."""
     it = nights()
