@@ -25,8 +25,13 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, *options: str) -> str:
     """What pytest prints of them."""
+    return ended(folder, *options).stdout
+
+
+def ended(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """How pytest ends with them."""
     command = [sys.executable, "-m", "pytest", "-p", "tests.support.finished_files", "-p", "no:cacheprovider", "-q"]
-    done = subprocess.run(
+    return subprocess.run(
         [*command, f"--rootdir={folder}", "--go-on", str(folder / "made" / "record.jsonl"), *options, str(folder)],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         cwd=folder,
@@ -35,7 +40,6 @@ def run(folder: Path, *options: str) -> str:
         check=False,
         timeout=120,
     )
-    return done.stdout
 
 
 def test_a_file_that_passed_is_left_out_and_one_that_failed_is_not(folder: Path) -> None:
@@ -58,3 +62,12 @@ def test_a_file_of_which_only_a_part_ran_is_run_again(folder: Path) -> None:
     with (folder / "made" / "record.jsonl").open("a") as record:
         record.write('{"file": "test_bad.py", "sec')
     assert "1 failed, 1 passed, 2 deselected" in run(folder)
+
+
+def test_where_all_passed_before_nothing_is_run_and_all_is_well(folder: Path) -> None:
+    """Not pytest's own 5, by which a lane that was done before would fail."""
+    (folder / "test_bad.py").write_text("def test_c(): pass\n")
+    assert ended(folder).returncode == 0
+    again = ended(folder)
+    assert again.returncode == 0, again.stdout
+    assert "2 files passed" in again.stdout
