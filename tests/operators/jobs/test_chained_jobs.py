@@ -8,6 +8,7 @@ import json
 import pytest
 
 from retraining.core.errors import ContractError
+from retraining.core.jobs.chains import Going
 from retraining.core.naming import storage
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.dying import Death, DyingCloud
@@ -239,3 +240,22 @@ def test_what_is_written_of_a_chain_and_cannot_be_read_is_named(run: ChainedRun)
     run.cloud.artifacts.put(uri, b'{"job": 3}')
     with pytest.raises(ContractError, match=r"chained/job\.json.*clear the task"):
         run.wake("train")
+
+
+def test_a_job_of_another_run_is_neither_taken_nor_ended(run: ChainedRun) -> None:
+    """Whoever can write the note may name any job of the project: it goes on, and the training has its own."""
+    run.finish("export")
+    foreign = run.cloud.jobs.create(
+        {"labels": {"retraining-dag-run": "another", "retraining-key": "k", "retraining-owner": "another"}}
+    )
+    note = Going(job=foreign.name, tasks=TASKS)
+    run.cloud.artifacts.put(storage.chained_job_uri(run.plan.run_uri), note.to_bytes())
+    run.cloud.jobs.specs[-1] = run.cloud.jobs.specs[0]
+    run.works = False
+    run.wake("train")
+    run.generations["train"] = 1
+    run.wake("train")
+    assert foreign.name not in run.cloud.jobs.cancelled
+    assert run.cloud.jobs.jobs[foreign.name].active
+    assert run.jobs[-1].labels["retraining-owner"] == "train"
+    assert not [uri for uri in run.cloud.artifacts.objects if uri.endswith(f"-{foreign.job_id}.json")]

@@ -89,6 +89,7 @@ def _scoring_job(
         result_uri=asked.models[-1].scores_uri,
         adopted_uri=storage.scores_document_uri(plan.run_uri, last),
         result_kind=ModelScores.kind_name(),
+        plan=plan,
         custom_job={**job, "display_name": vertex.job_display_name(plan.model, SCORE, plan.run_key)},
     )
 

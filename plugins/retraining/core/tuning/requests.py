@@ -127,6 +127,7 @@ def _job_request(
     return JobRequest(
         request=trial_request,
         request_uri=request_uri,
+        plan=plan,
         custom_job={
             "display_name": vertex.job_display_name(plan.model, phase, plan.run_key),
             "study_spec": study,

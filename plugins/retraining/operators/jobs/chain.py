@@ -95,8 +95,8 @@ class ChainedJobs:
         if self._chain.task not in going.tasks[1:]:
             return None
         job = self._cloud.jobs.find_by_name(going.job)
-        if job is None:
-            return None
+        if job is None or job.labels.get(vertex.DAG_RUN_LABEL) != self._identity.dag_run:
+            return None  # it is gone, or another run's, which this one must neither wait for nor end
         uri = self._use_uri(job)
         data = self._cloud.artifacts.read_object(uri)
         if data is None:
