@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import NoReturn
 
-from trainer.errors import RequestError
+from trainer.errors import RequestError, StorageError
 from trainer.storage import Storage
 
 LOGGER = logging.getLogger(__name__)
@@ -95,11 +95,18 @@ class Chain:
 
     def _is_asked(self, stage: Stage) -> bool:
         until = self.clock() + self.wait_s
-        while not self.storage.exists(stage.request_uri):
+        while not self._is_there(stage):
             if self.clock() >= until:
                 return False
             self.sleep(LOOK_INTERVAL_S)
         return True
+
+    def _is_there(self, stage: Stage) -> bool:
+        try:
+            return self.storage.exists(stage.request_uri)
+        except StorageError as error:  # nothing is lost meanwhile, and the wait has an end
+            LOGGER.warning("chain: %s", error)
+            return False
 
     def _run_stage(self, stage: Stage) -> int:
         LOGGER.info("chain: %s", stage.command)
