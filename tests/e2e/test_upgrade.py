@@ -21,7 +21,7 @@ from demo.dag_run import DAG_ID, MODEL
 from demo.system import LaptopSystem
 from retraining_laptop.dag_run import Outcome, predict, read_outcome, run_dag, wait_for_dag
 from retraining_laptop.progress import follow_run
-from tests.e2e.conftest import make_bundle, running_laptop
+from tests.e2e.conftest import make_bundle, running_laptop, shrink
 from tests.e2e.test_killed_processes import paid_beside, planned
 from tests.e2e.test_nights import failure_lines, jobs_of, started_jobs, version_of, versions, wait_for
 
@@ -47,20 +47,12 @@ def bundle_of_release(path: Path) -> Path:
         tar.extractall(path, filter="data")
     shutil.move(path / "include", path / "dags" / "include")
 
-    def shrink(spec: dict[str, Any]) -> None:
-        spec["data"] |= {"window_days": 28, "test_days": 5}
-        spec["data"]["checks"]["min_rows"] = 1000
-        spec["training"]["epochs"] = 15
-        spec["evaluation"]["min_value"] = 0.5
-        spec["evaluation"]["promote"] = {
-            "min_gain": -1.0,
-            "confidence": 0.95,
-            "max_slice_loss": 1.0,
-            "min_examples": 100,
-        }
-        spec["schedule"] = "0 3 * * *"
+    def shrink_as_before(spec: dict[str, Any]) -> None:
+        shrink(spec, {})
+        for gate in ("max_loss_from_best", "below_reference"):  # which came since
+            del spec["evaluation"]["promote"][gate]
 
-    change_spec(path / "dags", MODEL, shrink)
+    change_spec(path / "dags", MODEL, shrink_as_before)
     return path / "dags"
 
 

@@ -18,12 +18,14 @@ from bench.checkout import PACKAGES_PATH, REPOSITORY_PATH
 from bench.fleet_cloud import PaidJob
 from bench.fleet_models import ALONE, BROKEN, expected_failures, model_names
 from bench.fleet_night import limit_s
+from bench.fleet_pool import MACHINE, Pool
 from bench.fleet_report import Night, describe, problems, table
 from bench.fleet_slots import Event, Run, Session
 from retraining.core.errors import SpecError
 from retraining.core.naming import vertex
 from retraining.core.settings import Settings
 from retraining.core.spec.files import load_query, load_spec
+from retraining.core.spec.machine_pool import find_pools, load_pool
 
 START = datetime(2026, 1, 1, 3, tzinfo=UTC)
 
@@ -81,6 +83,7 @@ def night(**changes: Any) -> Night:
         "alone_usd": None,
         "seconds": 25.0,
         "alone_seconds": 12.0,
+        "pool": Pool(),
         "memory_bytes": 3_000_000_000,
         "calls": {
             ("2026-01-31T09:07Z", "Vertex AI", "JobService.GetCustomJob"): 20,
@@ -115,6 +118,26 @@ def test_the_models_are_good_to_the_product_and_only_a_run_can_find_out_which_ar
     paths[0].write_text(paths[0].read_text() + "unheard_of: 1\n")
     with pytest.raises(SpecError, match="unheard_of"):
         load_spec(paths[0])
+
+
+@pytest.mark.parametrize("kind", fleet_models.KINDS)
+def test_every_kind_of_night_is_one_that_the_product_takes(tmp_path: Path, kind: str) -> None:
+    """Good models have the keys of their kind; the pool that they name has a file, and all machines asked for."""
+    include = fleet_models.write_bundle(tmp_path, 1, kind, machines=3) / "include"
+    spec = load_spec(include / "models" / "fleet_001.yaml")
+    assert spec.jobs == ("chained" if kind == "chained" else "separate")
+    pools = [load_pool(path) for path in find_pools(include)]
+    assert [pool.name for pool in pools] == ([spec.machine_pool] if spec.machine_pool else [])
+    assert [(each.machine, each.min, each.max) for pool in pools for each in pool.machines] == (
+        [(MACHINE, 3, 3)] if kind == "pooled" else []
+    )
+
+
+def test_a_pool_is_paid_for_as_long_as_it_is_there() -> None:
+    """Four machines for 100 s, at the rate of the 80 s for which two jobs had them for 0.25 USD."""
+    shown = table(describe(night(kind="pooled", pool=Pool(machines=4, seconds=100.0))))
+    assert "| pool: machines, s that they were there; list price of all of it, USD | 4, 100; 1.2500 |" in shown
+    assert "pool:" not in table(describe(night()))
 
 
 def test_the_table_is_the_same_each_time_and_ends_before_the_night() -> None:

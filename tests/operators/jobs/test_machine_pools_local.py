@@ -11,61 +11,23 @@ import pytest
 from google.cloud import aiplatform_v1
 
 from retraining.core.naming import vertex
-from retraining.core.spec.files import load_spec
 from retraining.hooks.cloud import Cloud
 from retraining.hooks.session import call
 from retraining.operators.jobs import machine_pools, places
 from tests.support.airflow_release import AirflowRescheduleException
-from tests.support.scenes.data_tasks import make_source
+from tests.support.scenes.parcels import make_parcels
 from tests.support.scenes.whole_run import load_dags, read_object, run_whole
 from tests.support.small_pool import write_pool
-
-SPEC = """
-name: pooled
-description: Will it be late?
-schedule: null
-machine_pool: nightly
-data:
-  query: pooled/examples.sql
-  key: id
-  event_time: seen_at
-  window_days: 10
-  test_days: 2
-  days: [2013-11-01, 2013-11-20]
-  checks: {min_rows: 300}
-features:
-  - {name: weight, kind: numeric}
-label: {name: late, kind: binary}
-training: {model: linear, seed: 7}
-evaluation: {metric: log_loss, max_value: 0.9}
-deployment: null
-"""
-SOURCE = """
-CREATE OR REPLACE TABLE pool_source.parcels AS
-SELECT
-  CONCAT('parcel-', CAST(i AS STRING)) AS id,
-  TIMESTAMP_ADD(TIMESTAMP '2013-11-01 00:01:00+00', INTERVAL 24 * i MINUTE) AS seen_at,
-  MOD(i * 104729, 1000) / 10 AS weight,
-  IF(MOD(i * 104729, 1000) > 500, 1, 0) AS late
-FROM UNNEST(GENERATE_ARRAY(0, 1199)) AS i
-"""
-QUERY = (
-    "SELECT * FROM pool_source.parcels WHERE seen_at >= @window_start AND seen_at < @window_end AND seen_at < @as_of"
-)
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
-def folder(local_cloud, include: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The files of the model and of the pool."""
-    make_source(local_cloud, "pool_source", SOURCE)
+def folder(include: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of the pool."""
     for module in (machine_pools, places):
         monkeypatch.setattr(module, "include_path", lambda: include)
     monkeypatch.setenv("RETRAINING_WATCH_S", "60")
-    (include / "sql" / "pooled").mkdir(parents=True)
-    (include / "sql" / "pooled" / "examples.sql").write_text(QUERY)
-    (include / "models" / "pooled.yaml").write_text(SPEC)
     (include / "quotas.yaml").write_text("regions: {us-central1: {jobs: 1, machines: 1, cpus: 4}}")
     write_pool(include, machines=[{"machine": "n1-standard-4"}])
     return include
@@ -101,12 +63,12 @@ def jobs() -> dict[str, str]:
     return {job.labels[vertex.TASK_LABEL]: job.job_spec.persistent_resource_id for job in mine}
 
 
-def test_a_night_waits_for_no_machines(folder: Path, make_run, add_fault) -> None:
+def test_a_night_waits_for_no_machines(local_cloud, folder: Path, make_run, add_fault) -> None:
     """Export, training and evaluation on one machine, under a quota of one; afterwards it is gone."""
     pool = PoolRun(folder, make_run(run_id="scheduled__pool", run_after=datetime.now(UTC)))
     pool_id = pool.finish("open")["pool_id"]
     add_fault("Job.Start", "delay", seconds=600)
-    spec = load_spec(folder / "models" / "pooled.yaml")
+    spec = make_parcels(local_cloud, folder, "pooled", "machine_pool: nightly")
     found = run_whole(spec, make_run(run_id="manual__pooled"))
     assert found["evaluation"]["challenger"]["metrics"]["log_loss"] < 0.5
     waited = json.loads(read_object(f"gs://{Cloud().settings.bucket}/wakes/places/us-central1.json"))

@@ -1,6 +1,6 @@
 """`make bench-fleet`: a night of many models in one small Airflow on the local cloud.
 
-In: how many models, how many worker slots, whether jobs are chained, how long a machine takes to start. Out:
+In: how many models, how many worker slots, how their jobs get machines, how long a machine takes to start. Out:
 build/bench/fleet.json and its table; exit code 0 only if exactly the broken models failed, each at its own task, no job
 was paid twice and none was left running. What runs is a child process (`bench.fleet_night`), whose servers end with it,
 however it ends.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from bench.fleet_models import KINDS, SEPARATE
 from retraining_laptop.supervision import supervise
 
 NAME = "bench-fleet"
@@ -27,7 +28,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=NAME, description="Measure a night of many models in one small Airflow.")
     parser.add_argument("--models", type=_count, default=20, help="models that must succeed, 1 to 200")
     parser.add_argument("--slots", type=_count, default=4, help="tasks at once, 1 to 200")
-    parser.add_argument("--jobs", choices=("separate", "chained"), default="separate", help="of each good model")
+    parser.add_argument("--jobs", choices=KINDS, default=SEPARATE, help="of each good model")
     parser.add_argument("--start", type=_seconds, default=0, help="seconds that a job's machine takes to start")
     return parser.parse_args()
 

@@ -146,7 +146,7 @@ def list_jobs() -> list[PaidJob]:
     from google.cloud import aiplatform_v1
 
     client = aiplatform_v1.JobServiceClient(client_options={"api_endpoint": _host()})
-    parent = f"projects/{os.environ['RETRAINING_PROJECT']}/locations/{os.environ['RETRAINING_REGION']}"
+    parent = _parent()
     listed = [
         *client.list_custom_jobs(parent=parent),
         *client.list_hyperparameter_tuning_jobs(parent=parent),
@@ -183,6 +183,15 @@ def let_machines_start_in(state_path: Path, seconds: int) -> None:
         faults.FaultStore(State(state_path).faults_path).add(faults.check(fault))
 
 
+def delete_pools() -> None:
+    """Delete all pools of machines, as a person would; wait until they are gone."""
+    from google.cloud import aiplatform_v1
+
+    client = aiplatform_v1.PersistentResourceServiceClient(client_options={"api_endpoint": _host()})
+    for pool in client.list_persistent_resources(parent=_parent()):
+        client.delete_persistent_resource(name=pool.name).result()
+
+
 def list_price(models: Iterable[str]) -> float | None:
     """Return what the runs of these models cost at list prices, as their own documents have it; None: one has none."""
     from google.cloud import storage
@@ -203,6 +212,10 @@ def of_models(jobs: Sequence[PaidJob], models: Iterable[str]) -> list[PaidJob]:
     """Return the jobs of these models."""
     names = set(models)
     return [job for job in jobs if job.model in names]
+
+
+def _parent() -> str:
+    return f"projects/{os.environ['RETRAINING_PROJECT']}/locations/{os.environ['RETRAINING_REGION']}"
 
 
 def _host() -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from bench.fleet_pool import NAME, write_pool
 from demo.bundle import copy_bundle
 
 FILES_PATH = Path(__file__).with_name("fleet_files")
@@ -28,6 +29,14 @@ DAYS, VISITS_A_DAY = 16, 80
 SHOPS = ("north", "south", "west")
 
 Spec = dict[str, Any]
+SEPARATE, CHAINED, POOLED = "separate", "chained", "pooled"
+_KEYS: Mapping[str, Spec] = {
+    SEPARATE: {"jobs": "separate"},
+    CHAINED: {"jobs": "chained"},
+    POOLED: {"jobs": "separate", "machine_pool": NAME},
+}
+KINDS = tuple(_KEYS)
+"""How the jobs of a good model get their machines: one each; one for all; those of a pool that is there before."""
 _DYING: Spec = {
     "model": "logistic",
     "epochs": 1,
@@ -84,21 +93,24 @@ def expected_failures() -> dict[str, str]:
     return {broken.name: broken.task_id for broken in BROKEN}
 
 
-def write_bundle(path: Path, models: int, jobs: str = "separate") -> Path:
+def write_bundle(path: Path, models: int, jobs: str = SEPARATE, machines: int = 1) -> Path:
     """Copy the bundle with these models in the place of the checkout's; return its folder of DAG files.
 
     Args:
         path: Where to.
         models: How many that must succeed; the one that runs alone and the broken ones come in addition.
-        jobs: Of those that are not broken: `separate` or `chained`.
+        jobs: Of those that are not broken, one of `KINDS`.
+        machines: Of the pool, where the models are pooled.
     """
     dags_path = copy_bundle(path)
     include_path = dags_path / "include"
     shutil.rmtree(include_path)
     for name in (ALONE, *model_names(models)):
-        _write_model(include_path, name, lambda spec: spec.update(jobs=jobs), "examples.sql")
+        _write_model(include_path, name, lambda spec: spec.update(_KEYS[jobs]), "examples.sql")
     for broken in BROKEN:
         _write_model(include_path, broken.name, broken.change, broken.query)
+    if jobs == POOLED:
+        write_pool(include_path, machines)
     return dags_path
 
 

@@ -20,7 +20,8 @@ from bench import fleet_cloud
 from bench.checkout import PACKAGES_PATH, REPOSITORY_PATH
 from bench.cloud import machine
 from bench.fleet import NAME, parse
-from bench.fleet_models import ALONE, AS_OF, expected_failures, model_names, write_bundle, write_data
+from bench.fleet_models import ALONE, AS_OF, POOLED, expected_failures, model_names, write_bundle, write_data
+from bench.fleet_pool import opened
 from bench.fleet_report import Night, describe, problems, table, write_result
 from bench.fleet_slots import Database
 from bench.fleet_watch import WAKE_INTERVAL_S, WATCH_S
@@ -68,7 +69,7 @@ def limit_s(runs: int, slots: int) -> float:
 
 
 def _play(home: Path, options: argparse.Namespace) -> int:
-    system = _system(home, options.models, options.slots, options.jobs)
+    system = _system(home, options)
     on = {**machine(), "versions": _versions(), "load_average_before": round(os.getloadavg()[0], 1)}
     try:
         system.start()
@@ -88,8 +89,8 @@ def _play(home: Path, options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def _system(home: Path, models: int, slots: int, jobs: str) -> System:
-    dags_path = write_bundle(home / "bundle", models, jobs)
+def _system(home: Path, options: argparse.Namespace) -> System:
+    dags_path = write_bundle(home / "bundle", options.models, options.jobs, machines=options.slots)
     state_path = home / "localcloud"
     return System(
         state_path=state_path,
@@ -103,7 +104,7 @@ def _system(home: Path, models: int, slots: int, jobs: str) -> System:
         import_path=PACKAGES_PATH,
         seed=("-m", "retraining_laptop.seed", "--state", str(state_path), "--data", str(write_data(home / "data"))),
         variables={
-            "AIRFLOW__CORE__PARALLELISM": str(slots),
+            "AIRFLOW__CORE__PARALLELISM": str(options.slots),
             # The product's defaults, not those of the demonstration, whose tasks watch a job to its end.
             "RETRAINING_WAKE_INTERVAL_S": str(WAKE_INTERVAL_S),
             "RETRAINING_WATCH_S": str(WATCH_S),
@@ -119,10 +120,11 @@ def _measure(system: System, options: argparse.Namespace) -> Night:
     others = [*model_names(models), *expected_failures()]
     for name in (ALONE, *others):
         wait_for_dag(api, f"retrain__{name}", timeout_s=300)
-    say(f"{ALONE} runs alone")
-    alone = _run(system, api, [ALONE], slots)
-    say(f"{len(others)} models at once on {slots} slots, after {alone.seconds:.0f} s")
-    played = _run(system, api, others, slots)
+    with opened(api, slots if options.jobs == POOLED else 0) as pool:
+        say(f"{ALONE} runs alone")
+        alone = _run(system, api, [ALONE], slots)
+        say(f"{len(others)} models at once on {slots} slots, after {alone.seconds:.0f} s")
+        played = _run(system, api, others, slots)
     database = Database(system.airflow_home_path / "airflow.db")
     return Night(
         models=models,
@@ -133,6 +135,7 @@ def _measure(system: System, options: argparse.Namespace) -> Night:
         alone_usd=fleet_cloud.list_price([ALONE]),
         seconds=played.seconds,
         alone_seconds=alone.seconds,
+        pool=pool,
         memory_bytes=played.memory_bytes,
         calls=played.calls,
         alone_calls=alone.calls,

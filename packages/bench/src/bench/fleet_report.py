@@ -11,6 +11,7 @@ from typing import Any
 from bench import fleet_cloud
 from bench.fleet_cloud import PaidJob
 from bench.fleet_models import ALONE, expected_failures, model_names
+from bench.fleet_pool import Pool
 from bench.fleet_slots import Run, Session, look_seconds, most_at_once
 from bench.fleet_watch import JOB_MINUTES, cost_of_watching
 
@@ -24,12 +25,13 @@ class Night:
     Attributes:
         models: How many must succeed.
         slots: Tasks at once.
-        kind: Of jobs: `separate` or `chained`.
+        kind: Of jobs: `separate`, `chained` or `pooled`.
         start_s: Seconds that a job's machine took to start.
         usd: Of the runs that must succeed, at list prices; None: not known.
         alone_usd: Of the one that ran alone.
         seconds: Wall clock, from the first run's start to the last one's end.
         alone_seconds: The same of the model that ran alone.
+        pool: Its machines, and for how long they were there, the time of the one that ran alone in it.
         memory_bytes: At most, of all processes of Airflow and the local cloud together, while the many ran.
         calls: Of all services, while the many ran.
         alone_calls: Of all services, while the one ran.
@@ -47,6 +49,7 @@ class Night:
     alone_usd: float | None
     seconds: float
     alone_seconds: float
+    pool: Pool
     memory_bytes: int
     calls: fleet_cloud.Counts
     alone_calls: fleet_cloud.Counts
@@ -70,6 +73,7 @@ def describe(night: Night) -> Result:
         "kind": night.kind,
         "start_s": night.start_s,
         "usd": night.usd,
+        "pool": {"machines": night.pool.machines, "s": round(night.pool.seconds)},
         "machine_s": round(fleet_cloud.machine_seconds(fleet_cloud.of_models(night.jobs, model_names(night.models)))),
         "wall_s": round(night.seconds, 1),
         "slot_s": round(slot_s, 1),
@@ -132,6 +136,7 @@ def table(result: Result) -> str:
         ("of these after a failed one", ", ".join(f"{name} {number}" for name, number in retried.items()) or "none"),
         ("doubled, left running", f"{sum(result['jobs']['doubled'].values())}, {len(result['jobs']['left_running'])}"),
         ("machines of the good models: s; list price, USD", _paid(result)),
+        *_pool_rows(result),
         ("calls", ", ".join(f"{name} {number:,}" for name, number in calls["by_service"].items())),
         (
             "busiest minute of Vertex AI, calls (its quota)",
@@ -157,6 +162,16 @@ def write_result(path: Path, result: Result) -> None:
 def _paid(result: Result) -> str:
     usd = "not known" if result["usd"] is None else f"{result['usd']:.4f}"
     return f"{result['machine_s']:,}; {usd}"
+
+
+def _pool_rows(result: Result) -> list[tuple[str, str]]:
+    machines, seconds = result["pool"]["machines"], result["pool"]["s"]
+    if not machines:
+        return []
+    # A job's price on the pool is that of the seconds in which it used machines of the pool: the pool's own rate.
+    known = result["usd"] is not None and result["machine_s"] > 0
+    usd = f"{result['usd'] / result['machine_s'] * machines * seconds:.4f}" if known else "not known"
+    return [("pool: machines, s that they were there; list price of all of it, USD", f"{machines}, {seconds:,}; {usd}")]
 
 
 def _ending(runs: Result, name: str) -> str:
