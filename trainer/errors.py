@@ -6,6 +6,7 @@ TrainerError                 exit code 1: trying again may help
 ├── PeerLost                 another replica of the training went away: this one starts again and waits for it
 └── RequestError             exit code 2: trying again cannot help
     ├── ContractError        a document breaks its schema
+    ├── DiskFull             the machine's disk has no room for what the job writes
     └── DataError            shards, statistics or a stored model are not what the documents say
         └── Diverged         the loss is not a number
 """
@@ -66,6 +67,10 @@ class RequestError(TrainerError):
 
 class ContractError(RequestError):
     """A document is missing, is not JSON, or breaks its schema."""
+
+
+class DiskFull(RequestError):
+    """The machine's disk is full: the same job fills it again."""
 
 
 class DataError(RequestError):

@@ -8,9 +8,9 @@
     separate                  requests and training examples of a table → how well they can be told apart
     chain                     several of these, each when its request is there: see trainer.cluster.chain for its flags
 
-Exit codes: 0 done; 2 the request or the data is wrong, trying again cannot help; 143 the machine was taken away
-(SIGTERM) and the training's state is saved; 1 anything else. The last line of standard error says what happened; as
-every line it is JSON for Cloud Logging, or text on a terminal.
+Exit codes: 0 done; 2 the request or the data is wrong, or the disk is full: trying again cannot help; 143 the machine
+was taken away (SIGTERM) and the training's state is saved; 1 anything else. The last line of standard error says what
+happened; as every line it is JSON for Cloud Logging, or text on a terminal.
 TensorFlow is imported late, while shards are already being fetched.
 """
 
@@ -40,11 +40,12 @@ from trainer.contract.documents import (
 )
 from trainer.contract.reading import read_document, read_request
 from trainer.contract.results import JobRequest, is_done, require_own_result, result_uri
-from trainer.errors import PeerLost, RequestError, TrainerError
+from trainer.errors import DiskFull, PeerLost, RequestError, TrainerError
 from trainer.evaluation.splits import chosen_splits
 from trainer.input import open_source
 from trainer.packages import import_packages, install_packages
 from trainer.storage import Storage, join_uri
+from trainer.storage.full_disk import full_disk
 from trainer.telemetry.logs import log_to_streams
 from trainer.telemetry.tensorflow_import import import_tensorflow
 from trainer.telemetry.usage import Clock, describe_usage
@@ -57,9 +58,9 @@ LOGGER = logging.getLogger("trainer.task")  # also where this module is the prog
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     with log_to_streams():
         try:
-            given = list(sys.argv[1:] if arguments is None else arguments)
             if given[:1] == ["chain"]:
                 return Chain(*parse_chain(given[1:]), Storage()).run()
             command, options, hyperparameters = _parse_arguments(given)
@@ -67,12 +68,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except PeerLost as error:
             return start_again(os.environ, error)
         except TrainerError as error:
-            LOGGER.error("%s: %s", type(error).__name__, error)
-            return error.exit_code
+            return _end(_mended_by_nothing(given, error) or error)
         except Exception as error:  # the edge of the process: whatever it is must stand in the log
             LOGGER.exception("%s: %s", type(error).__name__, " ".join(str(error).split()))
-            return 1
+            return _end(full) if (full := _mended_by_nothing(given, error)) else 1
     return 0
+
+
+def _mended_by_nothing(given: Sequence[str], error: Exception) -> DiskFull | None:
+    """Return the full disk behind an error; None: there is none, or an export goes on at its first missing shard."""
+    return None if given[:1] == ["export"] else full_disk(error)
+
+
+def _end(error: TrainerError) -> int:
+    LOGGER.error("%s: %s", type(error).__name__, error)
+    return error.exit_code
 
 
 def _parse_arguments(arguments: Sequence[str]) -> tuple[str, argparse.Namespace, dict[str, str]]:

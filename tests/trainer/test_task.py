@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -16,7 +17,9 @@ from tests.trainer.conftest import MemoryReader
 from trainer.cluster.replica import Replica
 from trainer.contract.documents import ExportRequest
 from trainer.contract.reading import read_request
+from trainer.errors import StorageError
 from trainer.export.job import SpanExport
+from trainer.storage.full_disk import full_disk
 from trainer.task import main
 
 REPOSITORY_PATH = Path(__file__).resolve().parents[2]
@@ -142,3 +145,62 @@ def test_a_manifest_is_held_to_its_request(run, capsys, of_this_request: bool) -
     assert (run.manifest().request_digest == sha256(request)) == of_this_request
     assert main(["export", "--request", request]) == (0 if of_this_request else 2)
     assert ("the result of another request" in capsys.readouterr().err) != of_this_request
+
+
+FULL_DISK = """set -e
+mount -t tmpfs -o size=SIZE tmpfs "$1"
+export TMPDIR="$1"
+shift
+exec "$@"
+"""
+
+
+def on_a_small_disk(folder: Path, size: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command where a folder is a disk of this size, and holds the temporary files."""
+    folder.mkdir(exist_ok=True)
+    apart = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FULL_DISK.replace("SIZE", size), "sh"]
+    try:
+        tried = subprocess.run([*apart, str(folder), "true"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("no unshare on this machine")
+    if tried.returncode:
+        pytest.skip(f"no disk of one's own on this machine: {tried.stderr.strip()}")
+    return subprocess.run(
+        [*apart, str(folder), sys.executable, "-m", "trainer.task", *arguments],
+        cwd=REPOSITORY_PATH,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("size", ["16k", "64k", "128k"])
+def test_a_full_disk_is_paid_once_and_named(exported, tmp_path: Path, size: str) -> None:
+    """A training whose model has no room ends as what no repetition mends, and says what does; with room it is done."""
+    request = exported.write("train_full.json", exported.train_json(out="unused"))
+    disk = tmp_path / "disk"
+    job = ("train", "--request", request, "--job-dir", str(disk / "job"))
+    ended = on_a_small_disk(disk, size, *job)
+    assert ended.returncode == 2, ended.stderr
+    last = messages(ended.stderr)[-1]
+    assert last.startswith("DiskFull: disk of ")
+    assert "training.cluster.disk_gb" in last
+    assert on_a_small_disk(disk, "100m", *job).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "is_full"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), True),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), True),
+        (RuntimeError("{{function_node}} /tmp/x.tempstate; No space left on device [Op:SaveV2]"), True),
+        (OSError(errno.EACCES, "Permission denied"), False),
+        (ValueError("no room"), False),
+    ],
+)
+def test_a_full_disk_is_seen_behind_whatever_it_became(error: Exception, is_full: bool) -> None:
+    """At any remove; TensorFlow has words for it, and no number."""
+    became = StorageError("gs://b/o", "was not written")
+    became.__cause__ = error
+    assert (full_disk(error) is not None, full_disk(became) is not None) == (is_full, is_full)
