@@ -64,6 +64,20 @@ def test_rollbacks_come_before_what_serves_today_and_that_before_walk_forwards(d
     assert all("bsolute" in rule for rule in rules)  # its name, in Airflow 3.1 its class
 
 
+def test_of_chained_jobs_those_that_are_near_their_end_go_first() -> None:
+    """A machine is paid while it waits for them; a rollback comes first all the same."""
+    from retraining.core.spec.files import load_spec
+    from retraining.dags.retrain import retrain_dag
+
+    spec = load_spec(ROOT / "include" / "models" / "flight_delays.yaml")
+    spec = spec.model_copy(update={"tuning": None, "priority": 10})
+    chained = retrain_dag(spec.model_copy(update={"jobs": "chained"}))
+    weights = [chained.get_task(task_id).priority_weight for task_id in ("snapshot", "export", "train", "evaluate")]
+    assert weights == [210, 230, 250, 270]
+    assert max(task.priority_weight for task in chained.tasks) == 270
+    assert {task.priority_weight for task in retrain_dag(spec).tasks} == {210}
+
+
 def test_a_runs_tasks_are_drawn_in_groups_and_keep_their_ids(dags) -> None:
     """Claims, labels and stored runs know the ids without a group's name."""
     dag = dags["retrain__flight_delays"]

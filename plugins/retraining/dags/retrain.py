@@ -19,7 +19,7 @@ from retraining.core.spec.teams import MODELS, find_specs, missing_folders, plai
 from retraining.operators.airflow.params import give_params, retrain_params
 from retraining.operators.airflow.refused_files import refusing_dag
 from retraining.operators.airflow.schedules import cron_or_asset_schedule, starting_assets
-from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, of_model
+from retraining.operators.airflow.task_defaults import BOUNDED, RETRIES, of_model, of_step
 from retraining.operators.data.checks import CheckDataOperator
 from retraining.operators.data.snapshot import SnapshotOperator
 from retraining.operators.deployment.registration import RegisterModelOperator
@@ -57,11 +57,13 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         with group("data", "Examples: frozen, checked, exported"):
             snapshot = SnapshotOperator(task_id="snapshot")
             check_data = CheckDataOperator(task_id="check_data")
-            export = VertexJobOperator(task_id="export", job_request=request_export, chain_task="export")
+            export = VertexJobOperator(
+                task_id="export", job_request=request_export, chain_task="export", **of_step(spec, 1)
+            )
         with group("training", "The challenger: hyperparameters, weights, scores beside the champion's"):
             tune = [TuneOperator(task_id="tune")] if spec.tuning else []
-            train = TrainOperator(task_id="train")
-            evaluate = EvaluateOperator(task_id="evaluate")
+            train = TrainOperator(task_id="train", **of_step(spec, 2))
+            evaluate = EvaluateOperator(task_id="evaluate", **of_step(spec, 3))
         with group("promotion", "From the verdict to the traffic"):
             decide = DecideOperator(task_id="decide")
             register = RegisterModelOperator(task_id="register")
