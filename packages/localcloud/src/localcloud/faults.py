@@ -10,6 +10,7 @@ A fault is a JSON document, made by `POST /faults` on Vertex AI's REST port, the
   `Job.Start`, `Replica.Run`      a custom job about to get its machines; a running replica of one
   `Job.StartOnPersistentResource`  a custom job that holds machines of a persistent resource, about to run on them
   `DeployedModel.Predict <endpoint>/<deployed model>`  a request to the serving process of a deployed model
+  `PscAutomation.Connect <network>`   a private endpoint about to get an address in a network
   `storage.objects.insert gs://bucket/name`    a call of Cloud Storage, by the method's id in its discovery document
   `bigquery.tables.get project.dataset.table`  a call of BigQuery's REST API, likewise
   `Query.Run SELECT …`                         a query that was accepted and is about to run (its text on one line)

@@ -7,6 +7,7 @@ one after a restart). Out: a TLS server context per host.
 from __future__ import annotations
 
 import functools
+import re
 import ssl
 
 import trustme
@@ -17,20 +18,33 @@ from localcloud.state import State
 # gets HTTP/1.1, which every service here speaks.
 PROTOCOLS = ["http/1.1", "h2"]
 
+PRIVATE_NAME = "*.prediction.p.vertexai.goog"
+"""In the certificate of all private endpoints of Vertex AI, which no authority that clients know has signed.
+https://cloud.google.com/vertex-ai/docs/predictions/private-service-connect"""
+
 
 class Authority:
     """A root certificate and the per-host certificates it signs on demand."""
 
     def __init__(self, state: State) -> None:
         self._root = _load_or_create(state)
+        self._private_root = trustme.CA(organization_name="Google", organization_unit_name="Vertex AI")
         self.server_context = functools.cache(self._server_context)
 
     def _server_context(self, host: str) -> ssl.SSLContext:
         """Make the TLS context that answers for a host name."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols(PROTOCOLS)
-        self._root.issue_cert(host).configure_cert(context)
+        if _is_private(host):  # signed by nobody that a client trusts, and of one name, as the service's
+            self._private_root.issue_cert(PRIVATE_NAME).configure_cert(context)
+        else:
+            self._root.issue_cert(host).configure_cert(context)
         return context
+
+
+def _is_private(host: str) -> bool:
+    """Whether a host is a private endpoint: an address, or a name of the domain that a network maps to it."""
+    return host.endswith(PRIVATE_NAME.removeprefix("*")) or re.fullmatch(r"[0-9.]+", host) is not None
 
 
 def _load_or_create(state: State) -> trustme.CA:

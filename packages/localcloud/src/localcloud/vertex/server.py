@@ -157,6 +157,7 @@ class VertexServer:
         meter = Meter(self._measurements, self._clock.now)
         find_model = functools.partial(find_version, store)
         designer = self._designer
+        automate = functools.partial(Faults(self._fault_store).fail, "PscAutomation.Connect")
         return {
             "JobService": self._job_families,
             "PipelineService": self._job_families,
@@ -164,7 +165,7 @@ class VertexServer:
             "ModelService": (self._models, Evaluations(store)),
             "EndpointService": (
                 Endpoints(store, operations, projects.number),
-                Deployments(store, operations, self._serving, find_model),
+                Deployments(store, operations, self._serving, find_model, automate),
             ),
             "PersistentResourceService": (self._persistent_resources,),
             "PredictionService": (

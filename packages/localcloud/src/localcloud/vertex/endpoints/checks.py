@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import DeployedModel, Endpoint
 
-from localcloud.vertex.endpoints import traffic
+from localcloud.vertex.endpoints import private_connections, traffic
 from localcloud.vertex.endpoints.traffic import deployed_ids
 from localcloud.vertex.resources.machines import check_machine
 from localcloud.vertex.resources.validation import (
@@ -34,6 +34,7 @@ def check_endpoint(endpoint: Endpoint, endpoint_id: str) -> Iterator[Finding]:
         yield from check_id(endpoint_id, _ENDPOINT_ID, _ENDPOINT_ID_FORM, "endpoint_id")
     yield from check_display_name(endpoint.display_name, "endpoint.display_name")
     yield from check_labels(endpoint.labels, "endpoint.labels")
+    yield from private_connections.check(endpoint)
     yield from _check_logging(endpoint.predict_request_response_logging_config)
 
 

@@ -6,7 +6,7 @@ from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import DeployedModel, Endpoint, Model
 from google.longrunning import operations_pb2
 
-from localcloud.vertex.endpoints import traffic
+from localcloud.vertex.endpoints import private_connections, traffic
 from localcloud.vertex.endpoints.checks import check_deployed_model
 from localcloud.vertex.endpoints.serving import FindVersion, Serving
 from localcloud.vertex.endpoints.traffic import deployed_ids
@@ -33,13 +33,22 @@ class Deployments:
         store: Keeps endpoints, and what is deployed to them.
         operations: Brings models up, and takes them off, in the background.
         find_version: Finds the model version that a name means.
+        automate: Raises why a private endpoint can get no address in a network.
     """
 
-    def __init__(self, store: Store, operations: Operations, serving: Serving, find_version: FindVersion) -> None:
+    def __init__(
+        self,
+        store: Store,
+        operations: Operations,
+        serving: Serving,
+        find_version: FindVersion,
+        automate: private_connections.Automate,
+    ) -> None:
         self._store = store
         self._operations = operations
         self._serving = serving
         self._find_version = find_version
+        self._automate = automate
 
     def deploy_model(self, request: types.DeployModelRequest) -> operations_pb2.Operation:
         """Bring a model version up on an endpoint, then give it its share of the traffic."""
@@ -65,6 +74,7 @@ class Deployments:
                     )
                     changed.deployed_models.append(deployed)
                     changed.update_time = now()
+                    private_connections.connect(changed, self._automate)
             except BaseException:  # whatever it was: a server that no endpoint names would run for ever
                 self._serving.undeploy(endpoint.name, deployed.id)
                 raise
@@ -87,6 +97,8 @@ class Deployments:
                 changed.traffic_split = _split_without(changed, gone, requested)
                 changed.deployed_models = [deployed for deployed in changed.deployed_models if deployed.id != gone]
                 changed.update_time = now()
+                if not changed.deployed_models:
+                    private_connections.clear(changed)
             self._serving.undeploy(endpoint.name, gone)
             return types.UndeployModelResponse()
 

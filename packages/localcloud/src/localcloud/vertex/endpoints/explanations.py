@@ -17,6 +17,7 @@ from google.cloud.aiplatform_v1.types import Attribution, DeployedModel, Endpoin
 from localcloud.vertex.endpoints import addresses
 from localcloud.vertex.endpoints.meter import Meter
 from localcloud.vertex.endpoints.predictions import check_size, choose_deployed, find_endpoint, to_json, to_value
+from localcloud.vertex.endpoints.private_connections import is_private
 from localcloud.vertex.endpoints.request_log import Json, RequestLog
 from localcloud.vertex.endpoints.serving import Serving
 from localcloud.vertex.endpoints.shapley import Coalition, Order, attribute, coalitions_of, draw_orders
@@ -99,10 +100,10 @@ def _find_explained(endpoint: Endpoint, deployed_model_id: str) -> DeployedModel
     Raises:
         ApiError: It is not there, cannot be explained, or gets no requests.
     """
-    if endpoint.dedicated_endpoint_enabled:
+    if endpoint.dedicated_endpoint_enabled or is_private(endpoint):
         raise FailedPrecondition(
-            f"The Endpoint {endpoint.name} is a dedicated one, and these do not support explanation. Deploy the model"
-            " to a shared public endpoint."
+            f"The Endpoint {endpoint.name} is a {'private' if is_private(endpoint) else 'dedicated'} one, and these do"
+            " not support explanation. Deploy the model to a shared public endpoint."
         )
     known = {deployed.id: deployed for deployed in endpoint.deployed_models}
     if deployed_model_id and deployed_model_id not in known:

@@ -10,7 +10,7 @@ from google.cloud.aiplatform_v1.types import Endpoint
 from google.longrunning import operations_pb2
 from google.protobuf import empty_pb2
 
-from localcloud.vertex.endpoints import traffic
+from localcloud.vertex.endpoints import private_connections, traffic
 from localcloud.vertex.endpoints.addresses import dedicated_address
 from localcloud.vertex.endpoints.checks import check_endpoint
 from localcloud.vertex.endpoints.request_log import complete_destination
@@ -54,6 +54,7 @@ class Endpoints:
         endpoint = Endpoint()
         Endpoint.copy_from(endpoint, request.endpoint)
         refuse(check_endpoint(endpoint, request.endpoint_id))
+        private_connections.clear(endpoint)
         traffic.check(endpoint.traffic_split, [])
         name = f"{location}/endpoints/{request.endpoint_id or names.new_id()}"
         if store.find_resource(ENDPOINTS, name) is not None:

@@ -72,6 +72,15 @@ class Faults:
         with self.intercept(event, subject, kinds=("error", "delay"), wait=wait):
             pass
 
+    def fail(self, event: str, about: str) -> None:
+        """Raise the error of the first fault that hits this event about something; nothing where none does.
+
+        Raises:
+            ApiError: The fault's error.
+        """
+        if action := self.take(event, kinds=("error",), about=about):
+            raise ApiError(str(action["message"]), code=str(action["code"]))
+
     @contextlib.contextmanager
     def intercept(
         self,
