@@ -57,6 +57,32 @@ def test_a_job_has_the_key_and_its_machines_the_network(kind: str, placement: Pl
     assert bool(specs) == (kind != "BatchPredictionJob")
 
 
+def test_an_endpoint_answers_in_the_network_that_is_named_and_both_projects_may_ask() -> None:
+    """As Google's own message takes it; one allowlist for all endpoints, of which a project has ten at most."""
+    network = "projects/the-network-project/global/networks/main"
+    made = aiplatform_v1.Endpoint(**Placement(endpoint_network=network).private_connection("my-project"))
+    connection = made.private_service_connect_config
+    assert connection.enable_private_service_connect
+    assert list(connection.project_allowlist) == ["my-project", "the-network-project"]
+    (automation,) = connection.psc_automation_configs
+    assert (automation.project_id, automation.network) == ("the-network-project", network)
+    same = Placement(endpoint_network=network).private_connection("the-network-project")
+    assert same["private_service_connect_config"]["project_allowlist"] == ["the-network-project"]
+    assert Placement().private_connection("my-project") == {}
+
+
+def test_an_endpoint_of_somebody_elses_making_is_one_models_alone() -> None:
+    """Two models on one would answer each other's requests; a model that is named twice has none of both."""
+    found = settings.load({**ENVIRON, "RETRAINING_ENDPOINT_IDS": "late=flights-prod, fraud=1234567890123"}).placement
+    assert [found.endpoint_of(model) for model in ("late", "fraud", "other")] == ["flights-prod", "1234567890123", None]
+    for ids, name in (("late=a,fraud=a", "names a more"), ("late=a,late=b", "names late more")):
+        with refuses(SettingsError, found=name):
+            settings.load({**ENVIRON, "RETRAINING_ENDPOINT_IDS": ids})
+    assert settings.load({**ENVIRON, "RETRAINING_ENDPOINT_IDS": "late=fraud,fraud=late"})
+    with refuses(SettingsError, found="RETRAINING_ENDPOINT_IDS"):
+        settings.load({**ENVIRON, "RETRAINING_ENDPOINT_IDS": "late"})
+
+
 def test_a_pool_of_machines_is_in_the_network_of_the_jobs_on_it() -> None:
     placed = Placement(encryption_key=KEY, network=NETWORK).placed_pool({"display_name": "nightly"})
     message = aiplatform_v1.PersistentResource()

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from google.api_core.exceptions import FailedPrecondition
+from google.api_core.exceptions import BadRequest, FailedPrecondition
 from google.cloud import aiplatform_v1, storage
 
+from retraining.core.errors import SettingsError
 from retraining.core.naming.serving import container_spec, tensorflow_serving
+from retraining.core.promotion.versions import Version
 from retraining.core.report.attributions import Attribution
-from retraining.hooks.endpoints import EndpointOptions, dedicated_resources
+from retraining.hooks.cloud import Cloud
+from retraining.hooks.endpoints import Answer, Endpoint, EndpointOptions, Unanswered, dedicated_resources
 from retraining.hooks.registry import Upload
 from retraining.operators.deployment.version_upload import upload_once
+from tests.support.refusals import refuses
 from tests.support.scenes.asked_endpoint import retire
 from tests.support.scenes.port_stage import until
 from tests.support.scenes.served_models import INSTANCE, save_models, upload_model
@@ -50,6 +57,85 @@ def test_a_dedicated_endpoint_is_asked_at_its_own_address(cloud, unique) -> None
         cloud.endpoints.predict(dataclasses.replace(made, address=""), [{"x": 1.0}])
 
 
+def register(cloud: Cloud, folder: str, model: str, path: Path, explained: dict[str, Any] | None = None) -> Version:
+    """A version that gives 0.25."""
+    save_models(path, 0.25)
+    bucket, _, name = folder.removeprefix("gs://").partition("/")
+    upload_model(storage.Client().bucket(bucket), f"{name}/model/1", path / "0.25")
+    image = "us-central1-docker.pkg.dev/local-project/retraining/tensorflow-serving:2.19.1"
+    wanted = Upload(
+        display_name=model,
+        description="x",
+        artifact_uri=f"{folder}/model",
+        container_spec=container_spec(tensorflow_serving(image, model), "0" * 64),
+        labels={"retraining-run": KEY},
+        explanation_spec=explained,
+    )
+    return upload_once(cloud, model, wanted, f"{folder}/upload.json")
+
+
+NETWORK = "projects/the-network-project/global/networks/main"
+
+
+@pytest.fixture
+def private_cloud(local_hooks, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    """The hooks of an organisation whose endpoints answer in a network alone."""
+    del local_hooks
+    monkeypatch.setenv("RETRAINING_ENDPOINT_NETWORK", NETWORK)
+    return Cloud()
+
+
+@pytest.fixture
+def private_endpoint(
+    private_cloud: Cloud, folder: str, unique: str, tmp_path: Path
+) -> Iterator[Callable[[], Endpoint]]:
+    """A private endpoint that gives 0.25, once it is asked for."""
+    version = register(private_cloud, folder, unique, tmp_path)
+    made = private_cloud.endpoints.ensure(unique, None, {}, EndpointOptions(dedicated=True))
+    assert (made.private, made.dedicated, made.address) == (True, False, "")
+    assert private_cloud.endpoints.predict_once(made, [INSTANCE], 5) == Unanswered(kind="ServiceUnavailable")
+
+    def serve() -> Endpoint:
+        started = private_cloud.endpoints.start_deploy(made, version.version_name, KEY, MACHINE)
+        until(private_cloud, lambda: private_cloud.endpoints.operation(started.name).done)
+        now = private_cloud.endpoints.read_endpoint(made.name)
+        return private_cloud.endpoints.set_traffic(now, dict.fromkeys(now.deployed, 100))
+
+    yield serve
+    retire(made.name)
+
+
+def test_a_private_endpoint_is_asked_at_its_address_in_the_network(private_cloud, private_endpoint) -> None:
+    """With numbers that are no number too; at the region's host it would refuse whoever asks."""
+    endpoint = private_endpoint()
+    assert (endpoint.private, endpoint.address[:7]) == (True, "10.128.")
+    answer = private_cloud.endpoints.predict(endpoint, [INSTANCE, {**INSTANCE, "distance": float("nan")}])
+    assert (answer.predictions, answer.deployed_model_id) == ([0.25, 0.25], min(endpoint.deployed))
+    assert private_cloud.endpoints.predict_once(endpoint, [INSTANCE], 30) == Answer(
+        predictions=[0.25], deployed_model_id=min(endpoint.deployed)
+    )
+    with pytest.raises(BadRequest, match="Private Service Connect"):
+        private_cloud.endpoints.predict(dataclasses.replace(endpoint, private=False, address=""), [INSTANCE])
+    wrong = private_cloud.endpoints.predict_once(endpoint, [{"distance": "far"}], 30)
+    assert wrong == Unanswered(kind="BadRequest"), "what the model cannot read, named by its kind alone"
+
+
+def test_a_network_that_lets_nobody_in_is_named_with_who_can_mend_it(
+    private_cloud, private_endpoint, add_fault
+) -> None:
+    """By the service's own word."""
+    add_fault(f"PscAutomation.Connect {NETWORK}", "error", message="CONNECTION_POLICY_MISSING")
+    endpoint = private_endpoint()
+    with refuses(
+        SettingsError,
+        where="RETRAINING_ENDPOINT_NETWORK",
+        found="CONNECTION_POLICY_MISSING",
+        expected="gcp-vertexai",
+        way_out="network administrator",
+    ):
+        private_cloud.endpoints.predict(endpoint, [INSTANCE])
+
+
 def test_a_new_endpoint_logs_its_requests(cloud, unique) -> None:
     """All of them, to the table that was named."""
     table = f"{cloud.settings.project}.{cloud.settings.dataset}.requests_{unique}"
@@ -64,10 +150,6 @@ def test_a_new_endpoint_logs_its_requests(cloud, unique) -> None:
 
 def test_a_version_that_is_registered_so_is_explained(cloud, folder, unique, tmp_path) -> None:
     """By the specification of its upload, which the deployment inherits: each feature, the answer, the baseline's."""
-    save_models(tmp_path, 0.25)
-    bucket, _, path = folder.removeprefix("gs://").partition("/")
-    upload_model(storage.Client().bucket(bucket), f"{path}/model/1", tmp_path / "0.25")
-    image = "us-central1-docker.pkg.dev/local-project/retraining/tensorflow-serving:2.19.1"
     baselines = {"carrier": "AA", "distance": 7}
     explained = {
         "parameters": {"sampled_shapley_attribution": {"path_count": 3}},
@@ -76,15 +158,7 @@ def test_a_version_that_is_registered_so_is_explained(cloud, folder, unique, tmp
             "outputs": {"score": {}},
         },
     }
-    wanted = Upload(
-        display_name=unique,
-        description="x",
-        artifact_uri=f"{folder}/model",
-        container_spec=container_spec(tensorflow_serving(image, unique), "0" * 64),
-        labels={"retraining-run": KEY},
-        explanation_spec=explained,
-    )
-    version = upload_once(cloud, unique, wanted, f"{folder}/upload.json")
+    version = register(cloud, folder, unique, tmp_path, explained)
     endpoint = cloud.endpoints.ensure(unique, None, {})
     started = cloud.endpoints.start_deploy(endpoint, version.version_name, KEY, MACHINE)
     until(cloud, lambda: cloud.endpoints.operation(started.name).done)

@@ -7,6 +7,7 @@ where a run is planned: neither a run's key nor a job's identity depends on it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -49,6 +50,8 @@ class Placement:
         network: That jobs and pools of machines are peered with, by its project's number; None: the internet.
         reserved_ranges: Of that network, which the machines take their addresses from; empty: any.
         network_attachment: Of Private Service Connect, by which jobs and pools reach a network instead.
+        endpoint_network: In which endpoints answer, by Private Service Connect; None: at public addresses.
+        endpoint_ids: Models, and the endpoints that somebody else makes for them; others have their model's name.
         labels: Beside those by which resources are found again.
         query_project: That statements on BigQuery run in, and which pays for them; None: the project.
         reservation: Of BigQuery, which statements take their slots from; None: as the project has it.
@@ -58,6 +61,8 @@ class Placement:
     network: str | None = None
     reserved_ranges: tuple[str, ...] = ()
     network_attachment: str | None = None
+    endpoint_network: str | None = None
+    endpoint_ids: tuple[tuple[str, str], ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     query_project: str | None = None
     reservation: str | None = None
@@ -74,6 +79,31 @@ class Placement:
             return {"psc_interface_config": {"network_attachment": self.network_attachment}}
         ranges: ProtoJson = {"reserved_ip_ranges": list(self.reserved_ranges)} if self.reserved_ranges else {}
         return {"network": self.network, **ranges} if self.network else {}
+
+    def endpoint_of(self, model: str) -> str | None:
+        """Return the id of the endpoint that somebody else makes for a model; None: nobody does."""
+        return dict(self.endpoint_ids).get(model)
+
+    def private_connection(self, project: str) -> ProtoJson:
+        """Return the field of an `Endpoint` that lets it answer in a network alone; nothing where there is none.
+
+        Vertex AI makes the address there by itself, where a service connection policy lets it. The allowlist is of the
+        network's project and the endpoint's, and the same for all endpoints: a project may have ten different ones.
+        https://cloud.google.com/vertex-ai/docs/predictions/private-service-connect
+
+        Args:
+            project: Of the endpoint.
+        """
+        if not self.endpoint_network:
+            return {}
+        owner = self.endpoint_network.split("/")[1]
+        return {
+            "private_service_connect_config": {
+                "enable_private_service_connect": True,
+                "project_allowlist": sorted({project, owner}),
+                "psc_automation_configs": [{"project_id": owner, "network": self.endpoint_network}],
+            }
+        }
 
     def placed_job(self, job: Mapping[str, ProtoJson]) -> ProtoJson:
         """Return a job as it is sent.
@@ -139,6 +169,12 @@ def placement_problems(placement: Placement, region: str) -> list[str]:
     if placement.reserved_ranges and not placement.network:
         problems.append(
             "RETRAINING_RESERVED_RANGES is set without RETRAINING_NETWORK; expected the network they are of"
+        )
+    counts = [Counter(part) for part in zip(*placement.endpoint_ids, strict=True)]
+    if twice := [name for counted in counts for name, times in counted.items() if times > 1]:
+        problems.append(
+            f"RETRAINING_ENDPOINT_IDS names {', '.join(twice)} more than once; expected one endpoint for a model, and "
+            "one model for an endpoint, which shares requests among all that is deployed to it"
         )
     if wrong := label_problem(placement.labels):
         problems.append(f"RETRAINING_LABELS: {wrong}")

@@ -30,7 +30,7 @@ PACKAGE_DATA = Path(__file__).resolve().parents[1] / "package_data"
 """What comes with the software: templates, contracts, prices, machines, containers."""
 
 _DAYS_OF_MODEL = r"\s*([a-z][a-z0-9_]*=)?\d{4}-\d{2}-\d{2}/\d{4}-\d{2}-\d{2}\s*"
-
+_ENDPOINT_OF_MODEL = r"[a-z][a-z0-9_]*=[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 SERVING_VERSION = "2.19.1"
 """Of TensorFlow Serving, the version that serves where no image is named."""
 
@@ -208,6 +208,20 @@ class Settings:
         "projects/my-project/regions/us-central1/networkAttachments/retraining",
         default="",
         read=_or_none,
+    )
+    endpoint_network: str | None = _setting(
+        "VPC network, by its project's id, in which endpoints answer, and nowhere else; empty: at public addresses",
+        r"(projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/networks/[a-z]([a-z0-9-]{0,61}[a-z0-9])?)?",
+        "projects/my-project/global/networks/my-network",
+        default="",
+        read=_or_none,
+    )
+    endpoint_ids: tuple[tuple[str, str], ...] = _setting(
+        "Ids, with commas, of endpoints that somebody else makes, by model; others are made, of their model's name",
+        rf"({_ENDPOINT_OF_MODEL}(\s*,\s*{_ENDPOINT_OF_MODEL})*)?",
+        "flight_delays=flights-prod,late=1234567890123",
+        default="",
+        read=read_labels,
     )
     labels: tuple[tuple[str, str], ...] = _setting(
         "Labels, with commas, of everything that is made and of statements on BigQuery; empty: none",

@@ -6,12 +6,13 @@ Deployed models get an id made from the run key, so a second deploy of the same 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from retraining.core.errors import ConflictError
+from retraining.core.errors import ConflictError, SettingsError
 from retraining.core.naming.vertex import (
     ROLLOUT_LABEL,
     ResourceName,
@@ -22,8 +23,9 @@ from retraining.core.naming.vertex import (
     unversioned,
     version_name,
 )
+from retraining.core.promotion.deployments import missing_endpoint
 from retraining.core.report.attributions import Attribution
-from retraining.core.untyped import ProtoJson
+from retraining.core.untyped import Foreign, ProtoJson
 from retraining.hooks import limits
 from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.session import Session, call, call_once
@@ -42,7 +44,8 @@ class Endpoint:
     """An endpoint as it stands: deployed-model id to version name (`…@3`), and traffic in percent by that id.
 
     `sampling` is the share of the requests that are logged; None: none are. `dedicated` ones have an `address` of their
-    own, once it is known.
+    own, once it is known, and `private` ones one in a network, while a model is deployed; `unreachable` is why Vertex
+    AI could not make it.
     """
 
     name: str
@@ -52,7 +55,9 @@ class Endpoint:
     etag: str = ""
     sampling: float | None = None
     dedicated: bool = False
+    private: bool = False
     address: str = ""
+    unreachable: str = ""
 
     @property
     def allowed_by(self) -> str:
@@ -66,7 +71,10 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointOptions:
-    """How an endpoint is made: with an address of its own, and with which share of its requests logged."""
+    """How an endpoint is made: with an address of its own, and with which share of its requests logged.
+
+    Where endpoints answer in a network alone, as the session's placement says, each has an address of its own there.
+    """
 
     dedicated: bool = False
     sampling: float = 1.0
@@ -106,7 +114,7 @@ class Endpoints:
         """Return the model's endpoint, or None."""
         from google.api_core.exceptions import NotFound
 
-        name = self._name(model)
+        name = self.name_of(model)
         try:
             return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None)))
         except NotFound:
@@ -115,13 +123,21 @@ class Endpoints:
     def ensure(
         self, model: str, log_table: str | None, labels: Mapping[str, str], options: EndpointOptions | None = None
     ) -> Endpoint:
-        """Return the model's endpoint; make it where missing, with logging of requests and answers to `log_table`."""
+        """Return the model's endpoint; make it where missing, with logging of requests and answers to `log_table`.
+
+        Raises:
+            SettingsError: It is missing, and the environment names one that somebody else makes.
+            ConflictError: Somebody else changed it, as this was to write whose it is.
+        """
         from google.api_core.exceptions import AlreadyExists
         from google.cloud import aiplatform_v1
 
         if endpoint := self.get(model):
-            return endpoint
+            return self._labelled(endpoint, labels)
+        if given := self._session.placement.endpoint_of(model):
+            raise missing_endpoint(model, given)
         chosen = options or EndpointOptions()
+        connection = self._session.placement.private_connection(self._session.project)
         logging_config = {
             "enabled": True,
             "sampling_rate": chosen.sampling,
@@ -135,7 +151,8 @@ class Endpoints:
                 labels=self._session.labels(labels),
                 **self._session.placement.encryption,
                 predict_request_response_logging_config=logging_config if log_table else None,
-                dedicated_endpoint_enabled=chosen.dedicated,
+                **connection,
+                dedicated_endpoint_enabled=chosen.dedicated and not connection,
             ),
         }
         try:
@@ -145,7 +162,7 @@ class Endpoints:
             pass
         endpoint = self.get(model)
         if endpoint is None:
-            raise TimeoutError(f"{self._name(model)} is not there yet")
+            raise TimeoutError(f"{self.name_of(model)} is not there yet")
         return endpoint
 
     def start_deploy(
@@ -293,6 +310,9 @@ class Endpoints:
 
         A dedicated endpoint answers at its own address alone, and tells itself from others by a header.
         https://cloud.google.com/vertex-ai/docs/predictions/using-dedicated-endpoints
+
+        Raises:
+            SettingsError: It is a private one that Vertex AI could not connect to its network.
         """
         return call(self._asking(endpoint, instances))
 
@@ -333,6 +353,8 @@ class Endpoints:
     def _asking(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Callable[[], Answer]:
         from google.protobuf import struct_pb2
 
+        if endpoint.private:
+            return lambda: self._ask_privately(endpoint, instances)
         values = [_value(struct_pb2, dict(item)) for item in instances]
         metadata = [(ENDPOINT_HEADER, ResourceName.parse(endpoint.name).resource_id)] if endpoint.address else ()
 
@@ -344,8 +366,52 @@ class Endpoints:
 
         return ask
 
-    def _name(self, model: str) -> str:
-        return endpoint_name(self._session.project, self._session.region, model)
+    def _ask_privately(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
+        """Ask a private endpoint at its address, by REST and with the token of every call, as Google's SDK does.
+
+        Its certificate is one for all private endpoints, of a name and not of the address, and no authority has signed
+        it: it is not held against any. The address is what Vertex AI itself says, in a network of one's own.
+        """
+        from google.api_core import exceptions
+        from requests import exceptions as broken
+
+        if not endpoint.address and endpoint.unreachable:
+            raise _unreachable(endpoint)
+        if not endpoint.address:
+            raise exceptions.ServiceUnavailable(f"{endpoint.name} has no address in its network yet")
+        body = json.dumps({"instances": [dict(item) for item in instances]})
+        headers = {"Content-Type": "application/json"}
+        try:
+            said = self._private.post(f"https://{endpoint.address}/v1/{endpoint.name}:predict", body, headers=headers)
+        except (broken.ConnectionError, broken.Timeout) as error:
+            raise exceptions.ServiceUnavailable(f"{endpoint.address}: {type(error).__name__}") from error
+        if not said.ok:
+            raise exceptions.from_http_response(said)
+        told = said.json()
+        return Answer(predictions=told["predictions"], deployed_model_id=told["deployedModelId"])
+
+    def name_of(self, model: str) -> str:
+        """Return the full name of a model's endpoint: of the id that the environment gives it, or of its own name."""
+        project, region = self._session.project, self._session.region
+        return endpoint_name(project, region, model, self._session.placement.endpoint_of(model))
+
+    def _labelled(self, endpoint: Endpoint, labels: Mapping[str, str]) -> Endpoint:
+        """Write whose an endpoint is into its labels, where somebody else made it and nothing says so yet."""
+        from google.api_core.exceptions import Aborted
+        from google.cloud import aiplatform_v1
+
+        missing = {key: value for key, value in self._session.labels(labels).items() if key not in endpoint.labels}
+        if not missing.keys() & self._session.environment.labels.keys():
+            return endpoint
+        changed = aiplatform_v1.Endpoint(name=endpoint.name, labels={**endpoint.labels, **missing}, etag=endpoint.etag)
+        request = {"endpoint": changed, "update_mask": {"paths": ["labels"]}}
+        try:
+            return _endpoint(call(lambda: self._client.update_endpoint(request=request, retry=None)))
+        except Aborted as error:
+            now = self.read_endpoint(endpoint.name)
+            if missing.items() <= now.labels.items():  # this call's own doing, whose answer was lost
+                return now
+            raise _changed(now) from error
 
     @cached_property
     def _client(self) -> EndpointServiceClient:
@@ -358,6 +424,12 @@ class Endpoints:
             aiplatform_v1.EndpointServiceClient, session, client_options=session.client_options
         )
         return client
+
+    @cached_property
+    def _private(self) -> Foreign:
+        from retraining.hooks.transports import private_session
+
+        return private_session(self._session)
 
     def _predictions_at(self, address: str) -> PredictionServiceClient:
         """Return the client of an address; "": of the region's."""
@@ -401,8 +473,20 @@ def _changed(now: Endpoint) -> ConflictError:
     )
 
 
+def _unreachable(endpoint: Endpoint) -> SettingsError:
+    return SettingsError(
+        f"{endpoint.name}, RETRAINING_ENDPOINT_NETWORK",
+        f"it has no address in its network: {endpoint.unreachable}",
+        "a service connection policy of the class gcp-vertexai for the network and region, with room in its subnets",
+        "Let a network administrator make it (docs/composer.md#private-endpoints); then undeploy what is on the "
+        "endpoint and clear the task: Vertex AI tries no failed connection again while something is deployed",
+    )
+
+
 def _endpoint(endpoint: EndpointMessage) -> Endpoint:
     log = endpoint.predict_request_response_logging_config
+    connection = endpoint.private_service_connect_config
+    networks = connection.psc_automation_configs
     return Endpoint(
         name=endpoint.name,
         deployed={
@@ -413,7 +497,10 @@ def _endpoint(endpoint: EndpointMessage) -> Endpoint:
         etag=endpoint.etag,
         sampling=log.sampling_rate if log.enabled else None,
         dedicated=endpoint.dedicated_endpoint_enabled,
-        address=endpoint.dedicated_endpoint_dns.removeprefix("https://"),
+        private=connection.enable_private_service_connect,
+        address=endpoint.dedicated_endpoint_dns.removeprefix("https://")
+        or next((each.ip_address for each in networks if each.ip_address), ""),
+        unreachable=next((each.error_message for each in networks if each.error_message), ""),
     )
 
 

@@ -272,6 +272,9 @@ class ModelFilesPort(Protocol):
 class EndpointsPort(Protocol):
     """The endpoint of each model."""
 
+    def name_of(self, model: str) -> str:
+        """Return the full name of a model's endpoint, whether it is there or not."""
+
     def get(self, model: str) -> Endpoint | None:
         """Return a model's endpoint; None when there is none."""
 

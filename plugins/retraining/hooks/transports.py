@@ -10,7 +10,7 @@ import functools
 import io
 import socket
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import grpc
 import requests
@@ -102,6 +102,8 @@ _POOLS = {"http": _HttpPool, "https": _HttpsPool}
 class _LimitedAdapter(HTTPAdapter):
     """Sends within the limit of a call, and refuses to without one."""
 
+    holds_certificates: ClassVar[bool] = True
+
     def init_poolmanager(self, *arguments: Foreign, **options: Foreign) -> None:
         """Take connections that heed the limit."""
         super().init_poolmanager(*arguments, **options)
@@ -127,10 +129,17 @@ class _LimitedAdapter(HTTPAdapter):
         limit = limits.current(what)
         left = limit.left(what)
         wait = min(timeout, left) if isinstance(timeout, int | float) else left
-        answer = super().send(request, stream=stream, timeout=wait, verify=verify, cert=cert, proxies=proxies)
+        held = verify if self.holds_certificates else False
+        answer = super().send(request, stream=stream, timeout=wait, verify=held, cert=cert, proxies=proxies)
         raw: Foreign = answer.raw
         raw.stream = functools.partial(_unpacked, raw.stream, limit, what)
         return answer
+
+
+class _UntrustingAdapter(_LimitedAdapter):
+    """Holds no certificate against any authority, whatever the session, or its environment, says of them."""
+
+    holds_certificates = False
 
 
 def _unpacked(
@@ -177,6 +186,16 @@ def rest_session(session: Session) -> Foreign:
     made = AuthorizedSession(session.credentials)
     limit_requests(made)
     limit_requests(made._auth_request_session)
+    return made
+
+
+def private_session(session: Session) -> Foreign:
+    """Return a session of requests for endpoints in a network of one's own, whose certificate nobody has signed."""
+    import urllib3
+
+    made = rest_session(session)
+    made.mount("https://", _UntrustingAdapter())
+    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     return made
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from retraining.core.spec import files
+from retraining.core.spec.model import ModelSpec
 from retraining.hooks.endpoints import EndpointOptions
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
@@ -45,4 +49,79 @@ def test_an_endpoint_of_the_right_kind_is_none_to_refuse(cloud, make_run: Any) -
     """Nor is a missing one, which is made as the spec says."""
     endpoint = cloud.endpoints.endpoint
     cloud.endpoints.endpoint = dataclasses.replace(endpoint, dedicated=False)
+    assert plan(cloud, make_run(params=FORM))["run_key"]
+
+
+NETWORK = "projects/the-network-project/global/networks/main"
+
+
+@pytest.fixture
+def private_cloud() -> FakeCloud:
+    """Of an organisation whose endpoints answer in a network alone; it has none yet."""
+    cloud = FakeCloud()
+    serving = "us-central1-docker.pkg.dev/p/retraining/tensorflow-serving:2.19.1"
+    cloud.settings = dataclasses.replace(cloud.settings, endpoint_network=NETWORK, serving_image=serving)
+    return cloud
+
+
+@pytest.fixture
+def deployment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Says what the model's file has in its section of that name."""
+    load = files.load_spec
+
+    def change(**values: Any) -> None:
+        def changed(path: Path) -> ModelSpec:
+            spec = load(path).model_dump(mode="json")
+            return ModelSpec.model_validate(spec | {"deployment": spec["deployment"] | values})
+
+        monkeypatch.setattr(files, "load_spec", changed)
+
+    return change
+
+
+def test_explanations_of_a_private_endpoint_are_refused_before_anything_is_paid(
+    private_cloud, make_run: Any, deployment: Callable[..., None]
+) -> None:
+    """Whether it is there or would be made."""
+    deployment(explanations={})
+    with refuses(
+        AirflowFailException, where="deployment.explanations", found="RETRAINING_ENDPOINT_NETWORK", way_out="Remove"
+    ):
+        plan(private_cloud, make_run(params=FORM))
+    made = private_cloud.endpoints.ensure(MODEL, None, private_cloud.environment.labels)
+    private_cloud.endpoints.endpoint = dataclasses.replace(made, private=True)
+    with refuses(AirflowFailException, where="deployment.explanations", found=made.name, way_out="Remove"):
+        plan(private_cloud, make_run(params=FORM))
+
+
+def test_a_private_endpoint_has_an_address_of_its_own_whatever_the_file_says(
+    private_cloud, make_run: Any, deployment: Callable[..., None]
+) -> None:
+    """It is neither of the two kinds of public ones."""
+    made = private_cloud.endpoints.ensure(MODEL, None, private_cloud.environment.labels)
+    private_cloud.endpoints.endpoint = dataclasses.replace(made, private=True)
+    for dedicated in (True, False):
+        deployment(dedicated_endpoint=dedicated)
+        assert plan(private_cloud, make_run(params=FORM))["run_key"]
+
+
+def test_an_endpoint_from_before_stays_public_and_each_plan_says_so(private_cloud, make_run: Any, capsys) -> None:
+    """With what makes it a private one."""
+    made = private_cloud.endpoints.ensure(MODEL, None, private_cloud.environment.labels)
+    assert plan(private_cloud, make_run(params=FORM))["run_key"]
+    told = capsys.readouterr().out
+    assert f"{made.name} answers at a public address" in told
+    assert "delete it" in told
+
+
+def test_an_endpoint_that_somebody_else_was_to_make_is_missed_before_anything_is_paid(make_run: Any) -> None:
+    """By the name of the setting; once it is there, the run goes on."""
+    cloud = FakeCloud()
+    cloud.settings = dataclasses.replace(cloud.settings, endpoint_ids=((MODEL, "flights-prod"),))
+    cloud.endpoints.given[MODEL] = "flights-prod"
+    with refuses(
+        AirflowFailException, where="RETRAINING_ENDPOINT_IDS", found=("flights-prod", MODEL), way_out="Make it"
+    ):
+        plan(cloud, make_run(params=FORM))
+    assert cloud.endpoints.ensure(MODEL, None, {}).name.endswith("/flights-prod")
     assert plan(cloud, make_run(params=FORM))["run_key"]

@@ -53,6 +53,7 @@ class FakeEndpoints:
         self.asked = 0
         self.answered: Counter[str] = Counter()
         self.undeployed: list[str] = []
+        self.given: dict[str, str] = {}
         self._environment = environment
 
     @property
@@ -64,13 +65,17 @@ class FakeEndpoints:
     def endpoint(self, endpoint: Endpoint) -> None:
         self.by_name[endpoint.name] = endpoint
 
+    def name_of(self, model: str) -> str:
+        """As the hook."""
+        return endpoint_name(*PLACE, model, self.given.get(model))
+
     def ensure(
         self, model: str, log_table: str | None, labels: Mapping[str, str], options: EndpointOptions | None = None
     ) -> Endpoint:
         """As the hook."""
         chosen = options or EndpointOptions()
         made = Endpoint(
-            name=endpoint_name(*PLACE, model),
+            name=self.name_of(model),
             deployed={},
             traffic={},
             labels={**labels, **self._environment.labels},
@@ -82,7 +87,7 @@ class FakeEndpoints:
 
     def get(self, model: str) -> Endpoint | None:
         """As the hook."""
-        name = endpoint_name(*PLACE, model)
+        name = self.name_of(model)
         return self.read_endpoint(name) if name in self.by_name else None
 
     def read_endpoint(self, name: str) -> Endpoint:

@@ -17,8 +17,9 @@ import click
 from retraining.commands.diagnosis import PASSING, Project, examine
 from retraining.commands.doctor import CHECKS
 from retraining.commands.shell import INCLUDE, Shell, print_answer, print_warning
-from retraining.commands.trial import jobs, serving
+from retraining.commands.trial import cluster, jobs, serving
 from retraining.commands.trial.cleaning import GONE_WITHIN, clean, lock_uri
+from retraining.commands.trial.cluster import ClusterProbes
 from retraining.commands.trial.jobs import JobProbes
 from retraining.commands.trial.probes import MODEL, Part, Trial, answer_all
 from retraining.commands.trial.record import Answer, Names, differences, read_answers, to_text
@@ -37,6 +38,8 @@ from retraining.hooks.trial_calls import TrialCalls
 LONGEST = timedelta(minutes=90)
 """Of a trial: what is not answered by then is unknown, and everything is taken away."""
 JOBS = 2
+MACHINES = 2
+"""Of the cluster."""
 REPLICAS = 2
 
 
@@ -44,13 +47,16 @@ def price_at_most(prices: Prices | None, region: str) -> float | None:
     """Return what a trial may cost in US dollars, where everything takes as long as it may; None: it is not known."""
     if prices is None:
         return None
-    pool = Pool(machine=jobs.MACHINE, count=JOBS, disk_gb=jobs.DISK_GB)
-    worked = pool_hourly(prices, pool, region)
+    worked = pool_hourly(prices, Pool(machine=jobs.MACHINE, count=1, disk_gb=jobs.DISK_GB), region)
     served = machine_hourly(prices, serving.MACHINE, region)
     if worked is None or served is None:
         return None
-    hours = [each.total_seconds() / 3600 for each in (jobs.TIMEOUT, LONGEST + GONE_WITHIN)]
-    return round(worked * hours[0] + REPLICAS * served * hours[1], 2)
+    paid = (
+        (JOBS * worked, jobs.TIMEOUT),
+        (MACHINES * worked, cluster.TIMEOUT),
+        (REPLICAS * served, LONGEST + GONE_WITHIN),
+    )
+    return round(sum(hourly * longest.total_seconds() / 3600 for hourly, longest in paid), 2)
 
 
 def require_consent(at_most: float | None, paid_at_most: float | None) -> None:
@@ -113,6 +119,7 @@ def parts_of(trial: Trial) -> Sequence[Part]:
         StorageProbes(trial=trial),
         StatementProbes(trial=trial),
         JobProbes(trial=trial),
+        ClusterProbes(trial=trial),
         RegistryProbes(trial=trial),
         ServingProbes(trial=trial),
     )

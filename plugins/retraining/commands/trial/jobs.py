@@ -202,25 +202,36 @@ class JobProbes:
         return self.trial.wait("end", look, TIMEOUT + QUEUED)
 
     def _job(self) -> ProtoJson:
-        """Return the job that stores a model that answers 2 x + 1, as `aiplatform_v1.CustomJob` in proto-JSON."""
-        settings = self.trial.cloud.settings
+        """Return the job that stores a model that answers 2 x + 1."""
         program = data_path("templates/trial_job.py.j2").read_text(encoding="utf-8")
-        pool = {
+        pool: ProtoJson = {
             "machine_spec": {"machine_type": MACHINE},
             "replica_count": 1,
             "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": DISK_GB},
             "container_spec": {
-                "image_uri": settings.trainer_image,
+                "image_uri": self.trial.cloud.settings.trainer_image,
                 "command": ["python", "-c", program],
                 "args": [f"{self.trial.model_uri}/1", LINE],
             },
         }
-        job_spec: ProtoJson = {
-            "worker_pool_specs": [pool],
-            "scheduling": {"timeout": f"{TIMEOUT.total_seconds():.0f}s"},
-            "base_output_directory": {"output_uri_prefix": self.trial.model_uri},
-        }
-        if settings.service_account:
-            job_spec["service_account"] = settings.service_account
-        labels = {LABEL: self.trial.number, "retraining-task": "trial"}
-        return {"display_name": f"{MODEL}__{self.trial.number}", "job_spec": job_spec, "labels": labels}
+        return job_request(self.trial, "trial", [pool], TIMEOUT)
+
+
+def job_request(trial: Trial, task: str, pools: list[ProtoJson], timeout: timedelta) -> ProtoJson:
+    """Return a job of a trial, as `aiplatform_v1.CustomJob` in proto-JSON.
+
+    Args:
+        trial: Whose it is, by its label.
+        task: What it is for, as another label.
+        pools: Its machines.
+        timeout: The most that it is paid for.
+    """
+    job_spec: ProtoJson = {
+        "worker_pool_specs": pools,
+        "scheduling": {"timeout": f"{timeout.total_seconds():.0f}s"},
+        "base_output_directory": {"output_uri_prefix": trial.model_uri},
+    }
+    if trial.cloud.settings.service_account:
+        job_spec["service_account"] = trial.cloud.settings.service_account
+    labels = {LABEL: trial.number, "retraining-task": task}
+    return {"display_name": f"{MODEL}__{trial.number}", "job_spec": job_spec, "labels": labels}

@@ -42,18 +42,21 @@ class ServingProbes:
         asked: Requests that were answered, by deployed model.
         began: When the first one was sent.
         address: The endpoint as it is asked.
+        looks: At the log.
     """
 
     trial: Trial
     asked: Counter[str] = field(default_factory=Counter)
     began: datetime | None = None
     address: Endpoint | None = None
+    looks: int = 0
 
     def probes(self) -> Sequence[Probe]:
         """Return them in the order that they need; the last ones leave one model that has all traffic."""
         return (*self._deploying(), *self._sharing(), *self._watching(), *self._taking_away())
 
     def _deploying(self) -> Sequence[Probe]:
+        private = self.trial.cloud.settings.endpoint_network is not None
         return (
             Probe(
                 id="END-5",
@@ -68,8 +71,8 @@ class ServingProbes:
                 ask=self.deploy_again,
             ),
             Probe(
-                id="END-8",
-                asked="a dedicated endpoint names an address",
+                id="END-15" if private else "END-8",
+                asked=f"a {'private' if private else 'dedicated'} endpoint names an address",
                 supposed={"an address of its own": True},
                 ask=self.read_address,
             ),
@@ -124,6 +127,24 @@ class ServingProbes:
                 ask=self.read_log,
             ),
             Probe(
+                id="MON-1",
+                asked="the requests in Cloud Monitoring, by deployed model",
+                supposed={"all are counted": True, "errors": 0, "latencies are there": True},
+                ask=self.read_metrics,
+            ),
+            Probe(
+                id="MON-4",
+                asked="requests of two windows that touch, beside those of both",
+                supposed={"as many": True},
+                ask=self.read_windows,
+            ),
+            Probe(
+                id="LOG-5",
+                asked="a request that the model cannot read, beside those that it answered",
+                supposed={"refused": True, "logged": 0},
+                ask=self.ask_badly,
+            ),
+            Probe(
                 id="LOG-3",
                 asked="the log table's partitions",
                 supposed={"column": "logging_time"},
@@ -134,12 +155,6 @@ class ServingProbes:
                 asked="another share is logged, while it serves",
                 supposed={"share": "0.5"},
                 ask=self.change_sampling,
-            ),
-            Probe(
-                id="MON-1",
-                asked="the requests in Cloud Monitoring, by deployed model",
-                supposed={"all are counted": True, "errors": 0, "latencies are there": True},
-                ask=self.read_metrics,
             ),
         )
 
@@ -246,25 +261,37 @@ class ServingProbes:
 
     def read_log(self) -> Mapping[str, Fact]:
         """Read the log until as many requests are there as were answered."""
-        table = self.trial.table("log")
-        query = Query(sql=render(TEMPLATE, statement="requests", table=table))
-        tries = 0
-
-        def read() -> dict[str, tuple[int, int, int]] | None:
-            nonlocal tries
-            if self.trial.cloud.warehouse.table_schema(table) is None:
-                return None
-            tries += 1
-            job_id = self.trial.job_id(f"log-{tries}")
-            rows = self.trial.cloud.warehouse.run_query(query, job_id, "trial, the log").rows
-            found = {row["deployed_model_id"]: (row["requests"], row["instances"], row["answered"]) for row in rows}
-            return found if sum(counts[0] for counts in found.values()) >= self.asked.total() else None
-
-        found = self.trial.wait("all logged", read, LOGGED_WITHIN)
+        found = self._wait_for_log("all logged")
         return {
             "all are there": {key: counts[0] for key, counts in found.items()} == dict(self.asked),
             "instances per request": max(counts[1] for counts in found.values()),
             "as many answers": all(counts[0] == counts[2] for counts in found.values()),
+        }
+
+    def _wait_for_log(self, what: str) -> dict[str, tuple[int, int, int]]:
+        """Return requests, instances in one at most, and answered ones by deployed model, once all are there."""
+        table = self.trial.table("log")
+        query = Query(sql=render(TEMPLATE, statement="requests", table=table))
+
+        def read() -> dict[str, tuple[int, int, int]] | None:
+            if self.trial.cloud.warehouse.table_schema(table) is None:
+                return None
+            self.looks += 1
+            job_id = self.trial.job_id(f"log-{self.looks}")
+            rows = self.trial.cloud.warehouse.run_query(query, job_id, "trial, the log").rows
+            found = {row["deployed_model_id"]: (row["requests"], row["instances"], row["answered"]) for row in rows}
+            return found if sum(counts[0] for counts in found.values()) >= self.asked.total() else None
+
+        return self.trial.wait(what, read, LOGGED_WITHIN)
+
+    def ask_badly(self) -> Mapping[str, Fact]:
+        """Ask for what the model has no input for, then something that it has; read the log until that is there."""
+        refused = self.trial.cloud.endpoints.predict_once(self._asked_at(), [{"nothing": "at all"}], ANSWER_S)
+        self.trial.wait("answer after a refusal", lambda: not isinstance(self._ask(2.0), Unanswered), SHARED_WITHIN)
+        logged = self._wait_for_log("logged after a refusal")
+        return {
+            "refused": isinstance(refused, Unanswered),
+            "logged": sum(counts[0] for counts in logged.values()) - self.asked.total(),
         }
 
     def read_partitions(self) -> Mapping[str, Fact]:
@@ -293,6 +320,17 @@ class ServingProbes:
             "latencies are there": all(counts[2] for counts in found.values()),
         }
 
+    def read_windows(self) -> Mapping[str, Fact]:
+        """Read what was counted in the minutes since the first request, in one window and in two."""
+        began = (self.began or datetime.now(UTC)).replace(second=0, microsecond=0)
+        half = timedelta(minutes=1 + (datetime.now(UTC) - began) // timedelta(minutes=2))
+        middle, end, name = began + half, began + 2 * half, self._endpoint().name
+
+        def count(start: datetime, until: datetime) -> int:
+            return sum(each.requests for each in self.trial.cloud.serving_metrics.served(name, start, until).values())
+
+        return {"as many": count(began, middle) + count(middle, end) == count(began, end)}
+
     def delete_deployed(self) -> Mapping[str, Fact]:
         """Delete the second version."""
         version = self.trial.cloud.registry.find_by_run(MODEL, run_key(self.trial, 2))
@@ -319,12 +357,16 @@ class ServingProbes:
         self.trial.wait("deployed", look, DEPLOYED_WITHIN)
 
     def _ask(self, x: float) -> Answer | Unanswered:
-        if self.address is None:
-            self.address = self._endpoint()
-        found = self.trial.cloud.endpoints.predict_once(self.address, [{"x": x}], ANSWER_S)
+        found = self.trial.cloud.endpoints.predict_once(self._asked_at(), [{"x": x}], ANSWER_S)
         if not isinstance(found, Unanswered):
             self.asked[found.deployed_model_id] += 1
         return found
+
+    def _asked_at(self) -> Endpoint:
+        """Return the endpoint as it is asked, read once: a look each time would be most of the time of a request."""
+        if self.address is None:
+            self.address = self._endpoint()
+        return self.address
 
     def _endpoint(self) -> Endpoint:
         found = self.trial.cloud.endpoints.get(MODEL)

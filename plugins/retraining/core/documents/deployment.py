@@ -372,4 +372,6 @@ class Rollback(Document):
     """null: the version's run left no smoke requests, or nothing was asked."""
     endpoint: Annotated[bool, Field(exclude_if=lambda value: value)] = True
     """Whether traffic moved, too; false: the model has no endpoint."""
+    endpoint_name: Annotated[Text | None, Field(exclude_if=lambda value: value is None)] = None
+    """Whose traffic moved; null: none moved, or the document is an earlier release's."""
     message: Text

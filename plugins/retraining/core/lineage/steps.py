@@ -229,7 +229,7 @@ def _roll_back(done: Rollback, _found: Documents) -> Flow:
     if done.version_name is None:  # a first version was stopped
         return Flow()
     model = vertex.ResourceName.parse(done.version_name)
-    endpoint = vertex.endpoint_name(model.project, model.region, done.model)
+    endpoint = done.endpoint_name or vertex.endpoint_name(model.project, model.region, done.model)
     moved = (datasets.endpoint(endpoint),) if done.endpoint else ()
     return Flow(inputs=(datasets.version(done.version_name),), outputs=moved)
 

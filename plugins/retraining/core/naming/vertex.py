@@ -116,9 +116,10 @@ def endpoint_id(model: str) -> str:
     return model.replace("_", "-")
 
 
-def endpoint_name(project: str, region: str, model: str) -> str:
-    """Return the full name of a model's endpoint."""
-    return str(ResourceName(project=project, region=region, collection=ENDPOINTS, resource_id=endpoint_id(model)))
+def endpoint_name(project: str, region: str, model: str, given: str | None = None) -> str:
+    """Return the full name of a model's endpoint, of a given id or else of its own."""
+    found = given or endpoint_id(model)
+    return str(ResourceName(project=project, region=region, collection=ENDPOINTS, resource_id=found))
 
 
 def staging_of(model: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from retraining.core.documents import Decision, Deployment, Plan, RampStep, Report, Rollout, Staging
 from retraining.core.documents.document import format_time
-from retraining.core.errors import ContractError
+from retraining.core.errors import ContractError, SettingsError
 from retraining.core.naming.bigquery import request_log_table
 from retraining.core.naming.run_keys import RunKey
 from retraining.core.promotion.ramp import with_version
@@ -89,18 +89,21 @@ def machine_of(deployment: DeploymentSection) -> JsonObject:
     }
 
 
-def require_kind(plan: Plan, endpoint_name: str, *, dedicated: bool) -> None:
-    """Refuse to deploy to an endpoint of the other kind than the spec asks for: it is made as one of both for life.
+def require_kind(plan: Plan, endpoint_name: str, *, dedicated: bool, private: bool) -> None:
+    """Refuse to deploy to an endpoint of the other kind than the spec asks for: it is made as one of them for life.
 
     Args:
         plan: The run.
         endpoint_name: Of the endpoint as it is.
         dedicated: Whether it is one with an address of its own.
+        private: Whether it answers in a network alone, which the environment decides: its address is its own anyway.
 
     Raises:
-        ContractError: It is of the other kind.
+        ContractError: It is of the other kind, or a private one whose answers should be explained.
     """
-    if dedicated != plan.spec.deployment.dedicated_endpoint:
+    if private:
+        require_explainable(plan, endpoint_name)
+    elif dedicated != plan.spec.deployment.dedicated_endpoint:
         kinds = {True: "dedicated", False: "shared"}
         raise ContractError(
             f"{plan.model}.yaml, deployment.dedicated_endpoint",
@@ -108,6 +111,35 @@ def require_kind(plan: Plan, endpoint_name: str, *, dedicated: bool) -> None:
             f"{str(dedicated).lower()}, or no endpoint of this name",
             "Set it back; or undeploy what is there, delete the endpoint, which answers nobody meanwhile, and trigger "
             "again with Force: it is made anew, and applications must ask it at its new address",
+        )
+
+
+def missing_endpoint(model: str, given: str) -> SettingsError:
+    """Return the refusal of an endpoint that the environment names for a model, and that is not there."""
+    return SettingsError(
+        "RETRAINING_ENDPOINT_IDS",
+        f"{given} for {model}, and there is no such endpoint in the project and region",
+        "endpoints that are there: those of other ids are made by whoever gave them",
+        f"Make it, or take the entry of {model} out: it then has one of its own name",
+    )
+
+
+def require_explainable(plan: Plan, endpoint_name: str) -> None:
+    """Refuse explanations of an endpoint that answers in a network alone.
+
+    Args:
+        plan: The run.
+        endpoint_name: Of the endpoint, or what says that it will be a private one.
+
+    Raises:
+        ContractError: The spec asks for them.
+    """
+    if plan.spec.deployment.explanations is not None:
+        raise ContractError(
+            f"{plan.model}.yaml, deployment.explanations",
+            f"asked for, and {endpoint_name} is private, for which Vertex AI explains no answers",
+            "none, or an endpoint at a public address",
+            "Remove deployment.explanations",
         )
 
 

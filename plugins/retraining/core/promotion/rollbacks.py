@@ -153,21 +153,35 @@ def registration_of(model: str, target: Version | Rollout) -> Registration:
     )
 
 
-def stopped(asked: AskedRollback, last: Rollout) -> Rollback:
-    """Return the document of a rollback that brought a deployment back."""
+def stopped(asked: AskedRollback, last: Rollout, endpoint_name: str) -> Rollback:
+    """Return the document of a rollback that brought a deployment back.
+
+    Args:
+        asked: By a person.
+        last: The deployment.
+        endpoint_name: Of the model, where it has one.
+    """
     before = last.before
     message = f"The deployment of version {last.version_id} is stopped, "
     message += f"version {before.champion_id} serves as before." if before.champion_id else "nobody serves, as before."
-    return _document(asked, before.champion_name, last.version_name, message, stopped=True, endpoint=last.endpoint)
+    moved = endpoint_name if last.endpoint else None
+    return _document(asked, before.champion_name, last.version_name, message, stopped=True, endpoint_name=moved)
 
 
-def gone_back(asked: AskedRollback, done: Rollout) -> Rollback:
-    """Return the document of a rollback to a version."""
+def gone_back(asked: AskedRollback, done: Rollout, endpoint_name: str) -> Rollback:
+    """Return the document of a rollback to a version.
+
+    Args:
+        asked: By a person.
+        done: What was done.
+        endpoint_name: Of the model, where it has one.
+    """
     before = done.before
     message = f"Version {done.version_id} {'serves all requests as' if done.endpoint else 'is'} champion"
     message += f", after version {before.champion_id}." if before.champion_id else "."
     names = done.version_name, before.champion_name
-    return _document(asked, *names, message, done.smoke_test, endpoint=done.endpoint)
+    moved = endpoint_name if done.endpoint else None
+    return _document(asked, *names, message, done.smoke_test, endpoint_name=moved)
 
 
 def version_id(version_name: str | None) -> str | None:
@@ -196,7 +210,7 @@ def _document(
     smoke_test: SmokeTest | None = None,
     *,
     stopped: bool = False,
-    endpoint: bool = True,
+    endpoint_name: str | None,
 ) -> Rollback:
     return Rollback(
         model=asked.model,
@@ -209,6 +223,7 @@ def _document(
         version_name=version_name,
         from_version_name=from_version_name,
         smoke_test=smoke_test,
-        endpoint=endpoint,
+        endpoint=endpoint_name is not None,
+        endpoint_name=endpoint_name,
         message=message,
     )

@@ -24,7 +24,7 @@ from retraining.core.documents import (
 )
 from retraining.core.documents.deployment import RolloutState as RolloutPhase
 from retraining.core.errors import ConflictError, ContractError, RetrainingError
-from retraining.core.naming import bigquery, storage, vertex
+from retraining.core.naming import bigquery, storage, trust, vertex
 from retraining.core.promotion import aliases, deployments, ramp, rollouts, smoke_tests
 from retraining.core.promotion.versions import Version
 from retraining.hooks.endpoints import Endpoint, EndpointOptions
@@ -205,8 +205,7 @@ class RolloutSteps:
             self._plan, self._registration, earlier, before, dag_run, now, self._rollback, endpoint=wanted
         )
         if self._plan.spec.deployment.staging and not (self._rollback or again):
-            name = vertex.endpoint_name(self._plan.project, self._plan.region, vertex.staging_of(model))
-            begun = rollouts.staged(begun, name)
+            begun = rollouts.staged(begun, self._cloud.endpoints.name_of(vertex.staging_of(model)))
         self._state.begin_rollout(begun)
         self._began = True
 
@@ -224,8 +223,9 @@ class RolloutSteps:
         log_table = bigquery.request_log_table(self._plan.project, self._plan.dataset, model)
         options = EndpointOptions(dedicated=deployment.dedicated_endpoint, sampling=deployment.request_log_sampling)
         endpoint = self._cloud.endpoints.ensure(model, log_table, {vertex.MODEL_LABEL: model}, options)
+        trust.require_own_endpoint(endpoint.name, endpoint.labels.get(vertex.MODEL_LABEL, model), model)
         if not self._rollback:  # which takes the endpoint as it is: it must always be possible
-            deployments.require_kind(self._plan, endpoint.name, dedicated=endpoint.dedicated)
+            deployments.require_kind(self._plan, endpoint.name, dedicated=endpoint.dedicated, private=endpoint.private)
             if endpoint.sampling not in (None, options.sampling):
                 self._state.require_unchanged()
                 self._cloud.endpoints.set_sampling(endpoint, options.sampling)

@@ -138,7 +138,7 @@ class _Change:
             rollbacks.require_target(asked, versions, _known(), champion)
             return self.advance() if self._end(last, champion) else None
         if last is not None and rollbacks.stops(asked, last, champion):
-            return rollbacks.stopped(asked, last)
+            return rollbacks.stopped(asked, last, self._cloud.endpoints.name_of(asked.model))
         rollbacks.require_versions(asked.model, versions, _known())
         require_own_model(self._cloud, asked.model)
         target = rollbacks.choose_target(asked, versions, last, self._cloud.clock.now())
@@ -170,7 +170,8 @@ class _Change:
         registration = rollbacks.registration_of(asked.model, target)
         steps = RolloutSteps(cloud, plan, registration, report, self._state, asked.name)
         done = steps.advance_rollout(champion, self._dag_run)
-        return rollbacks.gone_back(asked, self._state.current) if done else None
+        name = self._cloud.endpoints.name_of(asked.model)
+        return rollbacks.gone_back(asked, self._state.current, name) if done else None
 
 
 def _known() -> list[str]:

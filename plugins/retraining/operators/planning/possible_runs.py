@@ -55,21 +55,35 @@ def require_possible(cloud: CloudPort, planned: Plan, include: Path) -> list[str
     require_training_container(planned.spec, containers, day)
     require_serving_container(planned.spec, planned.serving_image, containers, day)
     ends = require_explanations(planned.spec, planned.serving_image, containers, day)
-    _require_deployable(cloud, planned)
-    return [*([alone] if alone else ()), *([ends] if ends else ()), *_location_warnings(cloud, planned.spec)]
+    public = _require_deployable(cloud, planned)
+    told = [each for each in (alone, ends, public) if each]
+    return [*told, *_location_warnings(cloud, planned.spec)]
 
 
-def _require_deployable(cloud: CloudPort, planned: Plan) -> None:
-    """Refuse a run that could not register or deploy what it would pay for.
+def _require_deployable(cloud: CloudPort, planned: Plan) -> str | None:
+    """Refuse a run that could not register or deploy what it would pay for; return what is odd about the endpoint.
 
     Raises:
         SettingsError: The model or its endpoint is another's.
-        ContractError: The endpoint there is of the other kind than the spec says.
+        ContractError: The endpoint there, or that would be made, is of another kind than the spec needs.
     """
     require_own_model(cloud, planned.model, staging=planned.spec.deployment.staging)
-    wanted = deployments.may_deploy(planned) and planned.spec.deployment.endpoint
-    if wanted and (endpoint := cloud.endpoints.get(planned.model)):
-        deployments.require_kind(planned, endpoint.name, dedicated=endpoint.dedicated)
+    if not (deployments.may_deploy(planned) and planned.spec.deployment.endpoint):
+        return None
+    endpoint, network = cloud.endpoints.get(planned.model), cloud.settings.endpoint_network
+    if endpoint is not None:
+        deployments.require_kind(planned, endpoint.name, dedicated=endpoint.dedicated, private=endpoint.private)
+    elif given := cloud.settings.placement.endpoint_of(planned.model):
+        raise deployments.missing_endpoint(planned.model, given)
+    elif network:
+        deployments.require_explainable(planned, f"its endpoint in {network} (RETRAINING_ENDPOINT_NETWORK)")
+    if endpoint is None or not network or endpoint.private:
+        return None
+    return (
+        f"{endpoint.name} answers at a public address, and RETRAINING_ENDPOINT_NETWORK is {network}: it was made "
+        "before and stays what it is. To have it there, undeploy what is on it and delete it: the next deployment "
+        "makes it anew"
+    )
 
 
 def _location_warnings(cloud: CloudPort, spec: ModelSpec) -> Iterator[str]:

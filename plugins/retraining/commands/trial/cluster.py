@@ -1,0 +1,123 @@
+"""A job of two machines, a chief and a server: what each is told, whether they reach each other, who ends it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from retraining.commands.trial.jobs import DISK_GB, MACHINE, QUEUED, job_request
+from retraining.commands.trial.probes import Probe, Trial
+from retraining.commands.trial.record import Fact
+from retraining.core.jobs.job import SUCCEEDED, Job
+from retraining.core.settings import data_path
+from retraining.core.untyped import ProtoJson
+from retraining.hooks.logs import Cursor
+
+TIMEOUT = timedelta(minutes=15)
+LOGGED_WITHIN = timedelta(minutes=5)
+PLACE, REACHED, OUTLIVED = "trial-place ", "trial-reached", "trial-outlived"
+"""Lines of the program."""
+ROLES = {"chief": "chief", "master": "chief", "workerpool0": "chief", "ps": "server", "workerpool2": "server"}
+"""What the trainer takes for the same (`trainer/cluster/replica.py`)."""
+
+
+@dataclass(kw_only=True)
+class ClusterProbes:
+    """Rows JOB-11, RUN-1, RUN-5 and RUN-4.
+
+    Attributes:
+        trial: The trial.
+        lines: Of both replicas, by replica.
+    """
+
+    trial: Trial
+    lines: dict[str, list[str]] = field(default_factory=dict)
+
+    def probes(self) -> Sequence[Probe]:
+        """Return them; the first one has the job run to its end."""
+        return (
+            Probe(
+                id="JOB-11",
+                asked="a job of a chief and a server, with no workers between",
+                supposed={"state": SUCCEEDED, "replicas": "workerpool0-0, workerpool2-0"},
+                ask=self.run,
+            ),
+            Probe(
+                id="RUN-1",
+                asked="what each replica is told of its place",
+                supposed={"chief": "number 0 of 2 addresses", "server": "number 0 of 2 addresses"},
+                ask=self.read_places,
+            ),
+            Probe(
+                id="RUN-5",
+                asked="one replica connects to the other, at its address",
+                supposed={"reached": True},
+                ask=self.read_reached,
+            ),
+            Probe(
+                id="RUN-4",
+                asked="a chief ends before its server",
+                supposed={"the server was ended with it": True},
+                ask=self.read_outlived,
+            ),
+        )
+
+    def run(self) -> Mapping[str, Fact]:
+        """Create the job, wait for its end, and for what both have said by then."""
+        jobs, cursor = self.trial.cloud.jobs, Cursor()
+        made = jobs.create(self._job())
+
+        def ended() -> Job | None:
+            job = jobs.get(made.name)
+            return None if job.active else job
+
+        found = self.trial.wait("end of the cluster", ended, TIMEOUT + QUEUED)
+
+        def said() -> bool:
+            for line in self.trial.cloud.logs.read_new(made.job_id, cursor):
+                self.lines.setdefault(line.task, []).append(line.text)
+            return len(self._places()) > 1
+
+        self.trial.wait("lines of the cluster", said, LOGGED_WITHIN)
+        own = [task for task, lines in self.lines.items() if any(line.startswith(PLACE) for line in lines)]
+        return {"state": found.state, "replicas": ", ".join(sorted(own))}
+
+    def read_places(self) -> Mapping[str, Fact]:
+        """Read what each has said of its place."""
+        return {
+            ROLES.get(
+                place["role"], place["role"]
+            ): f"number {place['index']} of {sum(place['addresses'].values())} addresses"
+            for place in self._places()
+        }
+
+    def read_reached(self) -> Mapping[str, Fact]:
+        """Read whether the server had an answer of the chief."""
+        return {"reached": self._is_said(REACHED)}
+
+    def read_outlived(self) -> Mapping[str, Fact]:
+        """Read whether the server came to its own end."""
+        return {"the server was ended with it": self._is_said(REACHED) and not self._is_said(OUTLIVED)}
+
+    def _places(self) -> list[dict[str, Any]]:
+        texts = [text for lines in self.lines.values() for text in lines if text.startswith(PLACE)]
+        return [json.loads(text.removeprefix(PLACE)) for text in texts]
+
+    def _is_said(self, line: str) -> bool:
+        return any(text.startswith(line) for lines in self.lines.values() for text in lines)
+
+    def _job(self) -> ProtoJson:
+        program = data_path("templates/trial_cluster.py.j2").read_text(encoding="utf-8")
+        pool: ProtoJson = {
+            "machine_spec": {"machine_type": MACHINE},
+            "replica_count": 1,
+            "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": DISK_GB},
+            "container_spec": {
+                "image_uri": self.trial.cloud.settings.trainer_image,
+                "command": ["python", "-c", program],
+            },
+        }
+        return job_request(self.trial, "cluster", [pool, {}, pool], TIMEOUT)
