@@ -21,6 +21,7 @@ OWN_LABELS = "retraining-"
 MAX_LABELS = 20
 """Of the settings, and of a model: a resource takes 64, a few of them ours."""
 _PARTS_OF_KEY = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
+_PARTS_OF_NETWORK = re.compile(r"projects/(?P<project>[^/]+)/global/networks/[^/]+")
 _PARTS_OF_ATTACHMENT = re.compile(r"projects/[^/]+/regions/(?P<region>[^/]+)/networkAttachments/[^/]+")
 
 
@@ -96,12 +97,14 @@ class Placement:
         """
         if not self.endpoint_network:
             return {}
-        owner = self.endpoint_network.split("/")[1]
+        owner = _PARTS_OF_NETWORK.fullmatch(self.endpoint_network)
+        if owner is None:
+            raise ValueError(f"endpoint_network {self.endpoint_network!r}")
         return {
             "private_service_connect_config": {
                 "enable_private_service_connect": True,
-                "project_allowlist": sorted({project, owner}),
-                "psc_automation_configs": [{"project_id": owner, "network": self.endpoint_network}],
+                "project_allowlist": sorted({project, owner["project"]}),
+                "psc_automation_configs": [{"project_id": owner["project"], "network": self.endpoint_network}],
             }
         }
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from retraining.core.documents.document import read_object
 from retraining.core.errors import ConflictError, SettingsError
 from retraining.core.naming.vertex import (
     ROLLOUT_LABEL,
@@ -387,7 +388,7 @@ class Endpoints:
             raise exceptions.ServiceUnavailable(f"{endpoint.address}: {type(error).__name__}") from error
         if not said.ok:
             raise exceptions.from_http_response(said)
-        told = said.json()
+        told = read_object(said.content, endpoint.name)
         return Answer(predictions=told["predictions"], deployed_model_id=told["deployedModelId"])
 
     def name_of(self, model: str) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from retraining.commands.trial.jobs import DISK_GB, MACHINE, QUEUED, job_request
 from retraining.commands.trial.probes import Probe, Trial
 from retraining.commands.trial.record import Fact
+from retraining.core.documents.document import read_object
 from retraining.core.jobs.job import SUCCEEDED, Job
 from retraining.core.settings import data_path
-from retraining.core.untyped import ProtoJson
+from retraining.core.untyped import JsonObject, ProtoJson
 from retraining.hooks.logs import Cursor
 
-TIMEOUT = timedelta(minutes=15)
+TIMEOUT = timedelta(minutes=8)
 LOGGED_WITHIN = timedelta(minutes=5)
 PLACE, REACHED, OUTLIVED = "trial-place ", "trial-reached", "trial-outlived"
 """Lines of the program."""
@@ -87,12 +86,12 @@ class ClusterProbes:
 
     def read_places(self) -> Mapping[str, Fact]:
         """Read what each has said of its place."""
-        return {
-            ROLES.get(
-                place["role"], place["role"]
-            ): f"number {place['index']} of {sum(place['addresses'].values())} addresses"
-            for place in self._places()
-        }
+        found: dict[str, Fact] = {}
+        for place in self._places():
+            role = str(place["role"])
+            addresses = sum(place["addresses"].values())
+            found[ROLES.get(role, role)] = f"number {place['index']} of {addresses} addresses"
+        return found
 
     def read_reached(self) -> Mapping[str, Fact]:
         """Read whether the server had an answer of the chief."""
@@ -102,9 +101,9 @@ class ClusterProbes:
         """Read whether the server came to its own end."""
         return {"the server was ended with it": self._is_said(REACHED) and not self._is_said(OUTLIVED)}
 
-    def _places(self) -> list[dict[str, Any]]:
+    def _places(self) -> list[JsonObject]:
         texts = [text for lines in self.lines.values() for text in lines if text.startswith(PLACE)]
-        return [json.loads(text.removeprefix(PLACE)) for text in texts]
+        return [read_object(text.removeprefix(PLACE), "a line of the cluster") for text in texts]
 
     def _is_said(self, line: str) -> bool:
         return any(text.startswith(line) for lines in self.lines.values() for text in lines)

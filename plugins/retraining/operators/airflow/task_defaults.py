@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from retraining.core.spec.model import ModelSpec
+from retraining.core.untyped import Foreign
 
 BOUNDED = {"execution_timeout": timedelta(hours=3)}
 """A statement on BigQuery is given up after two hours."""
@@ -39,7 +39,7 @@ def weighed(priority: int, *, production: bool = True, step: int = 0) -> dict[st
     return {"priority_weight": base + MACHINE_WAITS * step + priority, "weight_rule": "absolute"}
 
 
-def of_step(spec: ModelSpec, step: int) -> dict[str, Any]:
+def of_step(spec: ModelSpec, step: int) -> dict[str, Foreign]:
     """Return what a task of chained jobs has otherwise than its DAG: the later ones go first, so that machines end."""
     return weighed(spec.priority, step=step) if spec.jobs == "chained" else {}
 
