@@ -37,6 +37,7 @@ def test_all_that_is_missing_is_named_at_once():
         ("RETRAINING_SERVICE_ACCOUNT", "trainer"),
         ("RETRAINING_WAKE_INTERVAL_S", "0"),
         ("RETRAINING_WATCH_S", "ten"),
+        ("RETRAINING_TRACKING", "vertex,wandb"),
     ],
 )
 def test_a_malformed_value_is_named_with_an_example(variable, value):
@@ -44,6 +45,13 @@ def test_a_malformed_value_is_named_with_an_example(variable, value):
     with pytest.raises(SettingsError, match=f"{variable} is {value!r}; expected something like") as caught:
         settings.load({**ENVIRON, variable: value})
     assert example in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [("", ()), ("vertex", ("vertex",)), ("mlflow , vertex", ("mlflow", "vertex"))]
+)
+def test_trackers_are_none_one_or_both(value, found):
+    assert settings.load({**ENVIRON, "RETRAINING_TRACKING": value}).tracking == found
 
 
 def test_a_misspelt_setting_is_named():

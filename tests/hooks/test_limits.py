@@ -25,10 +25,12 @@ from retraining.core.data.sql import Query
 from retraining.core.errors import ContractError, SettingsError
 from retraining.core.naming.environments import Environment
 from retraining.core.promotion.versions import Version
+from retraining.core.report.tracking.tracked_run import Status, TrackedRun
 from retraining.core.spec.source_files import SourceFiles
 from retraining.hooks import airflow_api, cloud, limits, transports, vertex_jobs
 from retraining.hooks.access import Access
 from retraining.hooks.endpoints import Endpoint, Unanswered
+from retraining.hooks.experiments import Experiments
 from retraining.hooks.logs import Cursor
 from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Upload
@@ -40,7 +42,7 @@ from tests.support import bad_servers
 from tests.support.bad_servers import BadServer, serving
 
 HOOKS_PATH = Path(limits.__file__).parent
-NOT_OF_A_SESSION = {"session", "settings", "clock", "environment", "notifiers"}
+NOT_OF_A_SESSION = {"session", "settings", "clock", "environment", "notifiers", "trackers"}
 TIMES = ("CALL_S", "SILENCE_S", "LISTING_S", "TRANSFER_S", "ENDPOINT_S", "STATEMENT_S")
 WRITTEN = {name: getattr(limits, name) for name in TIMES}
 SHORT_S, LONGER_S = 0.5, 10.0
@@ -95,6 +97,7 @@ ARGUMENTS: dict[str, Any] = {
     "repository": "projects/p/locations/r/repositories/retraining",
     "resource": {"display_name": "pool"},
     "service": "aiplatform.googleapis.com",
+    "run": TrackedRun(model="m", run_key="r", as_of=NOW, status=Status.FINISHED),
     "run_key": "r",
     "sampling": 0.5,
     "sizes": {f"{URI}{number}": 100 for number in range(30)},
@@ -177,7 +180,7 @@ def near(bad: BadServer, monkeypatch: pytest.MonkeyPatch) -> None:
 def hooks() -> dict[str, type]:
     """The hooks' classes, by the name that the cloud has for them, and those of `doctor` and `trial`."""
     trial = {f"trial {each.__name__}": each for each in (TrialEndpoints, TrialModels, TrialObjects, TrialTables)}
-    found: dict[str, type] = {"access": Access, **trial}
+    found: dict[str, type] = {"access": Access, "experiments": Experiments, **trial}
     for name, member in vars(cloud.Cloud).items():
         if isinstance(member, property | cached_property) and name not in NOT_OF_A_SESSION:
             getter = member.fget if isinstance(member, property) else member.func
@@ -300,8 +303,9 @@ def test_nobody_makes_a_client_of_another_kind() -> None:
             made = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             if made.endswith("Client") or made.startswith(("requests.", "urllib", "httpx.", "socket.")):
                 found.append(f"{path.name} {made}")
-    # Both within limit_requests, in the same line.
-    assert found == ["airflow_api.py requests.Session", "notifiers.py requests.Session"]
+    # All within limit_requests, in the same line.
+    named = ("airflow_api", "mlflow", "notifiers")
+    assert found == [f"{name}.py requests.Session" for name in named]
 
 
 def test_the_documented_times_are_these() -> None:

@@ -10,7 +10,8 @@
     ├── ContractError     a document does not obey its contract
     ├── JobError          a job ended badly
     ├── RunError          tasks of a run did not succeed
-    └── ConflictError     somebody else changed what this run wanted to change
+    ├── ConflictError     somebody else changed what this run wanted to change
+    └── TrackingError     an experiment tracker did not take a run
 
 Each message has four parts: where, what was found, what was expected, the way out; there may stand the nearest of the
 words that exist.
@@ -125,6 +126,10 @@ class RunError(RetrainingError):
 
 class ConflictError(RetrainingError):
     """Somebody else changed what this run wanted to change; reading again may help."""
+
+
+class TrackingError(RetrainingError):
+    """An experiment tracker did not take a run: no task fails for it."""
 
 
 def is_final(error: RetrainingError) -> bool:

@@ -168,6 +168,19 @@ class Settings:
     notify_smtp_conn_id: str = _setting(
         "Airflow connection of the mail server", CONNECTION_PATTERN, "smtp_default", default="smtp_default"
     )
+    tracking: tuple[str, ...] = _setting(
+        "Experiment trackers, with a comma, that every run is shown in, vertex and mlflow; empty: none",
+        r"((vertex|mlflow)(\s*,\s*(vertex|mlflow))*)?",
+        "vertex,mlflow",
+        default="",
+        read=_listed,
+    )
+    mlflow_connection: str = _setting(
+        "Airflow connection of the MLflow tracking server",
+        CONNECTION_PATTERN,
+        "mlflow_default",
+        default="mlflow_default",
+    )
     runbook_url: str | None = _setting(
         "Address of docs/operations.md as people read it, for messages to link to; empty: they name it",
         r"(https?://\S+)?",

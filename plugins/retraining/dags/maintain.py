@@ -1,4 +1,7 @@
-"""`maintain`: every day, what no run refers to any more goes: spans, jobs that nobody waits for, small objects."""
+"""`maintain`: every day, what no run refers to any more goes: spans, jobs that nobody waits for, small objects.
+
+And what the end of a run could not do is done: runs that an experiment tracker did not take are shown there.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from retraining.operators.airflow.notification import TOLD
 from retraining.operators.airflow.schedules import cron_schedule
 from retraining.operators.airflow.task_defaults import BOUNDED
 from retraining.operators.report.models_page import RefreshModelsPageOperator
+from retraining.operators.report.tracking import TrackRunsOperator
 from retraining.operators.retention.garbage_collection import (
     CancelUnattendedJobsOperator,
     DeleteGarbageOperator,
@@ -30,7 +34,7 @@ RETRIES = {
 
 
 def maintain_dag() -> DAG:
-    """Four tasks: look, end jobs, delete; and show what there is."""
+    """Five tasks: look, end jobs, delete; show what there is; and track runs that a tracker has not."""
     with DAG(
         dag_id=DAG_ID,
         description="Deletes spans that no run refers to any more, and ends jobs that nobody waits for",
@@ -47,6 +51,7 @@ def maintain_dag() -> DAG:
         delete = DeleteGarbageOperator(task_id="delete")
         chain(look, cancel_jobs, delete)
         RefreshModelsPageOperator(task_id="show")  # by itself: what cannot be deleted keeps nobody from seeing
+        TrackRunsOperator(task_id="track")
     return dag
 
 

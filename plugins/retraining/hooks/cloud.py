@@ -22,6 +22,7 @@ from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Registry
 from retraining.hooks.serving_metrics import ServingMetrics
 from retraining.hooks.session import Session, connect, connect_by_environment
+from retraining.hooks.trackers import Trackers
 from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
 
@@ -105,6 +106,11 @@ class Cloud:
     def notifiers(self) -> Notifiers:
         """Airflow's notifiers."""
         return Notifiers()
+
+    @cached_property
+    def trackers(self) -> Trackers:
+        """Experiment trackers."""
+        return Trackers(self.settings, lambda: self.session)
 
 
 class OwnCloud(Cloud):

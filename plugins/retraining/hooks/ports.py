@@ -23,6 +23,7 @@ from retraining.core.placement import Caller
 from retraining.core.promotion.latencies import Measured
 from retraining.core.promotion.versions import Version
 from retraining.core.report.attributions import Attribution
+from retraining.core.report.tracking.tracked_run import TrackedRun
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.settings import Settings
 from retraining.core.untyped import ApiJson, ProtoJson
@@ -367,6 +368,24 @@ class NotifiersPort(Protocol):
         """
 
 
+class TrackersPort(Protocol):
+    """Experiment trackers, by the words of the setting."""
+
+    def track(self, tracker: str, run: TrackedRun) -> str:
+        """Bring a run in a tracker to what it is; return what it is called there.
+
+        Raises:
+            TrackingError: The tracker did not take it in time, or refused it.
+        """
+
+    def digests(self, tracker: str, model: str) -> dict[str, str]:
+        """Return what a tracker was last told of each run of a model: digests by run key; empty: not all of one.
+
+        Raises:
+            TrackingError: It gave no answer in time, or refused.
+        """
+
+
 class CloudPort(Protocol):
     """All that a task may ask, and where it is.
 
@@ -431,3 +450,7 @@ class CloudPort(Protocol):
     @property
     def notifiers(self) -> NotifiersPort:
         """Airflow's notifiers."""
+
+    @property
+    def trackers(self) -> TrackersPort:
+        """Experiment trackers."""

@@ -12,6 +12,7 @@ from tests.support.fakes.notifiers import FakeNotifiers
 from tests.support.fakes.serving import FakeEndpoints, FakeModelFiles, FakeRegistry
 from tests.support.fakes.serving_metrics import FakeServingMetrics
 from tests.support.fakes.settings import ENVIRONMENT, SETTINGS
+from tests.support.fakes.trackers import FakeTrackers
 from tests.support.fakes.warehouse import FakeWarehouse
 
 
@@ -33,6 +34,7 @@ class FakeCloud:
         self.registry = FakeRegistry(endpoints=self.endpoints)
         self.model_files = FakeModelFiles(self.artifacts)
         self.notifiers = FakeNotifiers()
+        self.trackers = FakeTrackers()
 
     def connect(self) -> CloudPort:
         """Return this very cloud at each poke."""

@@ -36,12 +36,15 @@ from retraining.operators.record.interventions import gone_back_since
 from retraining.operators.record.run_record import MAYBE_RUN_URI, Record
 from retraining.operators.record.spending import note_run
 from retraining.operators.report.all_runs import write_all_runs
+from retraining.operators.report.tracking import track_run
 
 LOGGER = logging.getLogger(__name__)
 
 
 class ReportOperator(RunTask, CloudOperator):
     """Render `report.html` from whatever documents the run came to, also after a failed task, and the page of all runs.
+
+    Then show the run in the environment's experiment trackers, whose trouble is a warning in the log.
 
     Args:
         run_uri: Folder of the run's record; empty: the run came to no plan.
@@ -70,6 +73,7 @@ class ReportOperator(RunTask, CloudOperator):
         note_run(cloud, plan, record.find_document(Timings) or timings_of(cloud, record, context))
         self._write_all_runs(cloud, context, plan.model)
         refresh_model(cloud, plan.model, reported=plan.run_key)
+        track_run(cloud, self.run_uri)
         self.log.info(page_uri)
         return page_uri
 
