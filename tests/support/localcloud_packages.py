@@ -79,6 +79,10 @@ VERTEX = {
     "localcloud.vertex.persistent_resources": Package(
         "machines that stay between jobs", ("localcloud.vertex.wire", "localcloud.vertex.resources")
     ),
+    "localcloud.vertex.metadata": Package(
+        "ML Metadata: stores of metadata and contexts, which experiments are made of",
+        ("localcloud.vertex.wire", "localcloud.vertex.resources"),
+    ),
     "localcloud.vertex.models": Package(
         "the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources")
     ),

@@ -86,11 +86,12 @@ class Experiments:
     def _ensure_store(self) -> None:
         """Make the region's store of metadata, unless it is there."""
         from google.api_core.exceptions import AlreadyExists, NotFound
+        from google.cloud import aiplatform_v1
 
         try:
             call(lambda: self._client.get_metadata_store(name=self._store, retry=None))
         except NotFound:
-            store = dict(self._session.placement.encryption)
+            store = aiplatform_v1.MetadataStore(**self._session.placement.encryption)
             request = {"parent": self._location, "metadata_store": store, "metadata_store_id": forms.STORE}
             try:
                 operation = call(lambda: self._client.create_metadata_store(request=request, retry=None))

@@ -23,6 +23,7 @@ from google.cloud import aiplatform_v1 as v1
 from google.cloud import storage
 from google.cloud.aiplatform_v1.services.endpoint_service.transports import EndpointServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.job_service.transports import JobServiceGrpcTransport
+from google.cloud.aiplatform_v1.services.metadata_service.transports import MetadataServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.model_service.transports import ModelServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.persistent_resource_service.transports import (
     PersistentResourceServiceGrpcTransport,
@@ -74,6 +75,7 @@ class Api:
     predictions: v1.PredictionServiceClient
     vizier: v1.VizierServiceClient
     persistent: v1.PersistentResourceServiceClient
+    metadata: v1.MetadataServiceClient
 
     def create_job(self, code: str = "pass", **changes: Any) -> v1.CustomJob:
         """Create a job of one replica that runs a line of Python."""
@@ -133,6 +135,7 @@ def api(local_cloud) -> Api:
         predictions=v1.PredictionServiceClient(client_options=options),
         vizier=v1.VizierServiceClient(client_options=options),
         persistent=v1.PersistentResourceServiceClient(client_options=options),
+        metadata=v1.MetadataServiceClient(client_options=options),
     )
 
 
@@ -251,6 +254,7 @@ class SoloServer:
             persistent=v1.PersistentResourceServiceClient(
                 transport=PersistentResourceServiceGrpcTransport(channel=channel)
             ),
+            metadata=v1.MetadataServiceClient(transport=MetadataServiceGrpcTransport(channel=channel)),
         )
         return self.api
 

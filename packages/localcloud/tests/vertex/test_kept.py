@@ -96,6 +96,18 @@ def test_of_a_persistent_resource(api: Api):
     api.persistent.delete_persistent_resource(name=made.name).result(timeout=10)
 
 
+def test_of_a_metadata_store_and_a_context(api: Api):
+    request = v1.CreateMetadataStoreRequest(parent=api.parent, metadata_store_id="all-kept")
+    given = fill(raw(request), kept("MetadataService.CreateMetadataStore", "metadata_store"))
+    store = api.metadata.create_metadata_store(request).result(timeout=10)
+    assert_returned(raw(api.metadata.get_metadata_store(name=store.name)), given)
+    schema = {"schema_title": "system.Experiment", "metadata": {"deep": {"n": 1}}}
+    asked = v1.CreateContextRequest(parent=store.name, context_id="all-kept", context=schema)
+    given = fill(raw(asked), kept("MetadataService.CreateContext", "context"))
+    made = api.metadata.create_context(asked)
+    assert_returned(raw(api.metadata.get_context(name=made.name)), given)
+
+
 def test_of_an_endpoint(api: Api):
     request = v1.CreateEndpointRequest(parent=api.parent, endpoint={"display_name": "kept"})
     given = fill(raw(request), kept("EndpointService.CreateEndpoint", "endpoint"))

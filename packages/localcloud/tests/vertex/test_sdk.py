@@ -30,6 +30,23 @@ def test_custom_job_runs_to_its_end(aiplatform, local_cloud):
     job.delete()
 
 
+def test_an_experiment_of_the_sdk_is_read_by_the_sdk(aiplatform):
+    """Made, logged to, listed, shown as a table, deleted."""
+    aiplatform.init(experiment="sdk-experiment", experiment_tensorboard=False)
+    with aiplatform.start_run("first"):
+        aiplatform.log_params({"layers": 2, "activation": "relu"})
+        aiplatform.log_metrics({"auc": 0.7})
+    table = aiplatform.get_experiment_df("sdk-experiment")
+    columns = ["run_name", "state", "param.layers", "param.activation", "metric.auc"]
+    assert table[columns].values.tolist() == [["first", "COMPLETE", 2.0, "relu", 0.7]]
+    run = aiplatform.ExperimentRun("first", experiment="sdk-experiment")
+    assert (run.get_params()["activation"], run.get_metrics()) == ("relu", {"auc": 0.7})
+    experiment = aiplatform.Experiment("sdk-experiment")
+    assert [each.name for each in aiplatform.ExperimentRun.list(experiment=experiment)] == ["first"]
+    experiment.delete()
+    assert aiplatform.Experiment.get("sdk-experiment") is None
+
+
 def test_model_from_upload_to_prediction(aiplatform, saved_model_uri):
     fields = {"serving_container_image_uri": SERVING_IMAGE, "artifact_uri": saved_model_uri}
     model = aiplatform.Model.upload(

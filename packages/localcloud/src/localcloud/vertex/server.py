@@ -50,6 +50,7 @@ from localcloud.vertex.jobs.tuning.service import TuningJobs
 from localcloud.vertex.jobs.tuning.vizier.studies import Studies
 from localcloud.vertex.jobs.tuning.vizier.suggestions import Suggestions
 from localcloud.vertex.jobs.tuning.vizier.trials import Trials
+from localcloud.vertex.metadata.service import Contexts, Lineage, MetadataStores
 from localcloud.vertex.models.evaluations import Evaluations
 from localcloud.vertex.models.service import Models
 from localcloud.vertex.models.versions import find_version
@@ -168,6 +169,7 @@ class VertexServer:
                 Deployments(store, operations, self._serving, find_model, automate),
             ),
             "PersistentResourceService": (self._persistent_resources,),
+            "MetadataService": (MetadataStores(store, operations), Contexts(store, operations), Lineage(store)),
             "PredictionService": (
                 Predictions(store, self._serving, self._request_log, meter),
                 Explanations(store, self._serving, self._request_log, meter),

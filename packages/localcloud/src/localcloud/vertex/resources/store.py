@@ -68,6 +68,8 @@ MODEL_VERSIONS = Kind("modelVersions", types.Model, "Model version")
 EVALUATIONS = Kind("evaluations", types.ModelEvaluation, "ModelEvaluation")
 EVALUATION_SLICES = Kind("slices", types.ModelEvaluationSlice, "ModelEvaluationSlice")
 PERSISTENT_RESOURCES = Kind("persistentResources", types.PersistentResource, "PersistentResource")
+METADATA_STORES = Kind("metadataStores", types.MetadataStore, "MetadataStore")
+CONTEXTS = Kind("contexts", types.Context, "Context")
 ENDPOINTS = Kind("endpoints", types.Endpoint, "Endpoint")
 OPERATIONS = Kind("operations", operations_pb2.Operation, "Operation")
 

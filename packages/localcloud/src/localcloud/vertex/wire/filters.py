@@ -43,7 +43,8 @@ def compile_filter(expression: str, fields: Mapping[str, str]) -> Predicate:
     Args:
         expression: The `filter` of a list request.
         fields: Names that may be used (snake_case) and the message field each stands for; `labels` means the label map.
-            The value `#id` stands for the last part of the resource's name.
+            The value `#id` stands for the last part of the resource's name; `[]` before one for a list, which has
+            (`:`) a value or has it not.
 
     Raises:
         InvalidArgument: It cannot be parsed, or names another field.
@@ -163,6 +164,10 @@ class _Parser:
         raise self._wrong(f"labels do not support {op!r}")
 
     def _field_predicate(self, field: str, op: str, value: str) -> Predicate:
+        if field.startswith("[]"):
+            if op != ":":
+                raise self._wrong(f"{field[2:]} does not support {op!r}")
+            return lambda message: value in getattr(raw(message), field[2:])
         if field.endswith("_time"):
             moment = self._moment(value)
             compare = {**_COMPARISONS, "=": operator.eq, "!=": operator.ne}.get(op)

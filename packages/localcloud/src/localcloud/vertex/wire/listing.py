@@ -22,6 +22,10 @@ PIPELINE_FIELDS = {**JOB_FIELDS, "training_task_definition": "training_task_defi
 MODEL_FIELDS = {"model": "#id", "display_name": "display_name", "labels": "labels"}
 VERSION_FIELDS = {"labels": "labels"}
 ENDPOINT_FIELDS = {"endpoint": "#id", "display_name": "display_name", "labels": "labels"}
+CONTEXT_FIELDS = {
+    **{name: name for name in ("name", "display_name", "schema_title", "create_time", "update_time", "labels")},
+    "parent_contexts": "[]parent_contexts",
+}
 ORDER_FIELDS = ("display_name", "create_time", "update_time")
 
 

@@ -1,0 +1,1 @@
+"""ML Metadata: stores of metadata, and the contexts in them that Vertex AI Experiments is made of."""
