@@ -111,6 +111,7 @@ $(VENV)/tfdv/.ready: dev/tfdv/requirements.txt
 $(VENV)/floor/.ready: requirements-floor.txt
 $(VENV)/containers/.ready: dev/containers/requirements.txt
 $(VENV)/lineage/.ready: requirements.txt requirements-lineage.txt
+$(VENV)/mlflow/.ready: requirements-mlflow.txt
 $(VENV)/clients/.ready: packages/localcloud/clients/requirements.txt
 $(VENV)/gsutil/.ready: packages/localcloud/clients/gsutil.txt
 $(VENV)/tables/.ready: packages/localcloud/clients/tables.txt
@@ -173,6 +174,7 @@ lock: | $(UV) ## Resolve the *.in files again into hash-locked requirements
 	$(COMPILE) --upgrade packages/localcloud/conformance/ibis.in -o packages/localcloud/conformance/ibis.txt
 	$(COMPILE) --upgrade --exclude-newer $(FLOOR_DATE) requirements-floor.in -o requirements-floor.txt
 	$(COMPILE) --upgrade --no-deps requirements-lineage.in -o requirements-lineage.txt
+	$(COMPILE) --upgrade requirements-mlflow.in -o requirements-mlflow.txt
 	$(COMPILE) --upgrade requirements-audit.in -o requirements-audit.txt
 	echo 'uv' | $(COMPILE) --upgrade - -o requirements-uv.txt
 
@@ -280,6 +282,10 @@ test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLinea
 	@$(UV) pip check --quiet --python $(VENV)/lineage/bin/python
 	@$(AIRFLOW_PY) -m pytest -m long tests/operators/airflow/test_lineage_events.py
 
+.PHONY: test-mlflow
+test-mlflow: setup $(VENV)/mlflow/.ready ## Show runs in MLflow's own server, in an environment of its own, and read them by MLflow's client (3 min; docs/operations.md)
+	@$(AIRFLOW_PY) -m pytest -m long tests/hooks/test_mlflow_server.py
+
 .PHONY: test-clients
 test-clients: setup $(CLIENT_ENVS) ## Run the daily calls of the clients that people use beside the project's own (gcsfs, smart_open, pyarrow, gsutil, Cloud Logging, gfile, pandas-gbq, SQLAlchemy, Ibis, dbt, Vizier) against the local cloud, in environments of their own (8 min)
 	@$(AIRFLOW_PY) -m pytest -m long packages/localcloud/tests/clients
@@ -297,11 +303,11 @@ COMMIT = $(if $(shell git status --porcelain 2>&1),,$(shell git rev-parse HEAD))
 GO_ON = $(if $(COMMIT),--go-on build/long/$(COMMIT)/$@.jsonl)
 LONG_LANES := test-long-nights test-long-rest test-long-trainer test-long-containers
 .PHONY: test-long test-long-nights test-long-rest test-long-trainer test-long-containers
-test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/bench-models/.ready $(VENV)/containers/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, with the environments that they need, in four lanes, two at a time; each lane's output comes when it ends, and one that fails stops no other. Stopped, it goes on with the files of tests that had not passed at this commit (TF.js needs Node 20 and npm; without these and Chromium the Models page is skipped, without podman the containers)
+test-long: setup tuning-env $(TFIO_ENV) $(TFJS_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/bench-models/.ready $(VENV)/containers/.ready $(VENV)/lineage/.ready $(VENV)/mlflow/.ready $(CLIENT_ENVS) ## Run the tests that take minutes, with the environments that they need, in four lanes, two at a time; each lane's output comes when it ends, and one that fails stops no other. Stopped, it goes on with the files of tests that had not passed at this commit (TF.js needs Node 20 and npm; without these and Chromium the Models page is skipped, without podman the containers)
 	@$(MAKE) --keep-going --jobs 2 --output-sync=target $(LONG_LANES)
 test-long-nights: setup tuning-env ## Run the lane of whole nights and months under a real scheduler
 	@$(AIRFLOW_PY) -m pytest -m long -s --durations 15 $(GO_ON) tests/e2e
-test-long-rest: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/bench-models/.ready $(VENV)/lineage/.ready $(CLIENT_ENVS) ## Run the lane of everything else but the trainer and the images
+test-long-rest: setup tuning-env $(TFIO_ENV) $(TFDV_ENV) $(FRAMEWORK_ENVS) $(VENV)/bench-models/.ready $(VENV)/lineage/.ready $(VENV)/mlflow/.ready $(CLIENT_ENVS) ## Run the lane of everything else but the trainer and the images
 	@$(AIRFLOW_PY) -m pytest -m long -s --durations 60 $(GO_ON) --ignore tests/trainer --ignore tests/e2e --ignore tests/dev/containers
 test-long-trainer: setup $(TFIO_ENV) $(TFJS_ENV) $(FRAMEWORK_ENVS) ## Run the lane of the trainer
 	@$(TRAINER_PY) -m pytest -m long --durations 30 $(GO_ON) tests/trainer

@@ -25,6 +25,7 @@ LOCKS = (
     "requirements-audit.txt",
     "requirements-floor.txt",
     "requirements-lineage.txt",
+    "requirements-mlflow.txt",
     "requirements-uv.txt",
     "trainer/requirements.txt",
     "trainer/requirements-dev.txt",

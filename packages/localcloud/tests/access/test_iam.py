@@ -194,6 +194,25 @@ def test_vertex_ai(local_cloud, grant, transport):
         studies.list_studies(parent=parent)
 
 
+@pytest.mark.parametrize("transport", ["grpc", "rest"])
+def test_experiments(local_cloud, grant, transport):
+    """Who may use Vertex AI may track runs, and who may not is told of the permission."""
+    options = {"api_endpoint": f"{local_cloud.region}-aiplatform.googleapis.com"}
+    metadata = aiplatform_v1.MetadataServiceClient(transport=transport, client_options=options)
+    store = f"{PROJECT}/locations/{local_cloud.region}/metadataStores/permitted-{transport}"
+    request = {"parent": store.partition("/metadataStores")[0], "metadata_store": aiplatform_v1.MetadataStore()}
+    request["metadata_store_id"] = store.rsplit("/", 1)[1]
+    grant()
+    with pytest.raises(exceptions.Forbidden, match=r"aiplatform\.metadataStores\.create.*roles/aiplatform\.user"):
+        metadata.create_metadata_store(request)
+    grant(("roles/aiplatform.user", PROJECT))
+    metadata.create_metadata_store(request).result(timeout=30)
+    context = metadata.create_context(
+        parent=store, context={"schema_title": "system.Experiment"}, context_id="permitted"
+    )
+    assert [each.name for each in metadata.list_contexts(parent=store)] == [context.name]
+
+
 def test_logging_and_identity(local_cloud, grant):
     """Their REST addresses."""
     body = {"resourceNames": [PROJECT]}
