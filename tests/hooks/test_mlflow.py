@@ -106,7 +106,7 @@ def test_a_lost_answer_leaves_one_run(server: MlflowServer, lost: int, monkeypat
 def _before(count: int) -> Any:
     """Statuses of which the one after `count` good answers is lost."""
 
-    class Statuses(list):  # type: ignore[type-arg]  # of the server's own list
+    class Statuses(list):
         def __init__(self) -> None:
             super().__init__([0])
             self.good = count

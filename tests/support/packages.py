@@ -341,7 +341,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "plugins/retraining/core": (18, 7),
     "trainer": (18, 9),
     "packages/localcloud/src/localcloud": (18, 7),
-    "packages/localcloud/src/localcloud/vertex": (9, 5),
+    "packages/localcloud/src/localcloud/vertex": (10, 5),
 }
 
 

@@ -51,7 +51,8 @@ class Experiments:
             if there is None or (self._shows(there, run) or self._update(there, metadata)):
                 self._adopt(experiment, run_id, there)
                 return run_id
-        raise ConflictError(run_id, f"others wrote it {TRIES} times meanwhile", "that one of the writes counts", "")
+        found = f"others wrote it {TRIES} times meanwhile"
+        raise ConflictError(run_id, found, "that one of the writes counts", "The DAG maintain shows it later")
 
     def digests(self, model: str) -> dict[str, str]:
         """Return what was last said of each run of a model's experiment, by run key."""

@@ -79,11 +79,11 @@ class Trackers:
         except TrackingError:
             raise
         except RetrainingError as error:
-            raise TrackingError(error.where, error.found, error.expected, error.way_out or LATER) from None
+            raise TrackingError(error.where, error.found, error.expected, error.way_out) from None
         except (limits.OutOfTimeError, GoogleAPIError, GoogleAuthError) as error:
             known = explain(error)
             found, way_out = (known.found, known.way_out) if known else (f"{type(error).__name__}: {error}", LATER)
-            raise TrackingError(where, found, "", way_out) from None
+            raise TrackingError(where, found, "an answer", way_out) from None
         except (OSError, RuntimeError, TypeError, ValueError, LookupError) as error:  # MLflow's, or an answer of it
             shown = str(error) if isinstance(error, ConnectionError) else type(error).__name__
             raise TrackingError(where, shown, "an answer in time", LATER) from None

@@ -86,7 +86,7 @@ def _read_run(artifacts: ArtifactsPort, folder_uri: str) -> Run | None:
     uris = {kind: storage.document_uri(folder_uri, kind) for kind in TASK_OF_KIND}
     failed = artifacts.list_uris(storage.failures_uri(folder_uri), suffix=".json")
     stored: Mapping[str, bytes] = artifacts.read_some([*uris.values(), *failed])
-    documents: dict[str, object] = {kind: read_object(stored[uri], uri) for kind, uri in uris.items() if uri in stored}
+    documents = {kind: read_object(stored[uri], uri) for kind, uri in uris.items() if uri in stored}
     if "plan" not in documents:
         return None
     return read_reported_run(documents, read_failures({uri: stored[uri] for uri in failed if uri in stored}))
