@@ -19,6 +19,7 @@ from retraining.commands.shell import Shell
 from retraining.core.permissions import ROLES
 from retraining.hooks.clock import Clock
 from retraining.hooks.cloud import OwnCloud
+from tests.support.mlflow_server import connection, mlflow_server
 from tests.support.parcels import SPEC, WHERE, write_parcels
 from tests.support.scenes.airflow_home import airflow_home
 from tests.support.sinks import mail_sink
@@ -245,6 +246,7 @@ def test_settings_are_read_first(doctor):
                     "parsing",
                     "approval",
                     "messages",
+                    "trackers",
                     "connection/bigquery.dataViewer@sources",
                     "connection/iam.serviceAccountUser@account",
                     *(role.name for role in ROLES if role.who == "jobs"),
@@ -413,6 +415,20 @@ def test_a_mail_server_is_reached_and_told_nothing(doctor, monkeypatch):
     assert (status, states(lines)) == (1, {"messages": "wrong"})
     assert "connection team" in lines["messages"]
     assert "cannot be reached" in lines["messages"]
+
+
+def test_a_tracker_is_asked_and_nothing_is_made_there(doctor, monkeypatch):
+    """And one that does not answer is named, with its connection."""
+    with mlflow_server() as server:
+        monkeypatch.setenv("AIRFLOW_CONN_MLFLOW_DEFAULT", connection(server.port))
+        status, lines = doctor(tracking="vertex,mlflow")
+        assert (status, states(lines)) == (0, {})
+        assert server.calls == ["experiments/get-by-name"]
+    assert "vertex and mlflow answered" in lines["trackers"]
+    monkeypatch.delenv("AIRFLOW_CONN_MLFLOW_DEFAULT")
+    status, lines = doctor(tracking="mlflow")
+    assert (status, states(lines)) == (1, {"trackers": "wrong"})
+    assert "RETRAINING_MLFLOW_CONNECTION" in lines["trackers"]
 
 
 def test_a_machine_without_airflow_cannot_say(doctor, monkeypatch):

@@ -1,4 +1,4 @@
-"""What `doctor` looks at of the Airflow environment on this machine, and of the servers that people are told through.
+"""What `doctor` looks at of the Airflow environment on this machine, and of servers that its connections name.
 
 Run it where Airflow runs: another machine has other settings, and its line says that they are not known.
 """
@@ -17,7 +17,9 @@ from pathlib import Path
 
 from retraining.commands.diagnosis import Check, MendableError, NotKnownError, Project
 from retraining.commands.shell import attempt
+from retraining.core.errors import TrackingError
 from retraining.core.notification.messages import recipients
+from retraining.core.report.tracking.tracked_run import MLFLOW
 from retraining.hooks.notifiers import NotSentError, load_notifier, reach
 
 HOME = "AIRFLOW_HOME"
@@ -141,6 +143,23 @@ def look_at_messages(project: Project) -> str:
     return f"reached {', '.join(reached)}"
 
 
+def look_at_trackers(project: Project) -> str:
+    """Ask every experiment tracker of the environment for the runs of a model; nothing is made there."""
+    trackers = list(dict.fromkeys(project.settings.tracking))
+    if not trackers:
+        return "runs are shown in no experiment tracker"
+    if MLFLOW in trackers:
+        _require_airflow()
+    model = next((spec.name for spec in project.specs()), "none")
+    for tracker in trackers:
+        answer = attempt(partial(project.cloud.trackers.digests, tracker, model))
+        if isinstance(answer, TrackingError):
+            raise MendableError(answer.where, answer.found, answer.expected, answer.way_out)
+        if isinstance(answer, Exception):
+            raise answer
+    return f"{' and '.join(trackers)} answered"
+
+
 def _setting(section: str, key: str) -> float:
     return float(_text(section, key))
 
@@ -169,4 +188,5 @@ AIRFLOW_CHECKS = (
     Check(name="approval", look=look_at_approval, needs=("models",)),
     Check(name="plugin", look=look_at_plugin),
     Check(name="messages", look=look_at_messages, needs=("settings", "models")),
+    Check(name="trackers", look=look_at_trackers, needs=("settings", "models")),
 )
