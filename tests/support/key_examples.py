@@ -408,6 +408,7 @@ EXAMPLES: Mapping[str, Any] = {
     "deployment.machine": "n1-standard-4",
     "deployment.accelerator.type": of("NVIDIA_L4", CONTAINER, {"deployment.accelerator": T4}),
     "deployment.accelerator.count": of(2, CONTAINER, {"deployment.accelerator": T4}),
+    "deployment.shared_machines": "small-models",
     "deployment.dedicated_endpoint": True,
     "deployment.request_log_sampling": 0.5,
     "deployment.key_input": True,

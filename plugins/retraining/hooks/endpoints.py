@@ -21,6 +21,7 @@ from retraining.core.naming.vertex import (
     endpoint_id,
     endpoint_name,
     location_name,
+    shared_machines_name,
     unversioned,
     version_name,
 )
@@ -33,8 +34,12 @@ from retraining.hooks.session import Session, call, call_once
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1 import Attribution as AttributionMessage
+    from google.cloud.aiplatform_v1 import (
+        DeploymentResourcePoolServiceClient,
+        EndpointServiceClient,
+        PredictionServiceClient,
+    )
     from google.cloud.aiplatform_v1 import Endpoint as EndpointMessage
-    from google.cloud.aiplatform_v1 import EndpointServiceClient, PredictionServiceClient
 
 ENDPOINT_HEADER = "x-vertex-ai-endpoint-id"
 CPU_METRIC = "aiplatform.googleapis.com/prediction/online/cpu/utilization"
@@ -179,7 +184,7 @@ class Endpoints:
             endpoint: As it was read; its etag is compared.
             version_name: `projects/…/models/<id>@<version>`.
             run_key: Of the run that made it.
-            machine: As `dedicated_resources` takes it.
+            machine: As `dedicated_resources` takes it; or `shared_machines`, the id of a pool.
 
         Raises:
             ConflictError: Somebody else changed the endpoint meanwhile.
@@ -194,7 +199,7 @@ class Endpoints:
             id=deployed_id,
             model=version_name,
             display_name=run_key,
-            dedicated_resources=dedicated_resources(machine),
+            **self._machines(machine),
         )
         # Without a traffic split the endpoint's stays as it is when the machines are ready, many minutes from now.
         request = {"endpoint": endpoint.name, "deployed_model": message}
@@ -205,6 +210,24 @@ class Endpoints:
                 return None
             raise
         return operation_of(started.operation)
+
+    def has_shared_machines(self, pool_id: str) -> bool:
+        """Return whether there is a deployment resource pool of an id."""
+        from google.api_core.exceptions import NotFound
+
+        try:
+            call(lambda: self._pools.get_deployment_resource_pool(name=self._pool_name(pool_id), retry=None))
+        except NotFound:
+            return False
+        return True
+
+    def _machines(self, machine: Mapping[str, Any]) -> ProtoJson:
+        if pool_id := machine.get("shared_machines"):
+            return {"shared_resources": self._pool_name(pool_id)}
+        return {"dedicated_resources": dedicated_resources(machine)}
+
+    def _pool_name(self, pool_id: str) -> str:
+        return shared_machines_name(self._session.project, self._session.region, pool_id)
 
     def read_endpoint(self, name: str) -> Endpoint:
         """Return an endpoint by its full name."""
@@ -423,6 +446,18 @@ class Endpoints:
         session = self._session
         client: EndpointServiceClient = grpc_client(
             aiplatform_v1.EndpointServiceClient, session, client_options=session.client_options
+        )
+        return client
+
+    @cached_property
+    def _pools(self) -> DeploymentResourcePoolServiceClient:
+        from google.cloud import aiplatform_v1
+
+        from retraining.hooks.transports import grpc_client
+
+        session = self._session
+        client: DeploymentResourcePoolServiceClient = grpc_client(
+            aiplatform_v1.DeploymentResourcePoolServiceClient, session, client_options=session.client_options
         )
         return client
 

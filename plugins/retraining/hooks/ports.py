@@ -288,6 +288,9 @@ class EndpointsPort(Protocol):
     ) -> Endpoint:
         """Return a model's endpoint; made where it is missing, with a table for its requests if one is named."""
 
+    def has_shared_machines(self, pool_id: str) -> bool:
+        """Return whether there are machines of an id that models share."""
+
     def read_endpoint(self, name: str) -> Endpoint:
         """Return an endpoint by its full name."""
 

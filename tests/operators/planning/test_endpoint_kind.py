@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from retraining.core.planning.plan import explain
 from retraining.core.spec import files
 from retraining.core.spec.model import ModelSpec
 from retraining.hooks.endpoints import EndpointOptions
 from tests.support.airflow_release import AirflowFailException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.refusals import refuses
-from tests.support.scenes.planned_run import FORM, plan
+from tests.support.scenes.planned_run import FORM, plan, stored_plan
 
 MODEL = "flight_delays"
 
@@ -125,3 +126,25 @@ def test_an_endpoint_that_somebody_else_was_to_make_is_missed_before_anything_is
         plan(cloud, make_run(params=FORM))
     assert cloud.endpoints.ensure(MODEL, None, {}).name.endswith("/flights-prod")
     assert plan(cloud, make_run(params=FORM))["run_key"]
+
+
+def test_machines_that_models_share_are_looked_for_before_anything_is_paid(
+    make_run: Any, deployment: Callable[..., None]
+) -> None:
+    """Where they are, nothing is paid beside them; a container that they do not serve is refused by name."""
+    cloud = FakeCloud()
+    deployment(shared_machines="small-models")
+    with refuses(
+        AirflowFailException, where="deployment.shared_machines", found="small-models", way_out="machines-that-models"
+    ):
+        plan(cloud, make_run(params=FORM))
+    cloud.endpoints.shared_machines.add("small-models")
+    stored = stored_plan(cloud, plan(cloud, make_run(params=FORM)))
+    assert stored.endpoint_usd_per_hour is None
+    assert any("on the shared machines small-models" in line for line in explain(stored))
+    serving = "us-central1-docker.pkg.dev/p/retraining/tensorflow-serving:2.19.1"
+    cloud.settings = dataclasses.replace(cloud.settings, serving_image=serving)
+    with refuses(
+        AirflowFailException, where="deployment.shared_machines", found=serving, way_out="deployment.container"
+    ):
+        plan(cloud, make_run(params=FORM))

@@ -54,6 +54,7 @@ class FakeEndpoints:
         self.answered: Counter[str] = Counter()
         self.undeployed: list[str] = []
         self.given: dict[str, str] = {}
+        self.shared_machines: set[str] = set()
         self._environment = environment
 
     @property
@@ -64,6 +65,10 @@ class FakeEndpoints:
     @endpoint.setter
     def endpoint(self, endpoint: Endpoint) -> None:
         self.by_name[endpoint.name] = endpoint
+
+    def has_shared_machines(self, pool_id: str) -> bool:
+        """As the hook."""
+        return pool_id in self.shared_machines
 
     def name_of(self, model: str) -> str:
         """As the hook."""

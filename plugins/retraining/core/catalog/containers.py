@@ -91,10 +91,17 @@ def require_serving_container(spec: ModelSpec, image: str, containers: Container
 
     Raises:
         SpecError: The spec's container is none of the table, or has ended; or no container is known to have the
-            operations of the model's packages.
+            operations of the model's packages; or none may serve on machines that models share.
         SettingsError: The setting's.
     """
     own = spec.deployment.container
+    if spec.deployment.shared_machines and own is None and image and PREBUILT.match(image) is None:
+        raise SpecError(
+            f"{spec.name}.yaml, deployment.shared_machines",
+            f"RETRAINING_SERVING_IMAGE is {image}, and machines that models share serve pre-built containers alone",
+            "a pre-built container of Vertex AI for TensorFlow",
+            "Name one in deployment.container, or remove shared_machines",
+        )
     error, where, used = (
         (SpecError, f"{spec.name}.yaml, deployment.container.image", own.image)
         if own

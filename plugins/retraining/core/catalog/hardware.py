@@ -106,6 +106,8 @@ def require_machines(
 
 def _require_endpoint(spec: ModelSpec, hardware: Hardware, region: str | None) -> None:
     deployment, where = spec.deployment, f"{spec.name}.yaml, deployment"
+    if deployment.shared_machines:
+        return
     require_serving_machine(deployment.machine, hardware, f"{where}.machine")
     pool = Pool(machine=deployment.machine, count=1, accelerator=deployment.accelerator)
     for found, expected, way_out in _accelerator_problems(pool, hardware, region):

@@ -50,6 +50,7 @@ TUNING_JOBS = "hyperparameterTuningJobs"
 BATCH_JOBS = "batchPredictionJobs"
 PERSISTENT_RESOURCES = "persistentResources"
 ENDPOINTS = "endpoints"
+SHARED_MACHINES = "deploymentResourcePools"
 MODELS = "models"
 
 
@@ -120,6 +121,11 @@ def endpoint_name(project: str, region: str, model: str, given: str | None = Non
     """Return the full name of a model's endpoint, of a given id or else of its own."""
     found = given or endpoint_id(model)
     return str(ResourceName(project=project, region=region, collection=ENDPOINTS, resource_id=found))
+
+
+def shared_machines_name(project: str, region: str, pool_id: str) -> str:
+    """Return the full name of machines that models share: a deployment resource pool."""
+    return str(ResourceName(project=project, region=region, collection=SHARED_MACHINES, resource_id=pool_id))
 
 
 def staging_of(model: str) -> str:

@@ -250,7 +250,7 @@ def _machines(asked: AskedRun, spec: ModelSpec, prices: Prices | None, region: s
 
 
 def _endpoint_hourly(deployment: Deployment, prices: Prices | None, region: str) -> float | None:
-    if prices is None or not deployment.endpoint:
+    if prices is None or not deployment.endpoint or deployment.shared_machines:
         return None
     return machine_hourly(prices, deployment.machine, region, deployment.accelerator)
 
@@ -379,6 +379,8 @@ def _endpoint_price(plan: Plan) -> str:
     deployment, rate = plan.spec.deployment, plan.endpoint_usd_per_hour
     if not deployment.endpoint:
         return "no endpoint: nothing is paid for serving"
+    if deployment.shared_machines:
+        return f"on the shared machines {deployment.shared_machines}: nothing is paid beside them"
     month = "" if rate is None else f" ({rate * deployment.min_replicas * _MONTH_HOURS:.2f} USD a month)"
     each = "price unknown" if rate is None else f"{rate:.4f} USD an hour each"
     gpus = f" with {deployment.accelerator.count} {deployment.accelerator.type}" if deployment.accelerator else ""

@@ -78,7 +78,9 @@ def require_reported_model(report: Report, digest: str | None) -> None:
 
 
 def machine_of(deployment: DeploymentSection) -> JsonObject:
-    """Return the machines of a deployed model, as the endpoint is asked for them."""
+    """Return the machines of a deployed model, as the endpoint is asked for them: of its own, or of a pool."""
+    if deployment.shared_machines:
+        return {"shared_machines": deployment.shared_machines}
     gpus = deployment.accelerator
     return {
         "machine_type": deployment.machine,
@@ -121,6 +123,16 @@ def missing_endpoint(model: str, given: str) -> SettingsError:
         f"{given} for {model}, and there is no such endpoint in the project and region",
         "endpoints that are there: those of other ids are made by whoever gave them",
         f"Make it, or take the entry of {model} out: it then has one of its own name",
+    )
+
+
+def missing_machines(plan: Plan, pool_id: str) -> ContractError:
+    """Return the refusal of machines that models share, and that are not there."""
+    return ContractError(
+        f"{plan.model}.yaml, deployment.shared_machines",
+        f"{pool_id}, and there is no such deployment resource pool in {plan.project}, {plan.region}",
+        "one that is there",
+        "Make it (docs/deployment.md#machines-that-models-share), or remove the key for machines of the model's own",
     )
 
 

@@ -18,6 +18,8 @@ Route = Annotated[str, StringConstraints(pattern=r"^/\S*$", max_length=1000)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
 ApprovalMode = Literal["first", "always", "never", "on_warning"]
 """When a person is asked: while the model has no champion; each time; never; when data or comparison carry warnings."""
+SharedMachines = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$")]
+"""Of Vertex AI: https://cloud.google.com/vertex-ai/docs/predictions/model-co-hosting"""
 SignatureDigest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 MODEL_DIGEST_VARIABLE = "MODEL_DIGEST"
 """Environment variable of a serving container: the SHA-256 that the model's files had when they were registered."""
@@ -105,7 +107,10 @@ class Shadow(Section):
     """That they are sent in: where they came in longer, the gaps between them are shortened alike."""
 
 
+OF_MACHINES = ("machine", "accelerator", "min_replicas", "max_replicas", "autoscale_cpu_percent")
+"""Keys of machines of its own, which a model on shared ones may not have."""
 OF_ENDPOINTS = (
+    "shared_machines",
     "machine",
     "accelerator",
     "min_replicas",
@@ -139,6 +144,9 @@ class Deployment(Section):
     """Replicas under load."""
     autoscale_cpu_percent: Annotated[int, Field(ge=1, le=100)] | None = None
     """Load of the processors that replicas come and go for between the two; `null`: Vertex AI's own, 60."""
+    shared_machines: Annotated[SharedMachines | None, Field(exclude_if=is_none)] = None
+    """Id of [machines that models share](deployment.md#machines-that-models-share): a deployment resource pool of the
+    project and region. `null`: machines of its own, as the keys above say."""
     dedicated_endpoint: bool = False
     """Whether the endpoint has [an address of its own](deployment.md#options-of-the-endpoint); cannot be changed once
     it is made."""
@@ -189,6 +197,27 @@ class Deployment(Section):
             raise ValueError(
                 f"{', '.join(vain)} {'is' if len(vain) == 1 else 'are'} of an endpoint, and endpoint is false: remove "
                 f"{'it' if len(vain) == 1 else 'them'}, or let the model have one"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _shares_as_it_can(self) -> Self:
+        if self.shared_machines is None:
+            return self
+        fields = type(self).model_fields
+        if own := [name for name in OF_MACHINES if getattr(self, name) != fields[name].get_default()]:
+            raise ValueError(
+                f"{', '.join(own)} and shared_machines: the machines of {self.shared_machines} are its maker's: "
+                "remove one of them"
+            )
+        if self.explanations is not None:
+            raise ValueError(
+                "explanations and shared_machines: Vertex AI explains no answers there. Remove one of them"
+            )
+        if self.container is not None and not Container.is_prebuilt(self.container.image):
+            raise ValueError(
+                f"shared_machines serve Vertex AI's pre-built containers alone, and {self.container.image} is none: "
+                "remove one of them"
             )
         return self
 

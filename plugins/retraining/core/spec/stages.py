@@ -41,6 +41,7 @@ OVERLAID = (
     "tuning.spot",
     *("deployment.endpoint", "deployment.machine", "deployment.accelerator", "deployment.min_replicas"),
     *("deployment.max_replicas", "deployment.autoscale_cpu_percent", "deployment.dedicated_endpoint"),
+    "deployment.shared_machines",
     *("deployment.request_log_sampling", "deployment.keep_previous_hours", "deployment.canary"),
     *("deployment.staging", "deployment.shadow", "deployment.approval"),
     *("monitoring.schedule", "monitoring.window_hours", "monitoring.min_requests", "monitoring.max_gigabytes"),

@@ -70,6 +70,9 @@ def _require_deployable(cloud: CloudPort, planned: Plan) -> str | None:
     require_own_model(cloud, planned.model, staging=planned.spec.deployment.staging)
     if not (deployments.may_deploy(planned) and planned.spec.deployment.endpoint):
         return None
+    pool_id = planned.spec.deployment.shared_machines
+    if pool_id and not cloud.endpoints.has_shared_machines(pool_id):
+        raise deployments.missing_machines(planned, pool_id)
     endpoint, network = cloud.endpoints.get(planned.model), cloud.settings.endpoint_network
     if endpoint is not None:
         deployments.require_kind(planned, endpoint.name, dedicated=endpoint.dedicated, private=endpoint.private)

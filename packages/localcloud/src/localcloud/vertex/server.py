@@ -33,6 +33,7 @@ from localcloud.vertex.endpoints.explanations import Explanations
 from localcloud.vertex.endpoints.meter import Meter
 from localcloud.vertex.endpoints.predictions import Predictions
 from localcloud.vertex.endpoints.request_log import RequestLog
+from localcloud.vertex.endpoints.resource_pools import DeploymentResourcePools
 from localcloud.vertex.endpoints.service import Endpoints
 from localcloud.vertex.endpoints.serving import Serving
 from localcloud.vertex.front.dispatch import Dispatcher
@@ -168,6 +169,7 @@ class VertexServer:
                 Endpoints(store, operations, projects.number),
                 Deployments(store, operations, self._serving, find_model, automate),
             ),
+            "DeploymentResourcePoolService": (DeploymentResourcePools(store, operations),),
             "PersistentResourceService": (self._persistent_resources,),
             "MetadataService": (MetadataStores(store, operations), Contexts(store, operations), Lineage(store)),
             "PredictionService": (

@@ -56,6 +56,9 @@ def _check_logging(config: types.PredictRequestResponseLoggingConfig) -> Iterato
 
 def check_deployed_model(deployed: DeployedModel, endpoint: Endpoint) -> Iterator[Finding]:
     """Find what is wrong with a model that shall be deployed to an endpoint."""
+    if "shared_resources" in deployed:
+        yield from _check_names(deployed, endpoint)
+        return
     if "dedicated_resources" not in deployed:
         yield (
             "deployed_model.dedicated_resources",
@@ -69,6 +72,10 @@ def check_deployed_model(deployed: DeployedModel, endpoint: Endpoint) -> Iterato
             "deployed_model.dedicated_resources.max_replica_count",
             f"It is {resources.max_replica_count}, less than min_replica_count {resources.min_replica_count}.",
         )
+    yield from _check_names(deployed, endpoint)
+
+
+def _check_names(deployed: DeployedModel, endpoint: Endpoint) -> Iterator[Finding]:
     if deployed.id:
         yield from check_id(deployed.id, r"[0-9]{1,10}", "1 to 10 digits", "deployed_model.id")
         if deployed.id in (*deployed_ids(endpoint), traffic.NEW):

@@ -8,6 +8,7 @@ from google.longrunning import operations_pb2
 
 from localcloud.vertex.endpoints import private_connections, traffic
 from localcloud.vertex.endpoints.checks import check_deployed_model
+from localcloud.vertex.endpoints.resource_pools import check_shared
 from localcloud.vertex.endpoints.serving import FindVersion, Serving
 from localcloud.vertex.endpoints.traffic import deployed_ids
 from localcloud.vertex.resources.explanation_specs import check_spec, inherited
@@ -60,6 +61,8 @@ class Deployments:
         refuse(check_deployed_model(deployed, endpoint))
         _complete(deployed, version)
         _explain(deployed, version)
+        if "shared_resources" in deployed:
+            refuse([*check_shared(store, deployed, version, self._find_version)])
         requested = dict(request.traffic_split)
         traffic.after_deploy(endpoint.traffic_split, requested, deployed.id, deployed_ids(endpoint))
 
@@ -137,8 +140,9 @@ def _complete(deployed: DeployedModel, version: Model) -> None:
     deployed.model, deployed.model_version_id = version.name, version.version_id
     deployed.display_name = deployed.display_name or version.display_name
     deployed.create_time = now()
-    resources = deployed.dedicated_resources
-    resources.max_replica_count = resources.max_replica_count or resources.min_replica_count
+    if "dedicated_resources" in deployed:  # else it shares those of a pool
+        resources = deployed.dedicated_resources
+        resources.max_replica_count = resources.max_replica_count or resources.min_replica_count
 
 
 def _explain(deployed: DeployedModel, version: Model) -> None:

@@ -22,7 +22,7 @@ from localcloud.vertex.processes.logs import ProcessLog, prediction_log
 from localcloud.vertex.processes.machinery import Machinery
 from localcloud.vertex.processes.serving_contract import Container
 from localcloud.vertex.resources.operations import Progress
-from localcloud.vertex.resources.store import ENDPOINTS
+from localcloud.vertex.resources.store import DEPLOYMENT_RESOURCE_POOLS, ENDPOINTS
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import ApiError, FailedPrecondition, Unavailable
 
@@ -136,10 +136,18 @@ class Serving:
             artifact_uri=version.artifact_uri,
             endpoint_id=folder.name.removesuffix(f"-{deployed.id}"),
             deployed_model_id=deployed.id,
-            machine_type=deployed.dedicated_resources.machine_spec.machine_type,
+            machine_type=self._machine_type(deployed),
             account=deployed.service_account,
         )
         return ServedModel(machinery=self._machinery, container=container, where=where, log=log, folder=folder)
+
+    def _machine_type(self, deployed: DeployedModel) -> str:
+        resources = deployed.dedicated_resources
+        if "shared_resources" in deployed:
+            resources = self._machinery.store.get(
+                DEPLOYMENT_RESOURCE_POOLS, deployed.shared_resources
+            ).dedicated_resources
+        return str(resources.machine_spec.machine_type)
 
     def _make(self, endpoint_name: str, deployed: DeployedModel, version: Model) -> ServedModel:
         endpoint_id = names.last_part(endpoint_name)

@@ -70,6 +70,7 @@ EVALUATION_SLICES = Kind("slices", types.ModelEvaluationSlice, "ModelEvaluationS
 PERSISTENT_RESOURCES = Kind("persistentResources", types.PersistentResource, "PersistentResource")
 METADATA_STORES = Kind("metadataStores", types.MetadataStore, "MetadataStore")
 CONTEXTS = Kind("contexts", types.Context, "Context")
+DEPLOYMENT_RESOURCE_POOLS = Kind("deploymentResourcePools", types.DeploymentResourcePool, "DeploymentResourcePool")
 ENDPOINTS = Kind("endpoints", types.Endpoint, "Endpoint")
 OPERATIONS = Kind("operations", operations_pb2.Operation, "Operation")
 
