@@ -28,6 +28,8 @@ def test_an_endpoint_is_made_once(cloud, unique, endpoint) -> None:
     assert cloud.endpoints.get(f"{unique}_other") is None
     assert cloud.endpoints.ensure(unique, "p.d.another", {}) == endpoint
     assert cloud.endpoints.get(unique) == cloud.endpoints.read_endpoint(endpoint.name) == endpoint
+    assert cloud.endpoints.name_of(unique) == endpoint.name
+    assert not cloud.endpoints.has_shared_machines(unique)
     assert endpoint.labels == {MODEL_LABEL: unique, **cloud.environment.labels}
     assert (endpoint.deployed, endpoint.traffic) == ({}, {})
     assert cloud.endpoints.running_operations(endpoint) == []
