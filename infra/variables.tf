@@ -77,6 +77,18 @@ variable "encryption_key" {
   default     = null
 }
 
+variable "endpoint_network" {
+  description = "VPC network, projects/<project id>/global/networks/<name>, in which endpoints answer (RETRAINING_ENDPOINT_NETWORK); null: at public addresses."
+  type        = string
+  default     = null
+}
+
+variable "endpoint_subnets" {
+  description = "Full names of that network's subnets in var.region that Vertex AI may take endpoints' addresses from; empty: somebody else makes the service connection policy."
+  type        = list(string)
+  default     = []
+}
+
 variable "labels" {
   description = "Labels of the buckets, the dataset, the repository and all that is made (RETRAINING_LABELS)."
   type        = map(string)

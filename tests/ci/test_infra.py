@@ -49,6 +49,10 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
         {"repository_id", "format"},
         {"project", "location", "docker_config", "kms_key_name", "labels"},
     ),
+    "google_network_connectivity_service_connection_policy": (
+        {"name", "location", "service_class", "network"},
+        {"project", "psc_config"},
+    ),
     "google_service_account": ({"account_id"}, {"project", "display_name"}),
     "google_project_iam_member": ({"project", *IAM}, set()),
     "google_bigquery_dataset_iam_member": ({"dataset_id", *IAM}, {"project"}),
