@@ -35,8 +35,17 @@ DATASET = "doctor_roles"
 SQL = f"SELECT id, happened, carrier, weight, late FROM {SOURCE}.doctor {WHERE}"
 MAY_LOOK = ("iam.securityReviewer", "serviceusage.serviceUsageViewer", "artifactregistry.reader")
 """Roles of whoever sets a project up, by which all can be known."""
+ELSEWHERE_IN_VERTEX = {
+    "artifacts": ("get", "list"),
+    "contexts": ("addContextChildren", "create", "delete", "get", "list", "queryContextLineageSubgraph", "update"),
+    "deploymentResourcePools": ("create", "delete", "get", "list", "queryDeployedModels"),
+    "executions": ("get", "list"),
+    "metadataStores": ("create", "get", "list"),
+}
+"""Of experiments, without which no run fails, and of machines that models share, which `plan` asks for by name."""
 NOT_NEEDED = {
     "roles/aiplatform.user": (
+        *(f"aiplatform.{kind}.{verb}" for kind, verbs in ELSEWHERE_IN_VERTEX.items() for verb in verbs),
         "aiplatform.models.export",
         "aiplatform.operations.list",
         "aiplatform.persistentResources.get",
