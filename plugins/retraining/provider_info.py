@@ -29,6 +29,7 @@ OPERATORS = (
     "retraining.operators.planning.run_plan",
     "retraining.operators.report.models_page",
     "retraining.operators.report.page",
+    "retraining.operators.report.tracking",
     "retraining.operators.retention.garbage_collection",
     "retraining.operators.scoring.destination",
     "retraining.operators.scoring.prediction",

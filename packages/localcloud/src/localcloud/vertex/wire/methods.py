@@ -195,7 +195,7 @@ def _operation_methods() -> Iterator[Method]:
             unary=True,
             routes=tuple(
                 dataclasses.replace(route, template=route.template.replace("/v1/", f"/{version}/", 1))
-                for version in ("v1", "v1beta1")  # who started one by a preview client polls it there
+                for version in ("v1", "v1beta1", "ui")  # clients of previews, and over REST, poll it there
                 for route in routes[name]
                 if route.template.startswith("/v1/")
             ),
