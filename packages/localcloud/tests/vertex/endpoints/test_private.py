@@ -35,7 +35,7 @@ def config(*networks: str, **changes: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def version(upload) -> str:
     """A version to deploy."""
-    model: str = upload("private").model
+    model: str = upload("psc_private").model
     return model
 
 

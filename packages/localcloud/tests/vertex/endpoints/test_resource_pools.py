@@ -62,7 +62,7 @@ def test_models_of_two_endpoints_share_machines_and_the_pool_stays_while_they_do
     local_cloud, api, pools, pool, endpoints, upload
 ) -> None:
     """Each answers at its own endpoint; who is on the machines is told, by Google's SDK too."""
-    model = upload("shared", container_spec={"image_uri": PREBUILT}).model
+    model = upload("pool_shared", container_spec={"image_uri": PREBUILT}).model
     for number, endpoint in enumerate(endpoints):
         share(api, endpoint, model, pool, str(number + 1))
         client = v1.PredictionServiceClient(
@@ -86,17 +86,17 @@ def test_models_of_two_endpoints_share_machines_and_the_pool_stays_while_they_do
 
 def test_custom_containers_and_other_images_are_refused(api, pool, endpoints, upload) -> None:
     """As the service says of its limits."""
-    custom = upload("custom", container_spec={"image_uri": CUSTOM, "ports": [{"container_port": 8501}]}).model
+    custom = upload("pool_custom", container_spec={"image_uri": CUSTOM, "ports": [{"container_port": 8501}]}).model
     with pytest.raises(exceptions.InvalidArgument, match="no pre-built container"):
         share(api, endpoints[0], custom, pool, "1")
-    share(api, endpoints[0], upload("first", container_spec={"image_uri": PREBUILT}).model, pool, "1")
+    share(api, endpoints[0], upload("pool_first", container_spec={"image_uri": PREBUILT}).model, pool, "1")
     with pytest.raises(exceptions.InvalidArgument, match="Expected that image"):
-        share(api, endpoints[1], upload("second", container_spec={"image_uri": OTHER}).model, pool, "1")
+        share(api, endpoints[1], upload("pool_second", container_spec={"image_uri": OTHER}).model, pool, "1")
 
 
 def test_a_pool_that_is_not_there_is_named(api, endpoints, upload) -> None:
     """Before anything is started."""
-    model = upload("alone", container_spec={"image_uri": PREBUILT}).model
+    model = upload("pool_alone", container_spec={"image_uri": PREBUILT}).model
     with pytest.raises(exceptions.NotFound, match="deploymentResourcePools/nowhere"):
         share(api, endpoints[0], model, f"{api.parent}/deploymentResourcePools/nowhere", "1")
 
