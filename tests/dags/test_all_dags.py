@@ -76,6 +76,10 @@ def test_of_chained_jobs_those_that_are_near_their_end_go_first() -> None:
     assert weights == [210, 230, 250, 270]
     assert max(task.priority_weight for task in chained.tasks) == 270
     assert {task.priority_weight for task in retrain_dag(spec).tasks} == {210}
+    searching = load_spec(ROOT / "include" / "models" / "flight_delays.yaml").model_copy(update={"jobs": "chained"})
+    assert searching.tuning
+    searched = retrain_dag(searching)  # whose export has machines of its own
+    assert [searched.get_task(task_id).priority_weight for task_id in ("export", "tune", "train")] == [205, 205, 245]
 
 
 def test_a_runs_tasks_are_drawn_in_groups_and_keep_their_ids(dags) -> None:

@@ -16,7 +16,8 @@ from retraining.core.naming.serving import container_spec, tensorflow_serving
 from retraining.core.promotion.versions import Version
 from retraining.core.report.attributions import Attribution
 from retraining.hooks.cloud import Cloud
-from retraining.hooks.endpoints import Answer, Endpoint, EndpointOptions, Unanswered, dedicated_resources
+from retraining.hooks.endpoints import Endpoint, EndpointOptions, dedicated_resources
+from retraining.hooks.predictions import Answer, Unanswered
 from retraining.hooks.registry import Upload
 from retraining.operators.deployment.version_upload import upload_once
 from tests.support.refusals import refuses
@@ -134,6 +135,42 @@ def test_a_network_that_lets_nobody_in_is_named_with_who_can_mend_it(
         way_out="network administrator",
     ):
         private_cloud.endpoints.predict(endpoint, [INSTANCE])
+
+
+OTHER = "projects/the-network-project/global/networks/other"
+
+
+@pytest.mark.parametrize(("networks", "answers"), [([OTHER, NETWORK], True), ([OTHER], False), ([], False)])
+def test_a_private_endpoint_of_somebody_elses_is_asked_in_this_network_or_not_at_all(
+    private_cloud, folder, unique, tmp_path, networks: list[str], answers: bool
+) -> None:
+    """At another network's address this one may have anybody, and the request carries a token."""
+    version = register(private_cloud, folder, unique, tmp_path)
+    session = private_cloud.session
+    client = aiplatform_v1.EndpointServiceClient(credentials=session.credentials, client_options=session.client_options)
+    automation = [{"project_id": "the-network-project", "network": network} for network in networks]
+    connection = {
+        "enable_private_service_connect": True,
+        "project_allowlist": ["the-network-project"],
+        "psc_automation_configs": automation,
+    }
+    theirs = aiplatform_v1.Endpoint(display_name=unique, private_service_connect_config=connection)
+    parent, endpoint_id = f"projects/{session.project}/locations/{session.region}", unique
+    client.create_endpoint(parent=parent, endpoint=theirs, endpoint_id=endpoint_id).result(timeout=20)
+    started = private_cloud.endpoints.start_deploy(
+        private_cloud.endpoints.get(unique), version.version_name, KEY, MACHINE
+    )
+    until(private_cloud, lambda: private_cloud.endpoints.operation(started.name).done)
+    now = private_cloud.endpoints.get(unique)
+    endpoint = private_cloud.endpoints.set_traffic(now, dict.fromkeys(now.deployed, 100))
+    configs = client.get_endpoint(name=endpoint.name).private_service_connect_config.psc_automation_configs
+    assert endpoint.address == next((each.ip_address for each in configs if each.network == NETWORK), "")
+    if answers:
+        assert private_cloud.endpoints.predict(endpoint, [INSTANCE]).predictions == [0.25]
+    else:
+        with refuses(SettingsError, where="RETRAINING_ENDPOINT_NETWORK", found=str(networks), way_out="Name a network"):
+            private_cloud.endpoints.predict(endpoint, [INSTANCE])
+    retire(endpoint.name)
 
 
 def test_a_new_endpoint_logs_its_requests(cloud, unique) -> None:

@@ -29,10 +29,11 @@ from retraining.core.report.tracking.tracked_run import Status, TrackedRun
 from retraining.core.spec.source_files import SourceFiles
 from retraining.hooks import airflow_api, cloud, limits, transports, vertex_jobs
 from retraining.hooks.access import Access
-from retraining.hooks.endpoints import Endpoint, Unanswered
+from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.experiments import Experiments
 from retraining.hooks.logs import Cursor
 from retraining.hooks.objects import Objects
+from retraining.hooks.predictions import Unanswered
 from retraining.hooks.registry import Upload
 from retraining.hooks.session import Session, call, is_transient
 from retraining.hooks.trial_calls import TrialEndpoints, TrialModels, TrialObjects, TrialTables

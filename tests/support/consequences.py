@@ -282,7 +282,7 @@ class Consequences:
             deployments.machine_of(section),
             begun,
             asked,
-            _told(lambda: deployments.require_kind(plan, "e", dedicated=False, private=False)),
+            _told(lambda: deployments.require_kind(plan, "e", dedicated=False, private=False, given=False)),
             self._ramp() if section.canary else None,
             self._shadow() if section.shadow else None,
             self._explanations() if section.explanations else None,

@@ -57,9 +57,8 @@ def retrain_dag(spec: ModelSpec) -> DAG:
         with group("data", "Examples: frozen, checked, exported"):
             snapshot = SnapshotOperator(task_id="snapshot")
             check_data = CheckDataOperator(task_id="check_data")
-            export = VertexJobOperator(
-                task_id="export", job_request=request_export, chain_task="export", **of_step(spec, 1)
-            )
+            of_export = of_step(spec, 0 if spec.tuning else 1)
+            export = VertexJobOperator(task_id="export", job_request=request_export, chain_task="export", **of_export)
         with group("training", "The challenger: hyperparameters, weights, scores beside the champion's"):
             tune = [TuneOperator(task_id="tune")] if spec.tuning else []
             train = TrainOperator(task_id="train", **of_step(spec, 2))

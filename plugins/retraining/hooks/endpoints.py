@@ -1,4 +1,4 @@
-"""The endpoint of a model: what is deployed to it, how traffic is shared, what it answers.
+"""The endpoint of a model: what is deployed to it, how traffic is shared.
 
 In: version names and traffic. Out: `Endpoint` values and operations that can be looked at again in a later poke.
 Deployed models get an id made from the run key, so a second deploy of the same run is refused and not paid twice.
@@ -6,17 +6,14 @@ Deployed models get an id made from the run key, so a second deploy of the same 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from retraining.core.documents.document import read_object
-from retraining.core.errors import ConflictError, SettingsError
+from retraining.core.errors import ConflictError
 from retraining.core.naming.vertex import (
     ROLLOUT_LABEL,
-    ResourceName,
     deployed_model_id,
     endpoint_id,
     endpoint_name,
@@ -27,21 +24,19 @@ from retraining.core.naming.vertex import (
 )
 from retraining.core.promotion.deployments import missing_endpoint
 from retraining.core.report.attributions import Attribution
-from retraining.core.untyped import Foreign, ProtoJson
+from retraining.core.untyped import ProtoJson
 from retraining.hooks import limits
 from retraining.hooks.operations import Operation, operation_of
+from retraining.hooks.predictions import Answer, Predictions, Unanswered
 from retraining.hooks.session import Session, call, call_once
 
 if TYPE_CHECKING:
-    from google.cloud.aiplatform_v1 import Attribution as AttributionMessage
     from google.cloud.aiplatform_v1 import (
         DeploymentResourcePoolServiceClient,
         EndpointServiceClient,
-        PredictionServiceClient,
     )
     from google.cloud.aiplatform_v1 import Endpoint as EndpointMessage
 
-ENDPOINT_HEADER = "x-vertex-ai-endpoint-id"
 CPU_METRIC = "aiplatform.googleapis.com/prediction/online/cpu/utilization"
 
 
@@ -86,25 +81,6 @@ class EndpointOptions:
     sampling: float = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What an endpoint said, and which deployed model said it."""
-
-    predictions: list[Any]
-    deployed_model_id: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unanswered:
-    """That a request had no answer. Nothing more is kept of it: services repeat what they were asked in their messages.
-
-    Attributes:
-        kind: Of the error, as `InvalidArgument`.
-    """
-
-    kind: str
-
-
 class Endpoints:
     """The endpoint and prediction services of one region.
 
@@ -114,7 +90,7 @@ class Endpoints:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._predictions: dict[str, PredictionServiceClient] = {}
+        self._predictions = Predictions(session)
 
     def get(self, model: str) -> Endpoint | None:
         """Return the model's endpoint, or None."""
@@ -122,7 +98,7 @@ class Endpoints:
 
         name = self.name_of(model)
         try:
-            return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None)))
+            return self._read(call(lambda: self._client.get_endpoint(name=name, retry=None)))
         except NotFound:
             return None
 
@@ -231,7 +207,7 @@ class Endpoints:
 
     def read_endpoint(self, name: str) -> Endpoint:
         """Return an endpoint by its full name."""
-        return _endpoint(call(lambda: self._client.get_endpoint(name=name, retry=None)))
+        return self._read(call(lambda: self._client.get_endpoint(name=name, retry=None)))
 
     def operation(self, name: str) -> Operation | None:
         """Return the long-running work as it stands; None when the service has forgotten it."""
@@ -278,7 +254,7 @@ class Endpoints:
         paths = ["traffic_split"] if generation is None else ["traffic_split", "labels"]
         request = {"endpoint": changed, "update_mask": {"paths": paths}}
         try:
-            return _endpoint(call(lambda: self._client.update_endpoint(request=request, retry=None)))
+            return self._read(call(lambda: self._client.update_endpoint(request=request, retry=None)))
         except Aborted as error:
             now = self.read_endpoint(endpoint.name)
             if now.traffic == dict(traffic) and now.labels == labels:  # this call's own doing, whose answer was lost
@@ -332,13 +308,10 @@ class Endpoints:
     def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
         """Ask the endpoint, as any application would; numbers may be NaN.
 
-        A dedicated endpoint answers at its own address alone, and tells itself from others by a header.
-        https://cloud.google.com/vertex-ai/docs/predictions/using-dedicated-endpoints
-
         Raises:
-            SettingsError: It is a private one that Vertex AI could not connect to its network.
+            SettingsError: It is a private one, and has no address in this environment's network.
         """
-        return call(self._asking(endpoint, instances))
+        return self._predictions.ask(endpoint, instances)
 
     def predict_once(
         self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], timeout_s: float
@@ -347,14 +320,7 @@ class Endpoints:
 
         What says nothing about the model is raised: that this process may not ask, or that there is no such endpoint.
         """
-        from google.api_core import exceptions
-
-        try:
-            return call_once(self._asking(endpoint, instances), timeout_s=timeout_s)
-        except (exceptions.Forbidden, exceptions.Unauthorized, exceptions.NotFound):
-            raise
-        except (exceptions.GoogleAPICallError, TimeoutError) as error:
-            return Unanswered(kind=type(error).__name__)
+        return self._predictions.ask_once(endpoint, instances, timeout_s)
 
     def explain(
         self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], deployed_id: str = ""
@@ -366,53 +332,7 @@ class Endpoints:
             instances: With every input; numbers may be NaN.
             deployed_id: Whose answers; "": of one by the traffic.
         """
-        from google.protobuf import struct_pb2
-
-        values = [_value(struct_pb2, dict(item)) for item in instances]
-        client = self._predictions_at(endpoint.address)
-        asked = {"endpoint": endpoint.name, "instances": values, "deployed_model_id": deployed_id or None}
-        answer = call(lambda: client.explain(**asked, retry=None))
-        return [[_attribution(one) for one in each.attributions] for each in answer.explanations]
-
-    def _asking(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Callable[[], Answer]:
-        from google.protobuf import struct_pb2
-
-        if endpoint.private:
-            return lambda: self._ask_privately(endpoint, instances)
-        values = [_value(struct_pb2, dict(item)) for item in instances]
-        metadata = [(ENDPOINT_HEADER, ResourceName.parse(endpoint.name).resource_id)] if endpoint.address else ()
-
-        def ask() -> Answer:
-            # A request made of a dict would convert the values, and refuse them.
-            client = self._predictions_at(endpoint.address)
-            answer = client.predict(endpoint=endpoint.name, instances=values, retry=None, metadata=metadata)
-            return Answer(predictions=list(answer.predictions), deployed_model_id=answer.deployed_model_id)
-
-        return ask
-
-    def _ask_privately(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
-        """Ask a private endpoint at its address, by REST and with the token of every call, as Google's SDK does.
-
-        Its certificate is one for all private endpoints, of a name and not of the address, and no authority has signed
-        it: it is not held against any. The address is what Vertex AI itself says, in a network of one's own.
-        """
-        from google.api_core import exceptions
-        from requests import exceptions as broken
-
-        if not endpoint.address and endpoint.unreachable:
-            raise _unreachable(endpoint)
-        if not endpoint.address:
-            raise exceptions.ServiceUnavailable(f"{endpoint.name} has no address in its network yet")
-        body = json.dumps({"instances": [dict(item) for item in instances]})
-        headers = {"Content-Type": "application/json"}
-        try:
-            said = self._private.post(f"https://{endpoint.address}/v1/{endpoint.name}:predict", body, headers=headers)
-        except (broken.ConnectionError, broken.Timeout) as error:
-            raise exceptions.ServiceUnavailable(f"{endpoint.address}: {type(error).__name__}") from error
-        if not said.ok:
-            raise exceptions.from_http_response(said)
-        told = read_object(said.content, endpoint.name)
-        return Answer(predictions=told["predictions"], deployed_model_id=told["deployedModelId"])
+        return self._predictions.explain(endpoint, instances, deployed_id)
 
     def name_of(self, model: str) -> str:
         """Return the full name of a model's endpoint: of the id that the environment gives it, or of its own name."""
@@ -430,12 +350,35 @@ class Endpoints:
         changed = aiplatform_v1.Endpoint(name=endpoint.name, labels={**endpoint.labels, **missing}, etag=endpoint.etag)
         request = {"endpoint": changed, "update_mask": {"paths": ["labels"]}}
         try:
-            return _endpoint(call(lambda: self._client.update_endpoint(request=request, retry=None)))
+            return self._read(call(lambda: self._client.update_endpoint(request=request, retry=None)))
         except Aborted as error:
             now = self.read_endpoint(endpoint.name)
             if missing.items() <= now.labels.items():  # this call's own doing, whose answer was lost
                 return now
             raise _changed(now) from error
+
+    def _read(self, endpoint: EndpointMessage) -> Endpoint:
+        log = endpoint.predict_request_response_logging_config
+        connection = endpoint.private_service_connect_config
+        private, network = connection.enable_private_service_connect, self._session.placement.endpoint_network
+        # Of another network the address may be anybody's in this one, and it would be sent a token.
+        here = next((each for each in connection.psc_automation_configs if each.network == network), None)
+        elsewhere = f"it answers in {[each.network for each in connection.psc_automation_configs]} alone"
+        return Endpoint(
+            name=endpoint.name,
+            deployed={
+                item.id: version_name(unversioned(item.model), item.model_version_id)
+                for item in endpoint.deployed_models
+            },
+            traffic={key: int(share) for key, share in endpoint.traffic_split.items() if share},
+            labels=dict(endpoint.labels),
+            etag=endpoint.etag,
+            sampling=log.sampling_rate if log.enabled else None,
+            dedicated=endpoint.dedicated_endpoint_enabled,
+            private=private,
+            address=here.ip_address if here else endpoint.dedicated_endpoint_dns.removeprefix("https://"),
+            unreachable=here.error_message if here else elsewhere if private else "",
+        )
 
     @cached_property
     def _client(self) -> EndpointServiceClient:
@@ -460,24 +403,6 @@ class Endpoints:
             aiplatform_v1.DeploymentResourcePoolServiceClient, session, client_options=session.client_options
         )
         return client
-
-    @cached_property
-    def _private(self) -> Foreign:
-        from retraining.hooks.transports import private_session
-
-        return private_session(self._session)
-
-    def _predictions_at(self, address: str) -> PredictionServiceClient:
-        """Return the client of an address; "": of the region's."""
-        from google.cloud import aiplatform_v1
-
-        from retraining.hooks.transports import grpc_client
-
-        if address not in self._predictions:
-            options = {"api_endpoint": address} if address else self._session.client_options
-            kind = aiplatform_v1.PredictionServiceClient
-            self._predictions[address] = grpc_client(kind, self._session, client_options=options)
-        return self._predictions[address]
 
 
 def dedicated_resources(machine: Mapping[str, Any]) -> ProtoJson:
@@ -507,60 +432,3 @@ def _changed(now: Endpoint) -> ConflictError:
         "this run alone to change it",
         "The next try reads it again",
     )
-
-
-def _unreachable(endpoint: Endpoint) -> SettingsError:
-    return SettingsError(
-        f"{endpoint.name}, RETRAINING_ENDPOINT_NETWORK",
-        f"it has no address in its network: {endpoint.unreachable}",
-        "a service connection policy of the class gcp-vertexai for the network and region, with room in its subnets",
-        "Let a network administrator make it (docs/composer.md#private-endpoints); then undeploy what is on the "
-        "endpoint and clear the task: Vertex AI tries no failed connection again while something is deployed",
-    )
-
-
-def _endpoint(endpoint: EndpointMessage) -> Endpoint:
-    log = endpoint.predict_request_response_logging_config
-    connection = endpoint.private_service_connect_config
-    networks = connection.psc_automation_configs
-    return Endpoint(
-        name=endpoint.name,
-        deployed={
-            item.id: version_name(unversioned(item.model), item.model_version_id) for item in endpoint.deployed_models
-        },
-        traffic={key: int(share) for key, share in endpoint.traffic_split.items() if share},
-        labels=dict(endpoint.labels),
-        etag=endpoint.etag,
-        sampling=log.sampling_rate if log.enabled else None,
-        dedicated=endpoint.dedicated_endpoint_enabled,
-        private=connection.enable_private_service_connect,
-        address=endpoint.dedicated_endpoint_dns.removeprefix("https://")
-        or next((each.ip_address for each in networks if each.ip_address), ""),
-        unreachable=next((each.error_message for each in networks if each.error_message), ""),
-    )
-
-
-def _attribution(message: AttributionMessage) -> Attribution:
-    shown = message.output_display_name or (f"{message.output_index[0]}" if message.output_index else "")
-    return Attribution(
-        output=f"{message.output_name} of {shown}" if shown else message.output_name,
-        answer=message.instance_output_value,
-        baseline=message.baseline_output_value,
-        features={name: float(added) for name, added in message.feature_attributions.items()},
-        error=message.approximation_error,
-    )
-
-
-def _value(struct_pb2: Any, value: object) -> Any:  # noqa: ANN401 - protobuf's Value; json_format would refuse NaN
-    if isinstance(value, bool):
-        return struct_pb2.Value(bool_value=value)
-    if isinstance(value, int | float):
-        return struct_pb2.Value(number_value=value)
-    if isinstance(value, str):
-        return struct_pb2.Value(string_value=value)
-    if isinstance(value, Mapping):
-        fields = {key: _value(struct_pb2, item) for key, item in value.items()}
-        return struct_pb2.Value(struct_value=struct_pb2.Struct(fields=fields))
-    if isinstance(value, list | tuple):
-        return struct_pb2.Value(list_value=struct_pb2.ListValue(values=[_value(struct_pb2, item) for item in value]))
-    return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)

@@ -27,7 +27,7 @@ from retraining.core.report.tracking.tracked_run import TrackedRun
 from retraining.core.retention.jobs_and_tables import Table
 from retraining.core.settings import Settings
 from retraining.core.untyped import ApiJson, ProtoJson
-from retraining.hooks import endpoints, warehouse
+from retraining.hooks import endpoints, predictions, warehouse
 from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.logs import Cursor, Line
 from retraining.hooks.objects import Deleted
@@ -331,12 +331,12 @@ class EndpointsPort(Protocol):
             ConflictError: Somebody else changed the endpoint meanwhile.
         """
 
-    def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> endpoints.Answer:
+    def predict(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> predictions.Answer:
         """Ask the endpoint, as any application would."""
 
     def predict_once(
         self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], timeout_s: float
-    ) -> endpoints.Answer | endpoints.Unanswered:
+    ) -> predictions.Answer | predictions.Unanswered:
         """Ask the endpoint as an application that does not try again, and waits so long."""
 
     def explain(

@@ -8,7 +8,8 @@ import pytest
 from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
 
 from retraining.core.errors import ConflictError
-from retraining.hooks.endpoints import EndpointOptions, Unanswered
+from retraining.hooks.endpoints import EndpointOptions
+from retraining.hooks.predictions import Unanswered
 from tests.support.scenes.port_stage import make_upload, until
 
 KEY = "20131120t030000z-000000000001"

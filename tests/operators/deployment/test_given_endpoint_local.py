@@ -22,13 +22,14 @@ OLD, NEW = 0.25, 0.75
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
-@pytest.fixture
-def given(local_cloud) -> Iterator[aiplatform_v1.Endpoint]:
-    """An endpoint with a label and an id of its maker's."""
+@pytest.fixture(params=[False, True], ids=["shared", "dedicated"])
+def given(local_cloud, request: pytest.FixtureRequest) -> Iterator[aiplatform_v1.Endpoint]:
+    """An endpoint with a label, an id and a kind of its maker's."""
     options = {"api_endpoint": f"{local_cloud.region}-aiplatform.googleapis.com"}
     client = aiplatform_v1.EndpointServiceClient(client_options=options)
     parent = f"projects/{local_cloud.project}/locations/{local_cloud.region}"
     wanted = aiplatform_v1.Endpoint(display_name="theirs", labels={"made-by": "terraform"})
+    wanted.dedicated_endpoint_enabled = request.param
     endpoint_id = f"theirs-{uuid.uuid4().hex[:8]}"
     made = client.create_endpoint(parent=parent, endpoint=wanted, endpoint_id=endpoint_id).result(timeout=20)
     yield made

@@ -23,7 +23,7 @@ from retraining.core.documents import (
 from retraining.core.monitoring.signals import Answered
 from retraining.core.naming import storage
 from retraining.core.naming.vertex import deployed_model_id
-from retraining.hooks.endpoints import Answer, Unanswered
+from retraining.hooks.predictions import Answer, Unanswered
 from retraining.operators.monitoring import measurement
 from retraining.operators.monitoring.attributions import DEADLINE_S, watch_attributions
 from retraining.operators.monitoring.measurement import MeasureSignalsOperator, watch_requests

@@ -124,8 +124,11 @@ def test_an_endpoint_that_somebody_else_was_to_make_is_missed_before_anything_is
         AirflowFailException, where="RETRAINING_ENDPOINT_IDS", found=("flights-prod", MODEL), way_out="Make it"
     ):
         plan(cloud, make_run(params=FORM))
-    assert cloud.endpoints.ensure(MODEL, None, {}).name.endswith("/flights-prod")
-    assert plan(cloud, make_run(params=FORM))["run_key"]
+    made = cloud.endpoints.ensure(MODEL, None, {})
+    assert made.name.endswith("/flights-prod")
+    for dedicated in (False, True):  # its kind is its maker's
+        cloud.endpoints.endpoint = dataclasses.replace(made, dedicated=dedicated)
+        assert plan(cloud, make_run(params=FORM))["run_key"]
 
 
 def test_machines_that_models_share_are_looked_for_before_anything_is_paid(

@@ -15,8 +15,9 @@ from retraining.core.naming.environments import Environment
 from retraining.core.naming.vertex import RUN_LABEL, deployed_model_id, endpoint_name, model_name
 from retraining.core.promotion.versions import Version
 from retraining.core.report.attributions import Attribution
-from retraining.hooks.endpoints import Answer, Endpoint, EndpointOptions, Unanswered
+from retraining.hooks.endpoints import Endpoint, EndpointOptions
 from retraining.hooks.operations import Operation
+from retraining.hooks.predictions import Answer, Unanswered
 from retraining.hooks.registry import Upload
 from tests.support.fakes.bucket import FakeBucket
 from tests.support.fakes.settings import ENVIRONMENT

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from retraining.commands.trial.jobs import DISK_GB, MACHINE, QUEUED, job_request
+from retraining.commands.trial.jobs import job_request, machine_that_runs, wait_for_job
 from retraining.commands.trial.probes import Probe, Trial
 from retraining.commands.trial.record import Fact
 from retraining.core.documents.document import read_object
-from retraining.core.jobs.job import SUCCEEDED, Job
-from retraining.core.settings import data_path
+from retraining.core.jobs.job import SUCCEEDED
 from retraining.core.untyped import JsonObject, ProtoJson
 from retraining.hooks.logs import Cursor
 
@@ -69,11 +68,7 @@ class ClusterProbes:
         jobs, cursor = self.trial.cloud.jobs, Cursor()
         made = jobs.create(self._job())
 
-        def ended() -> Job | None:
-            job = jobs.get(made.name)
-            return None if job.active else job
-
-        found = self.trial.wait("end of the cluster", ended, TIMEOUT + QUEUED)
+        found = wait_for_job(self.trial, made.name, TIMEOUT)
 
         def said() -> bool:
             for line in self.trial.cloud.logs.read_new(made.job_id, cursor):
@@ -109,14 +104,5 @@ class ClusterProbes:
         return any(text.startswith(line) for lines in self.lines.values() for text in lines)
 
     def _job(self) -> ProtoJson:
-        program = data_path("templates/trial_cluster.py.j2").read_text(encoding="utf-8")
-        pool: ProtoJson = {
-            "machine_spec": {"machine_type": MACHINE},
-            "replica_count": 1,
-            "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": DISK_GB},
-            "container_spec": {
-                "image_uri": self.trial.cloud.settings.trainer_image,
-                "command": ["python", "-c", program],
-            },
-        }
+        pool = machine_that_runs(self.trial, "trial_cluster.py.j2")
         return job_request(self.trial, "cluster", [pool, {}, pool], TIMEOUT)

@@ -168,13 +168,13 @@ class JobProbes:
         jobs, name = self.trial.cloud.jobs, self.made[1].name
         jobs.cancel(name)
         jobs.cancel(name)
-        ended = self._wait_for(name)
+        ended = wait_for_job(self.trial, name, TIMEOUT)
         jobs.cancel(name)
         return {"state": ended.state, "state after the third time": jobs.get(name).state}
 
     def finish(self) -> Mapping[str, Fact]:
         """Wait for the first job's end, and for its model."""
-        ended = self._wait_for(self.made[0].name)
+        ended = wait_for_job(self.trial, self.made[0].name, TIMEOUT)
         if ended.seconds is not None:
             self.trial.measured["worked"] = round(ended.seconds, 1)
         return {
@@ -194,27 +194,41 @@ class JobProbes:
         own = [line for line in found if LINE in line.text]
         return {"its line is there, once": len(own), "replica": own[0].task}
 
-    def _wait_for(self, name: str) -> Job:
-        def look() -> Job | None:
-            job = self.trial.cloud.jobs.get(name)
-            return None if job.active else job
-
-        return self.trial.wait("end", look, TIMEOUT + QUEUED)
-
     def _job(self) -> ProtoJson:
         """Return the job that stores a model that answers 2 x + 1."""
-        program = data_path("templates/trial_job.py.j2").read_text(encoding="utf-8")
-        pool: ProtoJson = {
-            "machine_spec": {"machine_type": MACHINE},
-            "replica_count": 1,
-            "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": DISK_GB},
-            "container_spec": {
-                "image_uri": self.trial.cloud.settings.trainer_image,
-                "command": ["python", "-c", program],
-                "args": [f"{self.trial.model_uri}/1", LINE],
-            },
-        }
+        pool = machine_that_runs(self.trial, "trial_job.py.j2", [f"{self.trial.model_uri}/1", LINE])
         return job_request(self.trial, "trial", [pool], TIMEOUT)
+
+
+def wait_for_job(trial: Trial, name: str, timeout: timedelta) -> Job:
+    """Return a job once it has ended; it may wait for its machine on top of its timeout."""
+
+    def look() -> Job | None:
+        job = trial.cloud.jobs.get(name)
+        return None if job.active else job
+
+    return trial.wait("end", look, timeout + QUEUED)
+
+
+def machine_that_runs(trial: Trial, template: str, arguments: Sequence[str] = ()) -> ProtoJson:
+    """Return one machine of the trainer's image, as a worker pool.
+
+    Args:
+        trial: Whose it is.
+        template: Of the Python program that it runs.
+        arguments: Of that.
+    """
+    program = data_path(f"templates/{template}").read_text(encoding="utf-8")
+    return {
+        "machine_spec": {"machine_type": MACHINE},
+        "replica_count": 1,
+        "disk_spec": {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": DISK_GB},
+        "container_spec": {
+            "image_uri": trial.cloud.settings.trainer_image,
+            "command": ["python", "-c", program],
+            "args": list(arguments),
+        },
+    }
 
 
 def job_request(trial: Trial, task: str, pools: list[ProtoJson], timeout: timedelta) -> ProtoJson:

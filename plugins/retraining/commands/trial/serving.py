@@ -18,7 +18,8 @@ from retraining.commands.trial.statements import TEMPLATE
 from retraining.core.data.sql import Query, render
 from retraining.core.errors import ConflictError
 from retraining.core.naming.vertex import ROLLOUT_LABEL, deployed_model_id
-from retraining.hooks.endpoints import Answer, Endpoint, EndpointOptions, Unanswered
+from retraining.hooks.endpoints import Endpoint, EndpointOptions
+from retraining.hooks.predictions import Answer, Unanswered
 
 MACHINE = "n1-standard-2"
 REPLICAS = {"machine_type": MACHINE, "min_replicas": 1, "max_replicas": 1}

@@ -91,7 +91,7 @@ def machine_of(deployment: DeploymentSection) -> JsonObject:
     }
 
 
-def require_kind(plan: Plan, endpoint_name: str, *, dedicated: bool, private: bool) -> None:
+def require_kind(plan: Plan, endpoint_name: str, *, dedicated: bool, private: bool, given: bool) -> None:
     """Refuse to deploy to an endpoint of the other kind than the spec asks for: it is made as one of them for life.
 
     Args:
@@ -99,13 +99,14 @@ def require_kind(plan: Plan, endpoint_name: str, *, dedicated: bool, private: bo
         endpoint_name: Of the endpoint as it is.
         dedicated: Whether it is one with an address of its own.
         private: Whether it answers in a network alone, which the environment decides: its address is its own anyway.
+        given: Whether somebody else made it, for whom its kind is.
 
     Raises:
-        ContractError: It is of the other kind, or a private one whose answers should be explained.
+        ContractError: It is of the other kind, or has an address of its own and its answers should be explained.
     """
-    if private:
+    if private or (given and dedicated):
         require_explainable(plan, endpoint_name)
-    elif dedicated != plan.spec.deployment.dedicated_endpoint:
+    elif not given and dedicated != plan.spec.deployment.dedicated_endpoint:
         kinds = {True: "dedicated", False: "shared"}
         raise ContractError(
             f"{plan.model}.yaml, deployment.dedicated_endpoint",
@@ -137,11 +138,11 @@ def missing_machines(plan: Plan, pool_id: str) -> ContractError:
 
 
 def require_explainable(plan: Plan, endpoint_name: str) -> None:
-    """Refuse explanations of an endpoint that answers in a network alone.
+    """Refuse explanations of an endpoint that answers at an address of its own.
 
     Args:
         plan: The run.
-        endpoint_name: Of the endpoint, or what says that it will be a private one.
+        endpoint_name: Of the endpoint, or what says that it will be such a one.
 
     Raises:
         ContractError: The spec asks for them.
@@ -149,8 +150,8 @@ def require_explainable(plan: Plan, endpoint_name: str) -> None:
     if plan.spec.deployment.explanations is not None:
         raise ContractError(
             f"{plan.model}.yaml, deployment.explanations",
-            f"asked for, and {endpoint_name} is private, for which Vertex AI explains no answers",
-            "none, or an endpoint at a public address",
+            f"asked for, and {endpoint_name} has an address of its own, where Vertex AI explains no answers",
+            "none, or an endpoint at the region's address",
             "Remove deployment.explanations",
         )
 

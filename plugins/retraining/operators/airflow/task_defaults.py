@@ -33,7 +33,7 @@ def weighed(priority: int, *, production: bool = True, step: int = 0) -> dict[st
     Args:
         priority: Of the model, 1 to 10.
         production: Whether something that serves today waits for it; else it comes after all that does.
-        step: Of chained jobs, 1 to 3, whose machine waits, and is paid, until this task begins; 0: none waits.
+        step: Of chained jobs, 1 to 3, whose machine waits, and is paid, until this task begins; 0: none waits for it.
     """
     base = 200 if production else 100
     return {"priority_weight": base + MACHINE_WAITS * step + priority, "weight_rule": "absolute"}

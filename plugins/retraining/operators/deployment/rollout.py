@@ -225,7 +225,9 @@ class RolloutSteps:
         endpoint = self._cloud.endpoints.ensure(model, log_table, {vertex.MODEL_LABEL: model}, options)
         trust.require_own_endpoint(endpoint.name, endpoint.labels.get(vertex.MODEL_LABEL, model), model)
         if not self._rollback:  # which takes the endpoint as it is: it must always be possible
-            deployments.require_kind(self._plan, endpoint.name, dedicated=endpoint.dedicated, private=endpoint.private)
+            given = self._cloud.settings.placement.endpoint_of(model) is not None
+            kind = {"dedicated": endpoint.dedicated, "private": endpoint.private, "given": given}
+            deployments.require_kind(self._plan, endpoint.name, **kind)
             if endpoint.sampling not in (None, options.sampling):
                 self._state.require_unchanged()
                 self._cloud.endpoints.set_sampling(endpoint, options.sampling)

@@ -21,8 +21,9 @@ from retraining.core.promotion.latencies import Measured
 from retraining.core.promotion.shadow import Log, LoggedRequest
 from retraining.core.spec.deployment import Canary
 from retraining.core.spec.deployment import Shadow as ShadowSection
-from retraining.hooks.endpoints import Endpoint, Unanswered
+from retraining.hooks.endpoints import Endpoint
 from retraining.hooks.ports import CloudPort
+from retraining.hooks.predictions import Unanswered
 from retraining.operators.deployment.rollout_ramp import Shifts
 from retraining.operators.deployment.rollout_state import OvertakenError, RolloutState
 from retraining.operators.record.own_requests import own_requests

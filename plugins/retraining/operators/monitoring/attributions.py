@@ -42,7 +42,8 @@ from retraining.core.spec.explanations import BaselineValue, Explanations, unexp
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.monitoring import AttributionDrift
 from retraining.core.untyped import JsonObject
-from retraining.hooks.endpoints import Endpoint, Unanswered
+from retraining.hooks.endpoints import Endpoint
+from retraining.hooks.predictions import Unanswered
 from retraining.operators.monitoring.watch import ByteLimit, Seen, Watch, unasked_for
 from retraining.operators.record.own_requests import ASKED_AFTER
 from retraining.operators.record.run_record import Record

@@ -74,13 +74,15 @@ def _require_deployable(cloud: CloudPort, planned: Plan) -> str | None:
     if pool_id and not cloud.endpoints.has_shared_machines(pool_id):
         raise deployments.missing_machines(planned, pool_id)
     endpoint, network = cloud.endpoints.get(planned.model), cloud.settings.endpoint_network
+    given = cloud.settings.placement.endpoint_of(planned.model)
     if endpoint is not None:
-        deployments.require_kind(planned, endpoint.name, dedicated=endpoint.dedicated, private=endpoint.private)
-    elif given := cloud.settings.placement.endpoint_of(planned.model):
+        kind = {"dedicated": endpoint.dedicated, "private": endpoint.private, "given": given is not None}
+        deployments.require_kind(planned, endpoint.name, **kind)
+    elif given:
         raise deployments.missing_endpoint(planned.model, given)
     elif network:
         deployments.require_explainable(planned, f"its endpoint in {network} (RETRAINING_ENDPOINT_NETWORK)")
-    if endpoint is None or not network or endpoint.private:
+    if endpoint is None or given or not network or endpoint.private:
         return None
     return (
         f"{endpoint.name} answers at a public address, and RETRAINING_ENDPOINT_NETWORK is {network}: it was made "
