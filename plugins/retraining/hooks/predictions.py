@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from retraining.core.documents.document import read_object
 from retraining.core.errors import SettingsError
@@ -21,8 +21,6 @@ from retraining.hooks.session import Session, call, call_once
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1 import Attribution as AttributionMessage
     from google.cloud.aiplatform_v1 import PredictionServiceClient
-
-    from retraining.hooks.endpoints import Endpoint
 
 ENDPOINT_HEADER = "x-vertex-ai-endpoint-id"
 
@@ -46,6 +44,26 @@ class Unanswered:
     kind: str
 
 
+class Asked(Protocol):
+    """An endpoint, as far as asking it goes."""
+
+    @property
+    def name(self) -> str:
+        """Full name."""
+
+    @property
+    def address(self) -> str:
+        """Its own, or in this environment's network; empty: the region's, or none yet."""
+
+    @property
+    def private(self) -> bool:
+        """Whether it answers in networks alone."""
+
+    @property
+    def unreachable(self) -> str:
+        """Why it has no address in this environment's network; empty: it has, or will."""
+
+
 class Predictions:
     """The prediction service of one region, and of endpoints with addresses of their own.
 
@@ -57,7 +75,7 @@ class Predictions:
         self._session = session
         self._clients: dict[str, PredictionServiceClient] = {}
 
-    def ask(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
+    def ask(self, endpoint: Asked, instances: Sequence[Mapping[str, Any]]) -> Answer:
         """Ask an endpoint, and again while it may pass.
 
         A dedicated endpoint answers at its own address alone, and tells itself from others by a header.
@@ -66,7 +84,7 @@ class Predictions:
         return call(self._asking(endpoint, instances))
 
     def ask_once(
-        self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], timeout_s: float
+        self, endpoint: Asked, instances: Sequence[Mapping[str, Any]], timeout_s: float
     ) -> Answer | Unanswered:
         """Ask an endpoint once, and wait so long."""
         from google.api_core import exceptions
@@ -79,7 +97,7 @@ class Predictions:
             return Unanswered(kind=type(error).__name__)
 
     def explain(
-        self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]], deployed_id: str = ""
+        self, endpoint: Asked, instances: Sequence[Mapping[str, Any]], deployed_id: str = ""
     ) -> list[list[Attribution]]:
         """Ask what each feature adds to the answers of one deployed model, or of one by the traffic."""
         from google.protobuf import struct_pb2
@@ -90,7 +108,7 @@ class Predictions:
         answer = call(lambda: client.explain(**asked, retry=None))
         return [[_attribution(one) for one in each.attributions] for each in answer.explanations]
 
-    def _asking(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Callable[[], Answer]:
+    def _asking(self, endpoint: Asked, instances: Sequence[Mapping[str, Any]]) -> Callable[[], Answer]:
         from google.protobuf import struct_pb2
 
         if endpoint.private:
@@ -106,7 +124,7 @@ class Predictions:
 
         return ask
 
-    def _ask_privately(self, endpoint: Endpoint, instances: Sequence[Mapping[str, Any]]) -> Answer:
+    def _ask_privately(self, endpoint: Asked, instances: Sequence[Mapping[str, Any]]) -> Answer:
         """Ask a private endpoint at its address, by REST and with the token of every call, as Google's SDK does.
 
         Its certificate is one for all private endpoints, of a name and not of the address, and no authority has signed
@@ -149,7 +167,7 @@ class Predictions:
         return self._clients[address]
 
 
-def _unreachable(endpoint: Endpoint) -> SettingsError:
+def _unreachable(endpoint: Asked) -> SettingsError:
     return SettingsError(
         f"{endpoint.name}, RETRAINING_ENDPOINT_NETWORK",
         f"it has no address here: {endpoint.unreachable}",
