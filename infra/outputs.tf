@@ -19,3 +19,8 @@ output "model_accounts" {
   description = "What service_account must be in the files of the models that have an account of their own."
   value       = { for model, account in google_service_account.models : model => account.email }
 }
+
+output "services" {
+  description = "APIs that are called; a perimeter of VPC Service Controls must let the environment reach them."
+  value       = local.services
+}

@@ -65,8 +65,8 @@ resource "google_bigquery_dataset_iam_member" "retraining" {
 resource "google_bigquery_dataset_iam_member" "sources" {
   for_each = { for pair in setproduct(keys(local.source_roles), var.source_datasets) : join(" ", pair) => pair }
 
-  project    = var.project
-  dataset_id = each.value[1]
+  project    = try(regex("^(.+)[.]", each.value[1])[0], var.project)
+  dataset_id = regex("[^.]+$", each.value[1])
   role       = local.source_roles[each.value[0]]
   member     = local.members[each.value[0]]
 }

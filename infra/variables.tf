@@ -54,9 +54,14 @@ variable "repository" {
 }
 
 variable "source_datasets" {
-  description = "Datasets of this project that the examples queries read."
+  description = "Datasets that the examples queries read: sales of this project, my-data.sales of another."
   type        = set(string)
   default     = []
+
+  validation {
+    condition     = alltrue([for name in var.source_datasets : can(regex("^([a-z][-a-z0-9.:]*\\.)?[A-Za-z0-9_]+$", name))])
+    error_message = "Expected <dataset> or <project>.<dataset>, such as my-data.sales."
+  }
 }
 
 variable "file_buckets" {

@@ -8,8 +8,3 @@ terraform {
     }
   }
 }
-
-provider "google" {
-  project = var.project
-  region  = var.region
-}
