@@ -29,6 +29,7 @@ from google.cloud.aiplatform_v1.services.persistent_resource_service.transports 
     PersistentResourceServiceGrpcTransport,
 )
 from google.cloud.aiplatform_v1.services.prediction_service.transports import PredictionServiceGrpcTransport
+from google.cloud.aiplatform_v1.services.tensorboard_service.transports import TensorboardServiceGrpcTransport
 from google.cloud.aiplatform_v1.services.vizier_service.transports import VizierServiceGrpcTransport
 
 from demo.checkout import CLOUD_CONFIG_PATH, PACKAGES_PATH
@@ -76,6 +77,7 @@ class Api:
     vizier: v1.VizierServiceClient
     persistent: v1.PersistentResourceServiceClient
     metadata: v1.MetadataServiceClient
+    boards: v1.TensorboardServiceClient
 
     def create_job(self, code: str = "pass", **changes: Any) -> v1.CustomJob:
         """Create a job of one replica that runs a line of Python."""
@@ -136,6 +138,7 @@ def api(local_cloud) -> Api:
         vizier=v1.VizierServiceClient(client_options=options),
         persistent=v1.PersistentResourceServiceClient(client_options=options),
         metadata=v1.MetadataServiceClient(client_options=options),
+        boards=v1.TensorboardServiceClient(client_options=options),
     )
 
 
@@ -255,6 +258,7 @@ class SoloServer:
                 transport=PersistentResourceServiceGrpcTransport(channel=channel)
             ),
             metadata=v1.MetadataServiceClient(transport=MetadataServiceGrpcTransport(channel=channel)),
+            boards=v1.TensorboardServiceClient(transport=TensorboardServiceGrpcTransport(channel=channel)),
         )
         return self.api
 

@@ -108,6 +108,36 @@ def test_of_a_metadata_store_and_a_context(api: Api):
     assert_returned(raw(api.metadata.get_context(name=made.name)), given)
 
 
+def test_of_an_artifact(api: Api):
+    store = v1.CreateMetadataStoreRequest(parent=api.parent, metadata_store_id="artifacts-kept", metadata_store={})
+    parent = api.metadata.create_metadata_store(store).result(timeout=10).name
+    schema = {"schema_title": "system.Model", "metadata": {"deep": {"n": 1}}}
+    asked = v1.CreateArtifactRequest(parent=parent, artifact_id="all-kept", artifact=schema)
+    given = fill(raw(asked), kept("MetadataService.CreateArtifact", "artifact"))
+    made = api.metadata.create_artifact(asked)
+    assert_returned(raw(api.metadata.get_artifact(name=made.name)), given)
+
+
+def test_of_tensorboards_and_what_is_in_them(api: Api):
+    boards, of = api.boards, "TensorboardService.Create"
+    board = v1.CreateTensorboardRequest(parent=api.parent, tensorboard={"display_name": "kept"})
+    given = fill(raw(board), kept(f"{of}Tensorboard", "tensorboard"))
+    name = boards.create_tensorboard(board).result(timeout=10).name
+    assert_returned(raw(boards.get_tensorboard(name=name)), given)
+    experiment = v1.CreateTensorboardExperimentRequest(parent=name, tensorboard_experiment_id="e")
+    given = fill(raw(experiment), kept(f"{of}TensorboardExperiment", "tensorboard_experiment"))
+    name = boards.create_tensorboard_experiment(experiment).name
+    assert_returned(raw(boards.get_tensorboard_experiment(name=name)), given)
+    run = v1.CreateTensorboardRunRequest(parent=name, tensorboard_run_id="r")
+    given = fill(raw(run), kept(f"{of}TensorboardRun", "tensorboard_run"))
+    name = boards.create_tensorboard_run(run).name
+    assert_returned(raw(boards.get_tensorboard_run(name=name)), given)
+    series = v1.CreateTensorboardTimeSeriesRequest(parent=name, tensorboard_time_series={"value_type": "SCALAR"})
+    given = fill(raw(series), kept(f"{of}TensorboardTimeSeries", "tensorboard_time_series"))
+    name = boards.create_tensorboard_time_series(series).name
+    assert_returned(raw(boards.get_tensorboard_time_series(name=name)), given)
+
+
 def test_of_an_endpoint(api: Api):
     request = v1.CreateEndpointRequest(parent=api.parent, endpoint={"display_name": "kept"})
     given = fill(raw(request), kept("EndpointService.CreateEndpoint", "endpoint"))

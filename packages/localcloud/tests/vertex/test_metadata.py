@@ -37,6 +37,16 @@ def listed(api, store: str, expression: str) -> list[str]:
     return [each.name for each in api.metadata.list_contexts(request=request)]
 
 
+def add(api, context: v1.Context, *artifacts: str) -> None:
+    """Make artifacts a context's."""
+    api.metadata.add_context_artifacts_and_executions(context=context.name, artifacts=list(artifacts))
+
+
+def artifacts_of(api, context: v1.Context) -> list[str]:
+    """Names of a context's artifacts."""
+    return [each.name for each in api.metadata.query_context_lineage_subgraph(context=context.name).artifacts]
+
+
 def test_a_store_is_there_once(api, store):
     assert api.metadata.get_metadata_store(name=store).name == store
     assert store in [each.name for each in api.metadata.list_metadata_stores(parent=api.parent)]
@@ -129,14 +139,52 @@ def test_what_is_not_there_is_not_found(api, store):
     with pytest.raises(exceptions.NotFound, match="Artifact"):
         api.metadata.get_artifact(name=f"{store}/artifacts/a-tb-run")
     assert list(api.metadata.list_executions(parent=store)) == []
-    assert not api.metadata.query_context_lineage_subgraph(context=make(api, store).name).artifacts
+    with pytest.raises(exceptions.NotFound, match="Artifact"):
+        add(api, make(api, store), f"{store}/artifacts/nothing")
 
 
 def test_what_is_not_offered_is_refused_by_name(api, store):
-    with pytest.raises(exceptions.MethodNotImplemented, match="CreateArtifact"):
-        api.metadata.create_artifact(parent=store, artifact={"display_name": "a"})
+    with pytest.raises(exceptions.MethodNotImplemented, match="CreateExecution"):
+        api.metadata.create_execution(parent=store, execution={"display_name": "a"})
     with pytest.raises(exceptions.MethodNotImplemented, match="allow_missing"):
         api.metadata.update_context(request={"context": {"name": f"{store}/contexts/new-one"}, "allow_missing": True})
+
+
+def test_a_context_has_artifacts_each_once(api, store):
+    """By an id that is there once; a context that is made anew under its old name has none."""
+    context = make(api, store)
+    artifact = {"schema_title": "google.VertexTensorboardRun", "uri": "https://x", "metadata": {"resourceName": "y"}}
+    made = api.metadata.create_artifact(parent=store, artifact=artifact, artifact_id=f"a-{uuid.uuid4().hex[:8]}")
+    with pytest.raises(exceptions.AlreadyExists):
+        api.metadata.create_artifact(parent=store, artifact=artifact, artifact_id=made.name.rsplit("/", 1)[1])
+    assert artifacts_of(api, context) == []
+    for _ in range(2):
+        add(api, context, made.name, made.name)
+    assert artifacts_of(api, context) == [made.name]
+    assert [each.name for each in api.metadata.list_artifacts({"parent": store, "filter": 'uri="https://x"'})] == [
+        made.name
+    ]
+    api.metadata.delete_context(name=context.name).result(timeout=10)
+    api.metadata.create_context(
+        parent=store, context={"schema_title": RUN}, context_id=context.name.rsplit("/", 1)[1]
+    )
+    assert artifacts_of(api, context) == []
+    assert api.metadata.get_artifact(name=made.name).metadata["resourceName"] == "y"
+
+
+def test_an_artifact_is_changed_if_nobody_was_faster_and_deleted_everywhere(api, store):
+    context = make(api, store)
+    made = api.metadata.create_artifact(parent=store, artifact={"schema_title": "system.Model"})
+    add(api, context, made.name)
+    made.uri = "gs://b/m"
+    changed = api.metadata.update_artifact(artifact=made, update_mask={"paths": ["uri"]})
+    assert changed.uri == "gs://b/m"
+    with pytest.raises(exceptions.Aborted, match="Artifact `etag`"):
+        api.metadata.update_artifact(request={"artifact": made})
+    api.metadata.delete_artifact(name=made.name).result(timeout=10)
+    assert artifacts_of(api, context) == []
+    with pytest.raises(exceptions.InvalidArgument, match="no schema 'x'"):
+        api.metadata.create_artifact(parent=store, artifact={"schema_title": "x"})
 
 
 def test_rest_answers_alike(api, store, rest):

@@ -47,6 +47,23 @@ def test_an_experiment_of_the_sdk_is_read_by_the_sdk(aiplatform):
     assert aiplatform.Experiment.get("sdk-experiment") is None
 
 
+def test_curves_of_an_experiment_of_the_sdk(aiplatform):
+    """In a TensorBoard: logged step by step, shown in the table, read as a frame, gone with the experiment."""
+    board = aiplatform.Tensorboard.create(display_name="sdk-board")
+    aiplatform.init(experiment="sdk-curves", experiment_tensorboard=board)
+    with aiplatform.start_run("first") as run:
+        for step in (1, 2, 3):
+            aiplatform.log_time_series_metrics({"loss": 1 / step, "lr": 0.1}, step=step)
+    table = aiplatform.get_experiment_df("sdk-curves")
+    assert table[["run_name", "time_series_metric.loss"]].values.tolist() == [["first", 1 / 3]]
+    run = aiplatform.ExperimentRun("first", experiment="sdk-curves")
+    frame = run.get_time_series_data_frame()
+    assert frame[["step", "loss", "lr"]].values.tolist() == [[step, 1 / step, 0.1] for step in (1, 2, 3)]
+    aiplatform.Experiment("sdk-curves").delete(delete_backing_tensorboard_runs=True)
+    assert aiplatform.TensorboardRun.list(f"{board.resource_name}/experiments/sdk-curves") == []
+    board.delete()
+
+
 def test_model_from_upload_to_prediction(aiplatform, saved_model_uri):
     fields = {"serving_container_image_uri": SERVING_IMAGE, "artifact_uri": saved_model_uri}
     model = aiplatform.Model.upload(

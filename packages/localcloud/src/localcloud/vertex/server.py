@@ -51,7 +51,8 @@ from localcloud.vertex.jobs.tuning.service import TuningJobs
 from localcloud.vertex.jobs.tuning.vizier.studies import Studies
 from localcloud.vertex.jobs.tuning.vizier.suggestions import Suggestions
 from localcloud.vertex.jobs.tuning.vizier.trials import Trials
-from localcloud.vertex.metadata.service import Contexts, Lineage, MetadataStores
+from localcloud.vertex.metadata.artifacts import Artifacts, Executions
+from localcloud.vertex.metadata.service import Contexts, MetadataStores
 from localcloud.vertex.models.evaluations import Evaluations
 from localcloud.vertex.models.service import Models
 from localcloud.vertex.models.versions import find_version
@@ -67,6 +68,13 @@ from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.resources.operations import Operations, OperationService
 from localcloud.vertex.resources.store import Store
 from localcloud.vertex.resources.tables import Tables
+from localcloud.vertex.tensorboards.points import SeriesPoints
+from localcloud.vertex.tensorboards.service import (
+    TensorboardExperiments,
+    TensorboardRuns,
+    Tensorboards,
+    TensorboardSeries,
+)
 from localcloud.vertex.wire.methods import load_methods
 
 # What leads Google's clients elsewhere when no local cloud was started on the state directory (this server alone).
@@ -171,7 +179,19 @@ class VertexServer:
             ),
             "DeploymentResourcePoolService": (DeploymentResourcePools(store, operations),),
             "PersistentResourceService": (self._persistent_resources,),
-            "MetadataService": (MetadataStores(store, operations), Contexts(store, operations), Lineage(store)),
+            "MetadataService": (
+                MetadataStores(store, operations),
+                Contexts(store, operations),
+                Artifacts(store, operations),
+                Executions(store),
+            ),
+            "TensorboardService": (
+                Tensorboards(store, operations),
+                TensorboardExperiments(store, operations),
+                TensorboardRuns(store, operations),
+                TensorboardSeries(store, operations),
+                SeriesPoints(store),
+            ),
             "PredictionService": (
                 Predictions(store, self._serving, self._request_log, meter),
                 Explanations(store, self._serving, self._request_log, meter),

@@ -1,7 +1,7 @@
 """MetadataService, as far as Vertex AI Experiments asks it: metadata stores, and contexts with their children.
 
 Comes in: requests to create, get, list, change and delete, and to make one context the child of another. Goes out:
-stores and contexts. There are no artifacts and no executions, and none can be made: what asks for one finds none.
+stores and contexts; what contexts refer to is in `artifacts`.
 https://cloud.google.com/vertex-ai/docs/ml-metadata/data-model
 """
 
@@ -19,14 +19,16 @@ from localcloud.vertex.resources.operations import Operations, Progress
 from localcloud.vertex.resources.store import CONTEXTS, METADATA_STORES, Store, now
 from localcloud.vertex.resources.validation import Finding, check_display_name, check_id, check_labels, refuse
 from localcloud.vertex.wire import names
-from localcloud.vertex.wire.errors import Aborted, AlreadyExists, InvalidArgument, NotFound
+from localcloud.vertex.wire.errors import Aborted, AlreadyExists, InvalidArgument
 from localcloud.vertex.wire.listing import CONTEXT_FIELDS, list_page
-from localcloud.vertex.wire.methods import raw
+from localcloud.vertex.wire.methods import Message, raw
 
 SCHEMAS = ("system.Experiment", "system.ExperimentRun", "system.Pipeline", "system.PipelineRun")
 """Of contexts, that every store has; others would be made by CreateMetadataSchema."""
 SCHEMA_VERSION = "0.0.1"
 MOST_METADATA_BYTES, MOST_PARENTS = 200_000, 10
+LINKS = "context-artifacts"
+"""Documents by their context: which artifacts it has."""
 _STORE_ID = r"[a-z0-9][a-z0-9-]{0,127}"
 _CONTEXT_ID = r"[a-z0-9][a-z0-9-]{3,127}"
 _CHANGEABLE = ("display_name", "labels", "metadata", "description")
@@ -103,7 +105,7 @@ class Contexts:
         made.name = f"{request.parent}/contexts/{context_id}"
         made.schema_version = made.schema_version or SCHEMA_VERSION
         made.create_time = made.update_time = now()
-        made.etag = _etag("")
+        made.etag = next_etag("")
         self._store.insert(CONTEXTS, made.name, request.parent, made)
         return made
 
@@ -127,26 +129,23 @@ class Contexts:
             raise InvalidArgument(f"update_mask names {wrong}. Expected some of {expected}.", field="update_mask")
         refuse([*_check(wanted)])
         with self._store.change(CONTEXTS, name) as stored:
-            if wanted.etag and wanted.etag != stored.etag:
-                raise Aborted(
-                    f"Specified Context `etag`: `{wanted.etag}` does not match server `etag`: `{stored.etag}`"
-                )
+            require_etag(wanted.etag, stored)
             for path in paths:
                 setattr(stored, path, getattr(wanted, path))
-            stored.etag, stored.update_time = _etag(stored.etag), now()
+            stored.etag, stored.update_time = next_etag(stored.etag), now()
         return stored
 
     def delete_context(self, request: types.DeleteContextRequest) -> operations_pb2.Operation:
-        """Remove a context; its children stay."""
+        """Remove a context; its children and artifacts stay."""
         name = names.check_name(request.name, *_OF_CONTEXT)
-        there = self._store.get(CONTEXTS, name)
-        if request.etag and request.etag != there.etag:
-            raise Aborted(f"Specified Context `etag`: `{request.etag}` does not match server `etag`: `{there.etag}`")
+        require_etag(request.etag, self._store.get(CONTEXTS, name))
 
         def work(progress: Progress) -> empty_pb2.Empty:
             progress.check()
             with self._store.transaction():
                 self._store.delete(CONTEXTS, name)
+                if links := [number for number, key, _ in self._store.list_documents(LINKS) if key == name]:
+                    self._store.delete_documents(LINKS, *links)
                 for child in self._children(name):
                     with self._store.change(CONTEXTS, child.name) as changed:
                         changed.parent_contexts = [each for each in changed.parent_contexts if each != name]
@@ -172,13 +171,6 @@ class Contexts:
                     child.parent_contexts = [*child.parent_contexts, parent]
         return types.AddContextChildrenResponse()
 
-    def query_context_lineage_subgraph(
-        self, request: types.QueryContextLineageSubgraphRequest
-    ) -> types.LineageSubgraph:
-        """Return the artifacts and executions of a context: there are none."""
-        self._store.get(CONTEXTS, names.check_name(request.context, *_OF_CONTEXT, field="context"))
-        return types.LineageSubgraph()
-
     def _children(self, name: str) -> list[Context]:
         store = name.partition("/contexts/")[0]
         return [each for each in self._store.list_under(CONTEXTS, store) if name in each.parent_contexts]
@@ -192,36 +184,6 @@ class Contexts:
             found.update(new)
             waiting += new
         return found
-
-
-class Lineage:
-    """Answers what is asked of artifacts and executions: none can be made, so there are none.
-
-    Args:
-        store: Where metadata stores are kept.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def get_artifact(self, request: types.GetArtifactRequest) -> types.Artifact:
-        """Say that there is none."""
-        raise NotFound(f"The Artifact {names.check_name(request.name, 'metadataStores', 'artifacts')} does not exist.")
-
-    def get_execution(self, request: types.GetExecutionRequest) -> types.Execution:
-        """Say that there is none."""
-        name = names.check_name(request.name, "metadataStores", "executions")
-        raise NotFound(f"The Execution {name} does not exist.")
-
-    def list_artifacts(self, request: types.ListArtifactsRequest) -> types.ListArtifactsResponse:
-        """Return none."""
-        self._store.get(METADATA_STORES, names.check_name(request.parent, "metadataStores", field="parent"))
-        return types.ListArtifactsResponse()
-
-    def list_executions(self, request: types.ListExecutionsRequest) -> types.ListExecutionsResponse:
-        """Return none."""
-        self._store.get(METADATA_STORES, names.check_name(request.parent, "metadataStores", field="parent"))
-        return types.ListExecutionsResponse()
 
 
 def _check(context: Context) -> Iterator[Finding]:
@@ -240,7 +202,18 @@ def _check_schema(context: Context) -> Iterator[Finding]:
         yield "context.schema_version", f"There is no version {found!r} of the schema. Expected {SCHEMA_VERSION}."
 
 
-def _etag(before: str) -> str:
+def require_etag(etag: str, stored: Message) -> None:
+    """Check that a change is of the state that is stored.
+
+    Raises:
+        Aborted: Others changed it meanwhile.
+    """
+    if etag and etag != stored.etag:
+        noun = type(stored).__name__
+        raise Aborted(f"Specified {noun} `etag`: `{etag}` does not match server `etag`: `{stored.etag}`")
+
+
+def next_etag(before: str) -> str:
     """Return the next etag: a number that grows, as the SDK compares them."""
     this = int(now().timestamp() * 1000)
     return str(max(this, int(before) + 1) if re.fullmatch(r"\d+", before) else this)

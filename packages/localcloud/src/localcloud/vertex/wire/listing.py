@@ -26,6 +26,10 @@ CONTEXT_FIELDS = {
     **{name: name for name in ("name", "display_name", "schema_title", "create_time", "update_time", "labels")},
     "parent_contexts": "[]parent_contexts",
 }
+ARTIFACT_FIELDS = {
+    name: name for name in ("name", "display_name", "schema_title", "create_time", "update_time", "labels", "uri")
+}
+TENSORBOARD_FIELDS = {name: name for name in ("display_name", "create_time", "update_time", "labels")}
 ORDER_FIELDS = ("display_name", "create_time", "update_time")
 
 
