@@ -147,3 +147,21 @@ resource "google_service_account" "models" {
   account_id   = each.value
   display_name = "Jobs of the model ${each.key} of Retraining (service_account in its file)"
 }
+
+resource "google_vertex_ai_tensorboard" "epochs" {
+  count = var.tensorboard ? 1 : 0
+
+  project      = var.project
+  region       = var.region
+  display_name = "Retraining"
+  labels       = var.labels
+
+  dynamic "encryption_spec" {
+    for_each = var.encryption_key[*]
+    content {
+      kms_key_name = encryption_spec.value
+    }
+  }
+
+  depends_on = [google_project_service.used, google_kms_crypto_key_iam_member.agents]
+}

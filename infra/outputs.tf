@@ -11,6 +11,8 @@ output "environment_variables" {
     RETRAINING_ENDPOINT_NETWORK = var.endpoint_network == null ? "" : var.endpoint_network
     RETRAINING_LABELS           = join(",", [for key, value in var.labels : "${key}=${value}"])
     RETRAINING_QUERY_PROJECT    = var.query_project == null ? "" : var.query_project
+    RETRAINING_TENSORBOARD      = var.tensorboard ? google_vertex_ai_tensorboard.epochs[0].name : ""
+    RETRAINING_TRACKING         = var.tensorboard ? "vertex" : ""
     RETRAINING_TRAINER_IMAGE    = "${var.region}-docker.pkg.dev/${var.project}/${var.repository}/trainer@sha256:…"
   }
 }

@@ -105,3 +105,9 @@ variable "query_project" {
   type        = string
   default     = null
 }
+
+variable "tensorboard" {
+  description = "Whether a Vertex AI TensorBoard is made for the epochs of runs (RETRAINING_TENSORBOARD, which needs vertex in RETRAINING_TRACKING)."
+  type        = bool
+  default     = false
+}

@@ -27,6 +27,7 @@ WHERE = {
 DYNAMIC = {
     "google_storage_bucket": ("encryption", "default_kms_key_name"),
     "google_bigquery_dataset": ("default_encryption_configuration", "kms_key_name"),
+    "google_vertex_ai_tensorboard": ("encryption_spec", "kms_key_name"),
 }
 """Blocks that are there only with a key, and their one argument."""
 

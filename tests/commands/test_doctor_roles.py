@@ -36,11 +36,18 @@ SQL = f"SELECT id, happened, carrier, weight, late FROM {SOURCE}.doctor {WHERE}"
 MAY_LOOK = ("iam.securityReviewer", "serviceusage.serviceUsageViewer", "artifactregistry.reader")
 """Roles of whoever sets a project up, by which all can be known."""
 ELSEWHERE_IN_VERTEX = {
-    "artifacts": ("get", "list"),
-    "contexts": ("addContextChildren", "create", "delete", "get", "list", "queryContextLineageSubgraph", "update"),
+    "artifacts": ("create", "delete", "get", "list", "update"),
+    "contexts": (
+        *("addContextArtifactsAndExecutions", "addContextChildren", "queryContextLineageSubgraph"),
+        *("create", "delete", "get", "list", "update"),
+    ),
     "deploymentResourcePools": ("create", "delete", "get", "list", "queryDeployedModels"),
     "executions": ("get", "list"),
     "metadataStores": ("create", "get", "list"),
+    "tensorboardExperiments": ("create", "delete", "get", "list", "update", "write"),
+    "tensorboardRuns": ("batchCreate", "create", "delete", "get", "list", "update", "write"),
+    "tensorboardTimeSeries": ("batchCreate", "batchRead", "create", "delete", "get", "list", "read", "update"),
+    "tensorboards": ("create", "delete", "get", "list", "update"),
 }
 """Of experiments, without which no run fails, and of machines that models share, which `plan` asks for by name."""
 NOT_NEEDED = {

@@ -54,6 +54,19 @@ def test_trackers_are_none_one_or_both(value, found):
     assert settings.load({**ENVIRON, "RETRAINING_TRACKING": value}).tracking == found
 
 
+def test_a_tensorboard_is_of_the_tracker_vertex_and_its_region():
+    board = "projects/my-project/locations/{}/tensorboards/123"
+    region = ENVIRON["RETRAINING_REGION"]
+    environ = {**ENVIRON, "RETRAINING_TRACKING": "vertex", "RETRAINING_TENSORBOARD": board.format(region)}
+    assert settings.load(environ).tensorboard == board.format(region)
+    with refuses(SettingsError, found=("RETRAINING_TENSORBOARD", "RETRAINING_TRACKING does not name vertex")):
+        settings.load({**environ, "RETRAINING_TRACKING": "mlflow"})
+    with refuses(SettingsError, found=("RETRAINING_TENSORBOARD is in asia-east1", region)):
+        settings.load({**environ, "RETRAINING_TENSORBOARD": board.format("asia-east1")})
+    with refuses(SettingsError, found=("RETRAINING_TENSORBOARD is", "tensorboards/123")):
+        settings.load({**environ, "RETRAINING_TENSORBOARD": "123"})
+
+
 def test_a_misspelt_setting_is_named():
     with refuses(SettingsError, found=("RETRAINING_WACH_S", "'RETRAINING_WATCH_S'")):
         settings.load({**ENVIRON, "RETRAINING_WACH_S": "5"})

@@ -73,6 +73,122 @@ def test_of_many_at_once_one_is_there(cloud: Any, sdk: Any, run: TrackedRun) -> 
     assert cloud.trackers.digests(VERTEX, run.model) == {run.run_key: run.digest}
 
 
+@pytest.fixture
+def board(cloud: Any, sdk: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A TensorBoard that the environment names."""
+    name = str(sdk.Tensorboard.create(display_name="curves").resource_name)
+    settings = dataclasses.replace(cloud.settings, tensorboard=name)
+    monkeypatch.setattr(cloud, "settings", settings)
+    monkeypatch.setattr(cloud, "trackers", Trackers(settings, lambda: cloud.session))
+    return name
+
+
+def curves_of(sdk: Any, cloud: Any, run: TrackedRun) -> dict[str, tuple[float, ...]]:
+    """What the SDK reads of a run's epochs."""
+    frame = sdk.ExperimentRun(run.run_key, experiment=name_of(cloud, run)).get_time_series_data_frame()
+    if frame.empty:
+        return {}
+    frame = frame.set_index("step").drop(columns="wall_time")
+    return {name: tuple(frame[name].dropna()) for name in frame.columns}
+
+
+def test_the_sdk_reads_what_each_epoch_reported(cloud: Any, sdk: Any, board: str, run: TrackedRun) -> None:
+    """In the TensorBoard that the environment names, and in the experiment's table its newest value."""
+    cloud.trackers.track(VERTEX, run)
+    assert run.curves
+    assert curves_of(sdk, cloud, run) == run.curves
+    table = sdk.get_experiment_df(name_of(cloud, run))
+    for name, values in run.curves.items():
+        assert table[f"time_series_metric.{name}"].tolist() == [values[-1]]
+    assert [each.name for each in sdk.TensorboardRun.list(f"{board}/experiments/{name_of(cloud, run)}")] == [
+        run.run_key
+    ]
+    assert cloud.trackers.digests(VERTEX, run.model) == {run.run_key: run.digest}
+
+
+def test_curves_that_changed_are_as_they_are_now(cloud: Any, sdk: Any, board: str, run: TrackedRun) -> None:
+    """A training that was done again had fewer epochs, another curve, and one less."""
+    del board
+    before = dataclasses.replace(run, curves={"epoch/loss": (3.0, 2.0, 1.0), "epoch/gone": (1.0,), "epoch/auc": (0.5,)})
+    cloud.trackers.track(VERTEX, before)
+    after = dataclasses.replace(run, curves={"epoch/loss": (4.0, 2.0), "epoch/auc": (0.5, 0.6), "epoch/new": (7.0,)})
+    cloud.trackers.track(VERTEX, after)
+    assert curves_of(sdk, cloud, run) == after.curves
+
+
+def test_a_tensorboard_that_is_named_later_is_filled_in(
+    cloud: Any, sdk: Any, run: TrackedRun, request: pytest.FixtureRequest
+) -> None:
+    """What was shown without one is shown again, once."""
+    cloud.trackers.track(VERTEX, run)
+    assert cloud.trackers.digests(VERTEX, run.model) == {run.run_key: run.digest}
+    request.getfixturevalue("board")
+    assert cloud.trackers.digests(VERTEX, run.model) == {run.run_key: ""}
+    cloud.trackers.track(VERTEX, run)
+    assert curves_of(sdk, cloud, run) == run.curves
+    assert cloud.trackers.digests(VERTEX, run.model) == {run.run_key: run.digest}
+
+
+def test_many_at_once_draw_one_set_of_curves(cloud: Any, sdk: Any, board: str, run: TrackedRun) -> None:
+    """Each series once."""
+    with ThreadPoolExecutor(6) as pool:
+        asked = [Trackers(cloud.settings, lambda: cloud.session) for _ in range(6)]
+        list(pool.map(lambda one: one.track(VERTEX, run), asked))
+    assert curves_of(sdk, cloud, run) == run.curves
+    name = f"{board}/experiments/{name_of(cloud, run)}/runs/{run.run_key}"
+    assert sorted(each.display_name for each in sdk.TensorboardTimeSeries.list(name)) == sorted(run.curves)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "TensorboardService.GetTensorboardRun",
+        "TensorboardService.CreateTensorboardExperiment",
+        "TensorboardService.CreateTensorboardRun",
+        "TensorboardService.ListTensorboardTimeSeries",
+        "TensorboardService.BatchCreateTensorboardTimeSeries",
+        "TensorboardService.WriteTensorboardRunData",
+        "MetadataService.CreateArtifact",
+        "MetadataService.AddContextArtifactsAndExecutions",
+    ],
+)
+def test_a_lost_answer_leaves_whole_curves(
+    cloud: Any, sdk: Any, board: str, run: TrackedRun, add_fault: Callable[..., Any], call: str
+) -> None:
+    """Each call may be repeated."""
+    del board
+    add_fault(call, "lost_response")
+    cloud.trackers.track(VERTEX, run)
+    assert curves_of(sdk, cloud, run) == run.curves
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_task_that_is_killed_at_its_curves_leaves_what_the_next_one_ends(
+    cloud: Any, sdk: Any, board: str, run: TrackedRun, number: int, after: bool
+) -> None:
+    """Before or after any call of the TensorBoard; until then the run is not taken for told."""
+    killed = Experiments(cloud.session, board)
+    vars(killed._boards)["_client"] = _Dying(killed._boards._client, number, after=after)
+    with limits.limited(60), contextlib.suppress(Death):
+        killed.track(run)
+        assert number > 6
+    if number <= 6:
+        assert cloud.trackers.digests(VERTEX, run.model) == {}
+    cloud.trackers.track(VERTEX, run)
+    assert curves_of(sdk, cloud, run) == run.curves
+
+
+def test_a_tensorboard_that_is_not_there_is_named(cloud: Any, run: TrackedRun, board: str) -> None:
+    """When a run is shown, and when it is only asked for."""
+    cloud.trackers.track(VERTEX, run)
+    gone = dataclasses.replace(cloud.settings, tensorboard=f"{board[:-1]}{(int(board[-1]) + 1) % 10}")
+    elsewhere = Trackers(gone, lambda: cloud.session)
+    for ask in (lambda: elsewhere.track(VERTEX, run), lambda: elsewhere.digests(VERTEX, run.model)):
+        with pytest.raises(TrackingError, match="ensorboard"):
+            ask()
+
+
 @pytest.mark.parametrize(
     "call", ["CreateContext", "AddContextChildren", "GetContext", "GetMetadataStore", "CreateMetadataStore"]
 )
@@ -111,10 +227,11 @@ class _Dying:
             self._left -= 1
             if self._left == 0 and not self._after:
                 raise Death
-            answer = getattr(self._client, name)(*arguments, **options)
-            if self._left == 0:
-                raise Death
-            return answer
+            try:
+                return getattr(self._client, name)(*arguments, **options)
+            finally:
+                if self._left == 0:
+                    raise Death
 
         return call
 

@@ -36,6 +36,7 @@ from retraining.hooks.objects import Objects
 from retraining.hooks.predictions import Unanswered
 from retraining.hooks.registry import Upload
 from retraining.hooks.session import Session, call, is_transient
+from retraining.hooks.tensorboards import TensorBoards
 from retraining.hooks.trial_calls import TrialEndpoints, TrialModels, TrialObjects, TrialTables
 from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
@@ -58,10 +59,12 @@ URI = "gs://bucket/folder/object.json"
 ASK_NOBODY = ("name_of",)
 ARGUMENTS: dict[str, Any] = {
     "alias": "champion",
+    "board": "projects/p/locations/r/tensorboards/1",
     "bucket": "bucket",
     "conf": {},
     "content_type": "application/json",
     "dag_id": "retrain__m",
+    "curves": {"epoch/loss": (1.0,)},
     "data": b"{}",
     "dataset": "data",
     "deployed_id": "1",
@@ -88,6 +91,7 @@ ARGUMENTS: dict[str, Any] = {
     "name": "projects/p/locations/r/customJobs/1",
     "names": ["storage.googleapis.com"],
     "package": "trainer",
+    "parent": "projects/p/locations/r/tensorboards/1/experiments/e",
     "permissions": ["storage.objects.get"],
     "project": "p",
     "period": timedelta(minutes=1),
@@ -114,6 +118,7 @@ ARGUMENTS: dict[str, Any] = {
     "upload": Upload(display_name="m", description="", artifact_uri="gs://b/m", container_spec={}, labels={}),
     "uri": URI,
     "uris": [f"{URI}{number}" for number in range(30)],
+    "when": NOW,
     "version": VERSION,
     "version_name": VERSION.version_name,
     "where": "test",
@@ -182,7 +187,7 @@ def near(bad: BadServer, monkeypatch: pytest.MonkeyPatch) -> None:
 def hooks() -> dict[str, type]:
     """The hooks' classes, by the name that the cloud has for them, and those of `doctor` and `trial`."""
     trial = {f"trial {each.__name__}": each for each in (TrialEndpoints, TrialModels, TrialObjects, TrialTables)}
-    found: dict[str, type] = {"access": Access, "experiments": Experiments, **trial}
+    found: dict[str, type] = {"access": Access, "experiments": Experiments, "tensorboards": TensorBoards, **trial}
     for name, member in vars(cloud.Cloud).items():
         if isinstance(member, property | cached_property) and name not in NOT_OF_A_SESSION:
             getter = member.fget if isinstance(member, property) else member.func

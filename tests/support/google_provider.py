@@ -188,6 +188,13 @@ ARGUMENTS: dict[str, Schema] = {
             "action": {"type": True},
         },
     },
+    "google_vertex_ai_tensorboard": {
+        "display_name": True,
+        "project": False,
+        "region": False,
+        "labels": False,
+        "encryption_spec": {"kms_key_name": True},
+    },
     "google_storage_bucket_iam_member": {
         "bucket": True,
         "condition": {"title": True, "expression": True},

@@ -80,8 +80,11 @@ VERTEX = {
         "machines that stay between jobs", ("localcloud.vertex.wire", "localcloud.vertex.resources")
     ),
     "localcloud.vertex.metadata": Package(
-        "ML Metadata: stores of metadata and contexts, which experiments are made of",
+        "ML Metadata: stores of metadata, contexts and artifacts, which experiments are made of",
         ("localcloud.vertex.wire", "localcloud.vertex.resources"),
+    ),
+    "localcloud.vertex.tensorboards": Package(
+        "TensorBoards: what each epoch reported", ("localcloud.vertex.wire", "localcloud.vertex.resources")
     ),
     "localcloud.vertex.models": Package(
         "the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources")

@@ -175,6 +175,11 @@ def test_what_only_the_service_sets_is_ignored(service) -> None:
 
 TAKEN = {
     "Endpoint": {"name"},
+    "Artifact": {"name"},
+    "Tensorboard": {"name"},
+    "TensorboardExperiment": {"name"},
+    "TensorboardRun": {"name"},
+    "TensorboardTimeSeries": {"name"},
     "Trial": {"state", "parameters", "final_measurement", "measurements", "client_id", "infeasible_reason"},
     "Parameter": {"parameter_id", "value"},
     "Measurement": {"elapsed_duration", "step_count", "metrics"},

@@ -175,6 +175,13 @@ class Settings:
         default="",
         read=_listed,
     )
+    tensorboard: str | None = _setting(
+        "Vertex AI TensorBoard in which the runs of the tracker vertex have their epochs; empty: they have none",
+        r"(projects/[^/\s]+/locations/[a-z0-9-]+/tensorboards/\d+)?",
+        "projects/my-project/locations/us-central1/tensorboards/1234567890123456789",
+        default="",
+        read=_or_none,
+    )
     mlflow_connection: str = _setting(
         "Airflow connection of the MLflow tracking server",
         CONNECTION_PATTERN,
@@ -297,7 +304,7 @@ def load(environ: Mapping[str, str]) -> Settings:
     """
     values, findings = _read(environ)
     found = None if findings else Settings(**{name: SETTINGS[name].read(value) for name, value in values.items()})
-    findings += placement_problems(found.placement, found.region) if found else []
+    findings += [*placement_problems(found.placement, found.region), *_tracking_problems(found)] if found else []
     if found is None or findings:
         raise SettingsError(
             "environment",
@@ -306,6 +313,19 @@ def load(environ: Mapping[str, str]) -> Settings:
             "Set them in Composer's environment variables, or locally with: python -m localcloud env",
         )
     return found
+
+
+def _tracking_problems(found: Settings) -> list[str]:
+    """Return what is wrong with settings of trackers that are well-formed each."""
+    if found.tensorboard is None:
+        return []
+    variable, region = SETTINGS["tensorboard"].variable, found.tensorboard.split("/")[3]
+    problems = []
+    if "vertex" not in found.tracking:
+        problems.append(f"{variable} is set, but {SETTINGS['tracking'].variable} does not name vertex")
+    if region != found.region:
+        problems.append(f"{variable} is in {region}; expected the region of the experiments, {found.region}")
+    return problems
 
 
 def mirrored_image(project: str, region: str) -> str:

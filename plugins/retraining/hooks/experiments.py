@@ -16,6 +16,7 @@ from retraining.core.report.tracking.tracked_run import TrackedRun
 from retraining.core.untyped import ProtoJson
 from retraining.hooks import limits
 from retraining.hooks.session import Session, call
+from retraining.hooks.tensorboards import TensorBoards
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1 import Context, MetadataServiceClient
@@ -29,10 +30,13 @@ class Experiments:
 
     Args:
         session: Where and as whom.
+        board: Full name of the TensorBoard that has the epochs of runs; None: they are nowhere.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, board: str | None = None) -> None:
         self._session = session
+        self._board = board or ""
+        self._boards = TensorBoards(session)
         self._location = location_name(session.project, session.region)
         self._store = f"{self._location}/metadataStores/{forms.STORE}"
 
@@ -45,10 +49,14 @@ class Experiments:
         """
         experiment = self._ensure_experiment(forms.experiment_id(self._session.environment.label, run.model))
         run_id = forms.run_id(experiment, run.run_key)
-        metadata = forms.run_metadata(run)
+        metadata = forms.run_metadata(run, self._board)
         for _ in range(TRIES):
             there = self._find(run_id) or self._create(run_id, run.run_key, forms.RUN_SCHEMA, metadata)
-            if there is None or (self._shows(there, run) or self._update(there, metadata)):
+            shows = there is not None and self._shows(there, run)
+            if shows and _is_child(there, experiment):
+                return run_id
+            self._draw(experiment, run_id, run)
+            if there is None or shows or self._update(there, metadata):
                 self._adopt(experiment, run_id, there)
                 return run_id
         found = f"others wrote it {TRIES} times meanwhile"
@@ -67,7 +75,9 @@ class Experiments:
             )
         except NotFound:  # there is no store yet
             return {}
-        return {each.display_name: str(_metadata(each).get(forms.DIGEST_KEY, "")) for each in found}
+        if self._board:
+            self._boards.require(self._board)
+        return {each.display_name: self._told(each) for each in found}
 
     def _ensure_experiment(self, experiment: str) -> str:
         """Return the id of an experiment of this environment, which is there then."""
@@ -128,7 +138,35 @@ class Experiments:
         return None
 
     def _shows(self, there: Context, run: TrackedRun) -> bool:
-        return _metadata(there).get(forms.DIGEST_KEY) == run.digest
+        return self._told(there) == run.digest
+
+    def _told(self, there: Context) -> str:
+        """Return what a run was last told; empty: its epochs are in another TensorBoard, or in none."""
+        metadata = _metadata(there)
+        return str(metadata.get(forms.DIGEST_KEY, "")) if metadata.get(forms.BOARD_KEY, "") == self._board else ""
+
+    def _draw(self, experiment: str, run_id: str, run: TrackedRun) -> None:
+        """Bring a run's epochs into the TensorBoard, and let the run's context refer to them."""
+        from google.api_core.exceptions import AlreadyExists
+        from google.cloud import aiplatform_v1
+
+        if not self._board or not run.curves:
+            return
+        drawn = self._boards.draw(f"{self._board}/experiments/{experiment}", run.run_key, run.curves, run.as_of)
+        name = f"{self._store}/artifacts/{forms.artifact_id(run_id)}"
+        fields = {"uri": f"https://{self._client.api_endpoint}/v1/{drawn}", "metadata": forms.artifact_metadata(drawn)}
+        live = aiplatform_v1.Artifact.State.LIVE
+        artifact = aiplatform_v1.Artifact(
+            schema_title=forms.ARTIFACT_SCHEMA, schema_version=forms.SCHEMA_VERSION, state=live, **fields
+        )
+        request = {"parent": self._store, "artifact": artifact, "artifact_id": forms.artifact_id(run_id)}
+        try:
+            call(lambda: self._client.create_artifact(request=request, retry=None))
+        except AlreadyExists:  # maybe of another TensorBoard
+            change = {"artifact": {"name": name, **fields}, "update_mask": {"paths": ["uri", "metadata"]}}
+            call(lambda: self._client.update_artifact(request=change, retry=None))
+        link = {"context": self._name(run_id), "artifacts": [name]}
+        call(lambda: self._client.add_context_artifacts_and_executions(request=link, retry=None))
 
     def _update(self, there: Context, metadata: ProtoJson) -> bool:
         """Change a context if it is as it was read; return whether it was.
@@ -146,8 +184,7 @@ class Experiments:
 
     def _adopt(self, experiment: str, run_id: str, there: Context | None) -> None:
         """Make a run a child of its experiment, unless it is: whoever was killed before did not come to it."""
-        parents = there.parent_contexts if there is not None else []
-        if any(each.endswith(f"/contexts/{experiment}") for each in parents):
+        if there is not None and _is_child(there, experiment):
             return
         request = {"context": self._name(experiment), "child_contexts": [self._name(run_id)]}
         call(lambda: self._client.add_context_children(request=request, retry=None))
@@ -166,6 +203,10 @@ class Experiments:
             aiplatform_v1.MetadataServiceClient, session, client_options=session.client_options
         )
         return client
+
+
+def _is_child(context: Context, experiment: str) -> bool:
+    return any(each.endswith(f"/contexts/{experiment}") for each in context.parent_contexts)
 
 
 def _metadata(context: Context) -> ProtoJson:

@@ -96,7 +96,7 @@ class Trackers:
     def _experiments(self) -> Experiments:
         from retraining.hooks.experiments import Experiments
 
-        return Experiments(self._session())
+        return Experiments(self._session(), self._settings.tensorboard)
 
     @cached_property
     def _mlflow(self) -> Mlflow:

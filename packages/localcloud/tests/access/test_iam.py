@@ -213,6 +213,21 @@ def test_experiments(local_cloud, grant, transport):
     assert [each.name for each in metadata.list_contexts(parent=store)] == [context.name]
 
 
+@pytest.mark.parametrize("transport", ["grpc", "rest"])
+def test_tensorboards(local_cloud, grant, transport):
+    """Who may use Vertex AI may draw curves."""
+    options = {"api_endpoint": f"{local_cloud.region}-aiplatform.googleapis.com"}
+    boards = aiplatform_v1.TensorboardServiceClient(transport=transport, client_options=options)
+    parent = f"{PROJECT}/locations/{local_cloud.region}"
+    board = aiplatform_v1.Tensorboard(display_name="permitted")
+    grant()
+    with pytest.raises(exceptions.Forbidden, match=r"aiplatform\.tensorboards\.create.*roles/aiplatform\.user"):
+        boards.create_tensorboard(parent=parent, tensorboard=board)
+    grant(("roles/aiplatform.user", PROJECT))
+    name = boards.create_tensorboard(parent=parent, tensorboard=board).result(timeout=30).name
+    assert boards.create_tensorboard_experiment(parent=name, tensorboard_experiment_id="permitted").name
+
+
 def test_logging_and_identity(local_cloud, grant):
     """Their REST addresses."""
     body = {"resourceNames": [PROJECT]}

@@ -165,9 +165,7 @@ def test_a_context_has_artifacts_each_once(api, store):
         made.name
     ]
     api.metadata.delete_context(name=context.name).result(timeout=10)
-    api.metadata.create_context(
-        parent=store, context={"schema_title": RUN}, context_id=context.name.rsplit("/", 1)[1]
-    )
+    api.metadata.create_context(parent=store, context={"schema_title": RUN}, context_id=context.name.rsplit("/", 1)[1])
     assert artifacts_of(api, context) == []
     assert api.metadata.get_artifact(name=made.name).metadata["resourceName"] == "y"
 

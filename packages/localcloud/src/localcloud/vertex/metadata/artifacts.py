@@ -1,7 +1,7 @@
 """MetadataService's artifacts: what a context refers to, such as the TensorBoard run of an experiment's run.
 
-Comes in: requests to create, get, list, change and delete, and to add artifacts to a context. Goes out: artifacts. There are
-no executions, and none can be made: what asks for one finds none.
+Comes in: requests to create, get, list, change and delete, and to add artifacts to a context. Goes out: artifacts.
+There are no executions, and none can be made: what asks for one finds none.
 https://cloud.google.com/vertex-ai/docs/ml-metadata/data-model
 """
 

@@ -1,7 +1,7 @@
 """TensorboardService's data: one value for each step of a time series.
 
-Comes in: points by the id of their series. Goes out: points in the order of their steps; a step that is written again has
-the newer value.
+Comes in: points by the id of their series. Goes out: points in the order of their steps; a step that is written again
+has the newer value.
 """
 
 from __future__ import annotations

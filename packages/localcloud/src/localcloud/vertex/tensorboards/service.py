@@ -1,7 +1,7 @@
 """TensorboardService: TensorBoards, with the experiments, runs and time series in them.
 
-Comes in: requests to create, get, list, change and delete. Goes out: resources in the store; what lies below a deleted one
-goes with it. What a series has is in `points`.
+Comes in: requests to create, get, list, change and delete. Goes out: resources in the store; what lies below a deleted
+one goes with it. What a series has is in `points`.
 https://cloud.google.com/vertex-ai/docs/experiments/tensorboard-introduction
 """
 
@@ -31,7 +31,7 @@ from localcloud.vertex.resources.validation import Finding, check_display_name, 
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import Aborted, AlreadyExists, InvalidArgument, Unimplemented
 from localcloud.vertex.wire.listing import TENSORBOARD_FIELDS, list_page
-from localcloud.vertex.wire.methods import Message, raw
+from localcloud.vertex.wire.methods import Message
 
 MOST_IN_BATCH, MOST_PLUGIN_BYTES = 1000, 65_000
 _ID = r"[a-z0-9][a-z0-9-]{0,127}"
@@ -53,9 +53,7 @@ class _Level:
     must_be_named: bool = True
 
 
-_BOARDS = _Level(
-    kind=TENSORBOARDS, path=_BOARD, changeable=("display_name", "description", "labels", "is_default")
-)
+_BOARDS = _Level(kind=TENSORBOARDS, path=_BOARD, changeable=("display_name", "description", "labels", "is_default"))
 _EXPERIMENTS = _Level(
     kind=TENSORBOARD_EXPERIMENTS,
     path=_EXPERIMENT,
@@ -63,9 +61,7 @@ _EXPERIMENTS = _Level(
     must_be_named=False,
 )
 _RUNS = _Level(kind=TENSORBOARD_RUNS, path=_RUN, changeable=("display_name", "description", "labels"))
-_ALL_SERIES = _Level(
-    kind=TENSORBOARD_SERIES, path=_SERIES, changeable=("display_name", "description", "plugin_data")
-)
+_ALL_SERIES = _Level(kind=TENSORBOARD_SERIES, path=_SERIES, changeable=("display_name", "description", "plugin_data"))
 
 
 class _Shelf:
@@ -138,7 +134,7 @@ class _Shelf:
                 self._store.delete(kind, own)
 
     def _refuse_namesake(self, level: _Level, made: Message, parent: str) -> None:
-        """Runs of an experiment, and series of a run, are called by names of their own."""
+        """Refuse a second run of an experiment, or series of a run, of one display name."""
         if level not in (_RUNS, _ALL_SERIES):
             return
         for other in self._store.list_under(level.kind, parent):
@@ -214,9 +210,7 @@ class Tensorboards(_Shelf):
 class TensorboardExperiments(_Shelf):
     """Answers what is asked of a TensorBoard's experiments."""
 
-    def create_tensorboard_experiment(
-        self, request: types.CreateTensorboardExperimentRequest
-    ) -> TensorboardExperiment:
+    def create_tensorboard_experiment(self, request: types.CreateTensorboardExperimentRequest) -> TensorboardExperiment:
         """Keep a new one under the id that is asked for."""
         self._store.get(TENSORBOARDS, names.check_name(request.parent, *_BOARD, field="parent"))
         refuse([*check_id(request.tensorboard_experiment_id, _ID, _ID_IN_WORDS, "tensorboard_experiment_id")])
@@ -236,9 +230,7 @@ class TensorboardExperiments(_Shelf):
         page, token = list_page(found, request, TENSORBOARD_FIELDS)
         return types.ListTensorboardExperimentsResponse(tensorboard_experiments=page, next_page_token=token)
 
-    def update_tensorboard_experiment(
-        self, request: types.UpdateTensorboardExperimentRequest
-    ) -> TensorboardExperiment:
+    def update_tensorboard_experiment(self, request: types.UpdateTensorboardExperimentRequest) -> TensorboardExperiment:
         """Change one."""
         wanted = request.tensorboard_experiment
         return self._change(_EXPERIMENTS, wanted, request.update_mask, "tensorboard_experiment")
@@ -368,5 +360,3 @@ def _check(level: _Level, resource: Message, field: str) -> Iterator[Finding]:
 def _check_batch(requests: list[Message]) -> None:
     if not 0 < len(requests) <= MOST_IN_BATCH:
         raise InvalidArgument(f"{len(requests)} requests. Expected 1 to {MOST_IN_BATCH}.", field="requests")
-
-
