@@ -49,6 +49,7 @@ from localcloud.bigquery.patches import (
     query_bytes,
     referenced_tables,
     refused_statements,
+    renamed_tables,
     result_types,
     routine_arguments,
     script_statements,
@@ -107,13 +108,15 @@ def prepare(
     limits.bound_results(executor)
     lock_files(readable)
     patch_sql(executor)
+    keeping = kept_fields.KeptFields(directory / "kept-fields.json")
     patch_jobs(executor, job_routes, expiring)
+    renamed_tables.apply(executor, expiring, keeping)
     time_travel.apply(job_routes, directory)
     schemas = OfProject()
     for module in (executor, job_routes):
         module.JOB_RESULTS, module.JOB_SCHEMAS = results, schemas
     fail_queries(job_routes, faults)
-    open_app(server, projects, expiring, results, kept_fields.KeptFields(directory / "kept-fields.json"))
+    open_app(server, projects, expiring, results, keeping)
 
 
 def patch_sql(executor: Untyped) -> None:

@@ -264,6 +264,15 @@ def alter_a_table(client: bigquery.Client) -> list[str]:
     return [field.name for field in client.get_table(name, retry=None).schema]
 
 
+def rename_a_table(client: bigquery.Client) -> list[str]:
+    name, new = (f"{table_of(client)}_{word}" for word in ("named", "renamed"))
+    for table in (name, new):
+        client.delete_table(table, not_found_ok=True, retry=None)
+    rows_of(client, about(name, "CREATE TABLE $t (a INT64)"))
+    rows_of(client, about(name, f"ALTER TABLE $t RENAME TO {new.rpartition('.')[2]}"))
+    return [field.name for field in client.get_table(new, retry=None).schema]
+
+
 def set_options(client: bigquery.Client) -> list[object]:
     name = f"{table_of(client)}_described"
     rows_of(client, about(name, "CREATE TABLE $t (a INT64)"))
@@ -378,6 +387,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "query_bytes": (count_bytes, 24),
     "referenced_tables": (name_what_is_read, [["the table"], ["the table"]]),
     "refused_statements": (train_nothing, "MethodNotImplemented"),
+    "renamed_tables": (rename_a_table, ["a"]),
     "result_types": (type_of_a_result, "JSON"),
     "routine_arguments": (give_a_routine_an_argument, True),
     "script_statements": (repeat_until, [{"x": 2}]),

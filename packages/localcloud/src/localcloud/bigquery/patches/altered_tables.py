@@ -1,6 +1,7 @@
 """Patches ALTER TABLE: the columns that it adds, drops and renames are in the table, and not in tables.get.
 
-A column keeps its description, also under a new name, and has the one that it is added with.
+A column keeps its description, also under a new name, and has the one that it is added with. A table with row access
+policies could not be altered at all: its name was replaced by a query.
 """
 
 from __future__ import annotations
@@ -33,8 +34,15 @@ class _Change:
 def apply(routes: Untyped) -> None:
     """Tell a table's columns anew once a statement has altered them."""
     from bqemulator.catalog import ddl_sync
+    from bqemulator.sql.rewriter import row_access_filter
 
-    original = routes.execute_query_job
+    original, collect = routes.execute_query_job, row_access_filter._collect_ddl_targets
+
+    def targets(tree: exp.Expression) -> set[int]:
+        altered = {id(node.this) for node in tree.find_all(exp.Alter) if isinstance(node.this, exp.Table)}
+        return altered | set(collect(tree))
+
+    row_access_filter._collect_ddl_targets = targets
 
     @functools.wraps(original)
     async def execute(
@@ -104,6 +112,8 @@ def _changes(sql: str, project: str) -> Iterator[_Change]:
     for tree in trees:
         if isinstance(tree, exp.Alter) and tree.args.get("kind") == "TABLE" and tree.this.db:
             actions = tree.args["actions"]
+            if any(isinstance(action, exp.AlterRename) for action in actions):  # it has another name now
+                continue
             renames = [action for action in actions if isinstance(action, exp.RenameColumn)]
             yield _Change(
                 where=(tree.this.catalog or project, tree.this.db, tree.this.name),

@@ -51,12 +51,13 @@ _TYPES = {
     "INTEGER_LITERAL": "INT64", "DOUBLE": "FLOAT64", "BOOLEAN": "BOOL", "TIMESTAMP WITH TIME ZONE": "TIMESTAMP",
     "TIMESTAMP": "DATETIME",
 }  # fmt: skip
+_TAKEN = re.compile(r'Could not rename "[^"]+" to "([^"]+)": another entry with this name already exists')
 _DATASET = re.compile(r"Schema with name (\S+?)__(\S+) does not exist!")
 
 
 def apply(routes: Untyped) -> None:
     """Say what went wrong as the service does."""
-    from bqemulator.domain.errors import InvalidQueryError, NotFoundError, UnsupportedFeatureError
+    from bqemulator.domain.errors import AlreadyExistsError, InvalidQueryError, NotFoundError, UnsupportedFeatureError
     from bqemulator.jobs import error_mapper
 
     def not_offered(raw: str, _duckdb_sql: str | None) -> UnsupportedFeatureError | None:
@@ -73,6 +74,8 @@ def apply(routes: Untyped) -> None:
         except InvalidQueryError as error:
             if missing := _DATASET.search(str(error.message)):
                 raise NotFoundError(f"Not found: Dataset {missing[1]}:{missing[2]}") from error
+            if taken := _TAKEN.search(str(error.message)):
+                raise AlreadyExistsError(f"Already Exists: Table {taken[1]}") from error
             words = words_of(str(error.message))
             if words is None:
                 raise

@@ -80,6 +80,10 @@ class TableHistory:
             for reference, copy in copies.items():
                 self._note(reference, copy)
 
+    def begin(self, reference: str) -> None:
+        """Know nothing of a table before now: it has another table's name, or had one."""
+        self._note(reference, "")
+
     def find_copy(self, reference: str, asked_us: int) -> str | None:
         """Return the copy that a table was at a time; "" for the live table, None where nothing is known."""
         query = "SELECT MAX(ended) FROM states WHERE reference = ?"
