@@ -23,12 +23,18 @@ class _Server(requests.Session):
 
     def request(self, method: Any, url: Any, *_: Any, **options: Any) -> requests.Response:
         """A page of the listing."""
-        assert (method, url) == ("GET", "http://127.0.0.1:1/api/v2/dags")
+        listings = {
+            "http://127.0.0.1:1/api/v2/dags": "dags",
+            "http://127.0.0.1:1/api/v2/dags/~/dagRuns": "dag_runs",
+        }
+        assert method == "GET"
         asked = options["params"]
+        if listings[url] == "dag_runs":
+            assert asked["state"] == ["queued", "running"]
         begin = asked.get("offset", 0)
         page = self.dags[begin : begin + min(MOST, asked["limit"])]
         answer = requests.Response()
-        body = {"dags": [{"dag_id": name} for name in page], "total_entries": len(self.dags)}
+        body = {listings[url]: [{"dag_id": name} for name in page], "total_entries": len(self.dags)}
         answer.status_code, answer._content = 200, json.dumps(body).encode()
         return answer
 
@@ -39,3 +45,11 @@ def test_every_dag_is_listed_however_many_there_are(dags: int) -> None:
     server = _Server(dags)
     api = AirflowApi(url="http://127.0.0.1:1", username="admin", password="admin", _session=server)
     assert api.dag_ids() == server.dags
+
+
+@pytest.mark.parametrize("dags", [0, 1, 100, 101, 250])
+def test_every_dag_whose_run_goes_on_is_found(dags: int) -> None:
+    """In as few calls as there are pages."""
+    server = _Server(dags)
+    api = AirflowApi(url="http://127.0.0.1:1", username="admin", password="admin", _session=server)
+    assert api.unfinished() == set(server.dags)
