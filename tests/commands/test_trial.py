@@ -9,18 +9,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from google.cloud import aiplatform
 
 from retraining.__main__ import main
 from retraining.commands.shell import Shell
 from retraining.commands.trial import command
 from retraining.commands.trial.cleaning import clean
-from retraining.commands.trial.probes import FOLDER, LABEL, MODEL, TABLES, Trial, answer_all
+from retraining.commands.trial.probes import BOARD, FOLDER, LABEL, MODEL, TABLES, Trial, answer_all
 from retraining.commands.trial.record import Names
 from retraining.commands.trial.registry import run_key
 from retraining.commands.trial.serving import REPLICAS
 from retraining.commands.trial.storage import StorageProbes
 from retraining.core.catalog.cost import load_prices
 from retraining.core.errors import SettingsError
+from retraining.core.report.tracking.tracked_run import VERTEX
 from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.trial_calls import TrialCalls
 from tests.support.parcels import WHERE, write_parcels
@@ -79,7 +81,15 @@ def left(cloud):
         *(job.name for job in cloud.jobs.find_active(LABEL)),
         *(version.version_name for version in cloud.registry.list_versions(MODEL)),
         *([found.name] if (found := cloud.endpoints.get(MODEL)) else []),
+        *cloud.trackers.digests(VERTEX, MODEL),
+        *(board.resource_name for board in boards_of(cloud)),
     ]
+
+
+def boards_of(cloud):
+    """Return the TensorBoards of a trial's name."""
+    aiplatform.init(project=cloud.settings.project, location=cloud.settings.region)
+    return aiplatform.Tensorboard.list(filter=f'display_name="{BOARD}"')
 
 
 def test_every_row_holds_and_nothing_is_left(trial, cloud, tmp_path):
@@ -117,7 +127,7 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
             for probe in part.probes():
                 if probe.id not in ("JOB-10", "LOGS-1"):  # one job goes on
                     probe.ask()
-                if probe.id in ("BQ-3", "RUN-7", "REG-3", "END-5"):
+                if probe.id in ("BQ-3", "EXP-6", "RUN-7", "REG-3", "END-5"):
                     break
         second = made.cloud.registry.find_by_run(MODEL, run_key(made, 2))
         endpoint = made.cloud.endpoints.get(MODEL)
@@ -134,7 +144,7 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
         dying.setattr(command, "clean", not_reached)
         with pytest.raises(_KilledError):
             trial("--pay-at-most", "1")
-    kinds = ("gs://", f".{TABLES}", f"/models/{MODEL}@", "/endpoints/")
+    kinds = ("gs://", f".{TABLES}", f"/models/{MODEL}@", "/endpoints/", "trial-", "/tensorboards/")
     assert [kind for kind in kinds if not any(kind in name for name in left(cloud))] == []
 
     status, lines, said = trial("--pay-at-most", "1")

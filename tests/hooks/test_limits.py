@@ -38,6 +38,7 @@ from retraining.hooks.registry import Upload
 from retraining.hooks.session import Session, call, is_transient
 from retraining.hooks.tensorboards import TensorBoards
 from retraining.hooks.trial_calls import TrialEndpoints, TrialModels, TrialObjects, TrialTables
+from retraining.hooks.trial_experiments import TrialBoards, TrialExperiments
 from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
 from tests.support import bad_servers
@@ -57,6 +58,7 @@ FILES = SourceFiles.model_validate(
 )
 URI = "gs://bucket/folder/object.json"
 ASK_NOBODY = ("name_of",)
+TRIAL = (TrialBoards, TrialEndpoints, TrialExperiments, TrialModels, TrialObjects, TrialTables)
 ARGUMENTS: dict[str, Any] = {
     "alias": "champion",
     "board": "projects/p/locations/r/tensorboards/1",
@@ -85,6 +87,7 @@ ARGUMENTS: dict[str, Any] = {
     "labels": {"retraining-run": "r"},
     "load": Load(files=FILES, table="p.data.t"),
     "log_table": None,
+    "metadata": {"a": 1},
     "metric": "aiplatform.googleapis.com/custom_model_training_cpus",
     "machine": {"machine_type": "n1-standard-2", "min_replicas": 1, "max_replicas": 1},
     "model": "m",
@@ -104,7 +107,9 @@ ARGUMENTS: dict[str, Any] = {
     "resource": {"display_name": "pool"},
     "service": "aiplatform.googleapis.com",
     "run": TrackedRun(model="m", run_key="r", as_of=NOW, status=Status.FINISHED),
+    "run_id": "e-r",
     "run_key": "r",
+    "run_name": "projects/p/locations/r/tensorboards/1/experiments/e/runs/r",
     "sampling": 0.5,
     "sizes": {f"{URI}{number}": 100 for number in range(30)},
     "slices": [{}],
@@ -186,7 +191,7 @@ def near(bad: BadServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hooks() -> dict[str, type]:
     """The hooks' classes, by the name that the cloud has for them, and those of `doctor` and `trial`."""
-    trial = {f"trial {each.__name__}": each for each in (TrialEndpoints, TrialModels, TrialObjects, TrialTables)}
+    trial = {f"trial {each.__name__}": each for each in TRIAL}
     found: dict[str, type] = {"access": Access, "experiments": Experiments, "tensorboards": TensorBoards, **trial}
     for name, member in vars(cloud.Cloud).items():
         if isinstance(member, property | cached_property) and name not in NOT_OF_A_SESSION:

@@ -5,23 +5,20 @@ In: names of a trial's own things. Out: nothing, or what was answered. Used by `
 
 from __future__ import annotations
 
-import functools
 import gzip
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.vertex import model_name
-from retraining.hooks import limits
 from retraining.hooks.endpoints import Endpoint, Endpoints, dedicated_resources
 from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Registry
-from retraining.hooks.session import Session, call, call_once, is_transient
+from retraining.hooks.session import Session, call
+from retraining.hooks.trial_answers import delete, refusal
+from retraining.hooks.trial_experiments import TrialBoards, TrialExperiments
 from retraining.hooks.warehouse import Warehouse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class TrialObjects(Objects):
@@ -58,16 +55,16 @@ class TrialEndpoints(Endpoints):
         resources = dedicated_resources(machine)
         message = aiplatform_v1.DeployedModel(id=deployed_id, model=version_name, dedicated_resources=resources)
         request = {"endpoint": endpoint.name, "deployed_model": message}
-        return _refusal(lambda: self._client.deploy_model(request=request, retry=None))
+        return refusal(lambda: self._client.deploy_model(request=request, retry=None))
 
     def undeploy_serving(self, endpoint: Endpoint, deployed_id: str) -> str | None:
         """Undeploy a model that has a share; return the class of the refusal, or None: it was begun."""
         request = {"endpoint": endpoint.name, "deployed_model_id": deployed_id}
-        return _refusal(lambda: self._client.undeploy_model(request=request, retry=None))
+        return refusal(lambda: self._client.undeploy_model(request=request, retry=None))
 
     def delete_endpoint(self, name: str) -> None:
         """Delete an endpoint on which nothing is; one that is gone stays gone. Waits until it is done."""
-        _delete(lambda: self._client.delete_endpoint(name=name, retry=None))
+        delete(lambda: self._client.delete_endpoint(name=name, retry=None))
 
 
 class TrialModels(Registry):
@@ -76,7 +73,7 @@ class TrialModels(Registry):
     def delete_model(self, model: str) -> None:
         """Delete a model with all its versions; one that is gone stays gone. Waits until it is done."""
         name = model_name(self._session.project, self._session.region, model)
-        _delete(lambda: self._client.delete_model(name=name, retry=None))
+        delete(lambda: self._client.delete_model(name=name, retry=None))
 
 
 class TrialCalls:
@@ -84,51 +81,40 @@ class TrialCalls:
 
     Args:
         session: Where and as whom.
+
+    Attributes:
+        session: The same.
     """
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.session = session
 
     @cached_property
     def objects(self) -> TrialObjects:
         """Cloud Storage."""
-        return TrialObjects(self._session)
+        return TrialObjects(self.session)
 
     @cached_property
     def tables(self) -> TrialTables:
         """BigQuery."""
-        return TrialTables(self._session)
+        return TrialTables(self.session)
 
     @cached_property
     def endpoints(self) -> TrialEndpoints:
         """Vertex AI endpoints."""
-        return TrialEndpoints(self._session)
+        return TrialEndpoints(self.session)
+
+    @cached_property
+    def experiments(self) -> TrialExperiments:
+        """Vertex AI Experiments."""
+        return TrialExperiments(self.session)
+
+    @cached_property
+    def boards(self) -> TrialBoards:
+        """TensorBoards."""
+        return TrialBoards(self.session)
 
     @cached_property
     def models(self) -> TrialModels:
         """Vertex AI models."""
-        return TrialModels(self._session)
-
-
-def _refusal(ask: Callable[[], object]) -> str | None:
-    """Return the class of a service's refusal; what may pass is raised."""
-    from google.api_core.exceptions import GoogleAPICallError
-
-    try:
-        call_once(ask)
-    except GoogleAPICallError as error:
-        if is_transient(error):
-            raise
-        return type(error).__name__
-    return None
-
-
-def _delete(begin: Callable[[], Any]) -> None:
-    from google.api_core.exceptions import NotFound
-
-    try:
-        operation = call(begin)
-        wait = functools.partial(operation.result, timeout=limits.ENDPOINT_S)
-        call_once(wait, timeout_s=limits.ENDPOINT_S)
-    except NotFound:
-        return
+        return TrialModels(self.session)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from retraining.commands.shell import attempt
-from retraining.commands.trial.probes import FOLDER, LABEL, MODEL, TABLES, Trial
+from retraining.commands.trial.probes import BOARD, FOLDER, LABEL, MODEL, TABLES, Trial
 
 GONE_WITHIN = timedelta(minutes=30)
 
@@ -22,7 +22,7 @@ def clean(trial: Trial) -> Iterator[str]:
     """
     trial.deadline = datetime.now(UTC) + GONE_WITHIN
     errors: list[Exception] = []
-    for step in (_end_jobs, _delete_endpoint, _delete_model, _delete_tables, _delete_objects):
+    for step in (_end_jobs, _delete_endpoint, _delete_model, _delete_experiment, _delete_tables, _delete_objects):
         done = attempt(partial(step, trial))
         if isinstance(done, Exception):  # the next step may still take something away
             errors.append(done)
@@ -75,6 +75,12 @@ def _delete_model(trial: Trial) -> str:
     versions = len(trial.cloud.registry.list_versions(MODEL))
     trial.calls.models.delete_model(MODEL)
     return f"{versions} versions gone"
+
+
+def _delete_experiment(trial: Trial) -> str:
+    boards = trial.calls.boards.delete_boards(BOARD)
+    runs = trial.calls.experiments.delete_experiment(MODEL)
+    return f"{runs} runs of an experiment and {boards} TensorBoards gone"
 
 
 def _delete_tables(trial: Trial) -> str:

@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +21,7 @@ from retraining.commands.shell import INCLUDE, Shell, print_answer, print_warnin
 from retraining.commands.trial import cluster, jobs, serving
 from retraining.commands.trial.cleaning import GONE_WITHIN, clean, lock_uri
 from retraining.commands.trial.cluster import ClusterProbes
+from retraining.commands.trial.experiments import ExperimentProbes
 from retraining.commands.trial.jobs import JobProbes
 from retraining.commands.trial.probes import MODEL, Part, Trial, answer_all
 from retraining.commands.trial.record import Answer, Names, differences, read_answers, to_text
@@ -31,6 +33,7 @@ from retraining.core.catalog.cost import Prices, load_prices, machine_hourly, po
 from retraining.core.documents.document import format_time, read_object
 from retraining.core.documents.plan import Pool
 from retraining.core.errors import BudgetError, PlanError, SpecError
+from retraining.core.naming.environments import Environment, label_of
 from retraining.core.program import command_line
 from retraining.core.spec.teams import find_specs
 from retraining.hooks.trial_calls import TrialCalls
@@ -109,8 +112,10 @@ def begin(project: Project) -> Trial:
 
 
 def _trial(project: Project, now: datetime) -> Trial:
-    number = uuid.uuid4().hex[:8]
-    return Trial(cloud=project.cloud, calls=TrialCalls(project.session), number=number, deadline=now + LONGEST)
+    number, settings = uuid.uuid4().hex[:8], project.settings
+    environment = Environment(label=label_of(settings.environment), bucket=settings.bucket)
+    session = replace(project.session, environment=environment, placement=settings.placement)
+    return Trial(cloud=project.cloud, calls=TrialCalls(session), number=number, deadline=now + LONGEST)
 
 
 def parts_of(trial: Trial) -> Sequence[Part]:
@@ -118,6 +123,7 @@ def parts_of(trial: Trial) -> Sequence[Part]:
     return (
         StorageProbes(trial=trial),
         StatementProbes(trial=trial),
+        ExperimentProbes(trial=trial),
         JobProbes(trial=trial),
         ClusterProbes(trial=trial),
         RegistryProbes(trial=trial),

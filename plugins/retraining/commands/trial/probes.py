@@ -1,7 +1,7 @@
 """A probe: one row of docs/assumptions.md, what is supposed in it as facts, and how the services are asked for them.
 
-All that a trial makes has names of its own (`MODEL`, `FOLDER`, `TABLES`, `LABEL`), which no model has: what one left
-behind is found by them.
+All that a trial makes has names of its own (`MODEL`, `FOLDER`, `TABLES`, `LABEL`, `BOARD`), which no model has: what
+one left behind is found by them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ FOLDER = "retraining-trial"
 """In the bucket: no model's, for their names have no hyphen."""
 TABLES = "retraining_trial_"
 """What the names of its tables begin with."""
+BOARD = "retraining-trial"
+"""What its TensorBoard is called."""
 LOOK_S = 2
 """Between two looks at work that is waited for."""
 
