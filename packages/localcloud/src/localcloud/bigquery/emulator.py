@@ -37,6 +37,7 @@ from localcloud.bigquery.patches import (
     inserted_rows,
     internal_errors,
     job_ids,
+    json_literals,
     kept_fields,
     language,
     last_policies,
@@ -121,6 +122,7 @@ def prepare(
 
 def patch_sql(executor: Untyped) -> None:
     """Put right what is wrong with statements, their types and their functions."""
+    json_literals.apply()
     parsed_once.apply()
     shared_connection.apply()
     table_names.apply()

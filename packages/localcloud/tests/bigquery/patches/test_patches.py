@@ -264,6 +264,10 @@ def alter_a_table(client: bigquery.Client) -> list[str]:
     return [field.name for field in client.get_table(name, retry=None).schema]
 
 
+def take_of_a_json_literal(client: bigquery.Client) -> object:
+    return rows_of(client, "SELECT JSON '[1, 2]'[0] AS v")[0]["v"]
+
+
 def rename_a_table(client: bigquery.Client) -> list[str]:
     name, new = (f"{table_of(client)}_{word}" for word in ("named", "renamed"))
     for table in (name, new):
@@ -374,6 +378,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "inserted_rows": (insert_a_strange_field, ["invalid"]),
     "internal_errors": (send_what_is_no_text, "MethodNotImplemented"),
     "job_ids": (use_a_job_id_twice, "Conflict"),
+    "json_literals": (take_of_a_json_literal, 1),
     "kept_fields": (read_labels_again, {"team": "growth"}),
     "language": (aggregate_as_another_database, "BadRequest"),
     "last_policies": (drop_the_last_policy, "BadRequest"),

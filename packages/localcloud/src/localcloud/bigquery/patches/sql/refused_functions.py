@@ -7,6 +7,7 @@
 | distances, lengths and areas of GEOGRAPHY | on another globe than BigQuery's sphere |
 | `_PARTITIONTIME`, `_PARTITIONDATE` of a table that is partitioned by the time of loading | the time of the query |
 | RANGE with a NULL, or UNBOUNDED, as its end | NULL of every question |
+| COLLATE, of a value, a column, a table or a dataset | texts are compared letter by letter all the same |
 
 Source: the reference of functions, cloud.google.com/bigquery/docs/reference/standard-sql.
 """
@@ -19,6 +20,16 @@ from localcloud.refusals import refuse
 
 _MEASURES = {"ST_DISTANCE", "ST_LENGTH", "ST_PERIMETER", "ST_AREA", "ST_DWITHIN", "ST_MAXDISTANCE"}
 _LOADED = ("_PARTITIONTIME", "_PARTITIONDATE")
+_COLLATIONS = (exp.Collate, exp.CollateColumnConstraint, exp.CollateProperty)
+_LOOKED_AT = (
+    exp.ApproxTopSum,
+    exp.RespectNulls,
+    exp.StDistance,
+    exp.Anonymous,
+    exp.Cast,
+    exp.Column,
+    *_COLLATIONS,
+)
 _NULLS_KEPT = {
     exp.PercentileCont: "PERCENTILE_CONT",
     exp.PercentileDisc: "PERCENTILE_DISC",
@@ -28,7 +39,7 @@ _NULLS_KEPT = {
 
 def rewrite(tree: exp.Expression) -> bool:
     """Refuse a statement's tree that asks for one; nothing is rewritten."""
-    for node in tree.find_all(exp.ApproxTopSum, exp.RespectNulls, exp.StDistance, exp.Anonymous, exp.Cast, exp.Column):
+    for node in tree.find_all(*_LOOKED_AT):
         if name := _refused(node):
             refuse(name)
     return False
@@ -39,6 +50,8 @@ def _refused(node: exp.Expression) -> str:
     match node:
         case exp.ApproxTopSum():
             return "APPROX_TOP_SUM"
+        case exp.Collate() | exp.CollateColumnConstraint() | exp.CollateProperty():
+            return "COLLATE"
         case exp.RespectNulls() if type(node.this) in _NULLS_KEPT:
             return f"{_NULLS_KEPT[type(node.this)]} with RESPECT NULLS"
         case exp.Column() if node.name.upper() in _LOADED and not node.find_ancestor(exp.PartitionedByProperty):
