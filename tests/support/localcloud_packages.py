@@ -79,12 +79,9 @@ VERTEX = {
     "localcloud.vertex.persistent_resources": Package(
         "machines that stay between jobs", ("localcloud.vertex.wire", "localcloud.vertex.resources")
     ),
-    "localcloud.vertex.metadata": Package(
-        "ML Metadata: stores of metadata, contexts and artifacts, which experiments are made of",
+    "localcloud.vertex.experiments": Package(
+        "what experiments are made of: ML Metadata and TensorBoards",
         ("localcloud.vertex.wire", "localcloud.vertex.resources"),
-    ),
-    "localcloud.vertex.tensorboards": Package(
-        "TensorBoards: what each epoch reported", ("localcloud.vertex.wire", "localcloud.vertex.resources")
     ),
     "localcloud.vertex.models": Package(
         "the model registry", ("localcloud.vertex.wire", "localcloud.vertex.resources")

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from retraining.core.errors import ConflictError
+from retraining.core.naming.vertex import last_id
 from retraining.core.report.tracking import vertex as forms
 from retraining.hooks import limits
 from retraining.hooks.session import Session, call
@@ -106,7 +107,7 @@ class TensorBoards:
         found: dict[str, str] = {}
         for series in there:
             if _fits(series, curves):
-                found[series.display_name] = series.name.rsplit("/", 1)[1]
+                found[series.display_name] = last_id(series.name)
                 continue
             with contextlib.suppress(NotFound):  # another task was faster
                 self._delete(series.name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from retraining.core.naming.vertex import location_name
+from retraining.core.naming.vertex import last_id, location_name
 from retraining.core.report.tracking import vertex as forms
 from retraining.core.untyped import ProtoJson
 from retraining.hooks import limits
@@ -80,7 +80,7 @@ class TrialExperiments(Experiments):
         experiment = forms.experiment_id(self._session.environment.label, model)
         runs = self._children(experiment) if self._find(experiment) else []
         for run in runs:
-            self._delete(run.name.rpartition("/")[2])
+            self._delete(last_id(run.name))
         delete(lambda: self._client.delete_context(name=self._name(experiment), retry=None))
         return len(runs)
 

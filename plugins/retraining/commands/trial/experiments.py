@@ -24,6 +24,9 @@ class ExperimentProbes:
 
     def probes(self) -> Sequence[Probe]:
         """Return them; the first makes the run, the last but one its TensorBoard."""
+        return (*self._of_contexts(), *self._of_epochs())
+
+    def _of_contexts(self) -> Sequence[Probe]:
         return (
             Probe(
                 id="EXP-5",
@@ -55,6 +58,10 @@ class ExperimentProbes:
                 supposed={"metrics": "auc=0.7", "training.epochs": 3, "state": "COMPLETE"},
                 ask=self.read,
             ),
+        )
+
+    def _of_epochs(self) -> Sequence[Probe]:
+        return (
             Probe(
                 id="EXP-6",
                 asked="its epochs in a TensorBoard, and once more with fewer",

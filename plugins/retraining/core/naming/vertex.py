@@ -92,6 +92,11 @@ def location_name(project: str, region: str) -> str:
     return f"projects/{project}/locations/{region}"
 
 
+def last_id(name: str) -> str:
+    """Return the id of a resource: what stands behind the last slash of its name."""
+    return name.rpartition("/")[2]
+
+
 def model_name(project: str, region: str, model: str) -> str:
     """Return the registry name of a model."""
     return str(ResourceName(project=project, region=region, collection=MODELS, resource_id=model))

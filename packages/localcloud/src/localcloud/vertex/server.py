@@ -36,6 +36,15 @@ from localcloud.vertex.endpoints.request_log import RequestLog
 from localcloud.vertex.endpoints.resource_pools import DeploymentResourcePools
 from localcloud.vertex.endpoints.service import Endpoints
 from localcloud.vertex.endpoints.serving import Serving
+from localcloud.vertex.experiments.artifacts import Artifacts, Executions
+from localcloud.vertex.experiments.metadata import Contexts, MetadataStores
+from localcloud.vertex.experiments.points import SeriesPoints
+from localcloud.vertex.experiments.tensorboards import (
+    TensorboardExperiments,
+    TensorboardRuns,
+    Tensorboards,
+    TensorboardSeries,
+)
 from localcloud.vertex.front.dispatch import Dispatcher
 from localcloud.vertex.front.grpc import bind_grpc
 from localcloud.vertex.front.rest import RestServer
@@ -51,8 +60,6 @@ from localcloud.vertex.jobs.tuning.service import TuningJobs
 from localcloud.vertex.jobs.tuning.vizier.studies import Studies
 from localcloud.vertex.jobs.tuning.vizier.suggestions import Suggestions
 from localcloud.vertex.jobs.tuning.vizier.trials import Trials
-from localcloud.vertex.metadata.artifacts import Artifacts, Executions
-from localcloud.vertex.metadata.service import Contexts, MetadataStores
 from localcloud.vertex.models.evaluations import Evaluations
 from localcloud.vertex.models.service import Models
 from localcloud.vertex.models.versions import find_version
@@ -68,13 +75,6 @@ from localcloud.vertex.resources.faults import Faults
 from localcloud.vertex.resources.operations import Operations, OperationService
 from localcloud.vertex.resources.store import Store
 from localcloud.vertex.resources.tables import Tables
-from localcloud.vertex.tensorboards.points import SeriesPoints
-from localcloud.vertex.tensorboards.service import (
-    TensorboardExperiments,
-    TensorboardRuns,
-    Tensorboards,
-    TensorboardSeries,
-)
 from localcloud.vertex.wire.methods import load_methods
 
 # What leads Google's clients elsewhere when no local cloud was started on the state directory (this server alone).

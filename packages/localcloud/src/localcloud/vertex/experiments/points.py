@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import TensorboardTimeSeries, TimeSeriesData, TimeSeriesDataPoint
 
+from localcloud.vertex.experiments.tensorboards import points_name
 from localcloud.vertex.resources.store import (
     SERIES_POINTS,
     TENSORBOARD_EXPERIMENTS,
@@ -22,7 +23,6 @@ from localcloud.vertex.resources.store import (
     now,
 )
 from localcloud.vertex.resources.validation import Finding, refuse
-from localcloud.vertex.tensorboards.service import points_name
 from localcloud.vertex.wire import names
 from localcloud.vertex.wire.errors import InvalidArgument
 

@@ -14,7 +14,7 @@ from google.cloud.aiplatform_v1.types import Artifact
 from google.longrunning import operations_pb2
 from google.protobuf import empty_pb2
 
-from localcloud.vertex.metadata.service import LINKS, MOST_METADATA_BYTES, SCHEMA_VERSION, next_etag, require_etag
+from localcloud.vertex.experiments.metadata import LINKS, MOST_METADATA_BYTES, SCHEMA_VERSION, next_etag, require_etag
 from localcloud.vertex.resources.operations import Operations, Progress
 from localcloud.vertex.resources.store import ARTIFACTS, CONTEXTS, METADATA_STORES, Store, now
 from localcloud.vertex.resources.validation import Finding, check_display_name, check_id, check_labels, refuse

@@ -1,0 +1,1 @@
+"""What Vertex AI Experiments is made of: ML Metadata, and TensorBoards."""

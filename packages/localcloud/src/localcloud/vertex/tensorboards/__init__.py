@@ -1,1 +1,0 @@
-"""Vertex AI TensorBoard: what a training reported at each step, by experiment, run and time series."""
