@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG, Param
 
 from retraining.core.catalog.capabilities import addresses, load_capabilities
 from retraining.core.errors import PlanError
@@ -12,7 +13,7 @@ from retraining.core.planning.params import overrides, require_known
 from retraining.core.settings import include_path
 from retraining.core.spec.files import load_spec
 from retraining.core.spec.model import ModelSpec
-from retraining.operators.airflow.params import retrain_params
+from retraining.operators.airflow.params import give_params, retrain_params
 from tests.support.airflow_release import ParamValidationError
 
 SPEC = load_spec(include_path() / "models" / "flight_delays.yaml")
@@ -66,3 +67,33 @@ def test_a_text_that_is_a_choice_stays_a_param_and_takes_no_address() -> None:
         form["activation"].resolve("gs://evil/model")
     with pytest.raises(PlanError, match="Param 'activation': an address"):
         overrides(spec, {"activation": "gs://evil/model"})
+
+
+@pytest.mark.parametrize(
+    ("param", "said"),
+    [
+        (Param(5, type="integer", maximum=3), "5 is greater than the maximum of 3"),
+        (Param("x", type="string", pattern="[0-9]+"), "does not match"),
+        (Param(type="string"), "is not of type 'string'"),
+        (Param("noon", type="string", format="date"), "is not a 'date'"),
+    ],
+    ids=["limit", "pattern", "no value", "format"],
+)
+def test_a_form_whose_own_values_it_does_not_take_is_refused_by_name(param: Param, said: str) -> None:
+    """When its DAG is made: nobody could trigger it untouched, and no clock could."""
+    dag = DAG("formed")
+    with pytest.raises(ValueError, match="DAG formed, Param number: ") as caught:
+        give_params(dag, {"fine": Param(1, type="integer"), "number": param})
+    assert said in str(caught.value)
+    assert not dag.params
+
+
+def test_a_form_is_the_dags() -> None:
+    """As Airflow gives it to who triggers, and to tasks."""
+    dag = DAG("formed")
+    give_params(dag, {"number": Param(1, type="integer", maximum=3)})
+    assert dag.params.dump() == {"number": 1}
+    dag.params.update({"number": 3})
+    assert dag.params["number"] == 3
+    with pytest.raises(ParamValidationError):
+        dag.params["number"] = 4
