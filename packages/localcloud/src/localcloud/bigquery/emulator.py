@@ -21,6 +21,7 @@ from localcloud.bigquery.patches import (
     assigned_arrays,
     assigned_fields,
     assigned_structs,
+    cast_digits,
     changed_tables,
     child_jobs,
     column_case,
@@ -123,6 +124,7 @@ def prepare(
 def patch_sql(executor: Untyped) -> None:
     """Put right what is wrong with statements, their types and their functions."""
     json_literals.apply()
+    cast_digits.apply()
     parsed_once.apply()
     shared_connection.apply()
     table_names.apply()

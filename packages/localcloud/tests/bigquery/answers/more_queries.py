@@ -310,4 +310,10 @@ OTHERS: tuple[tuple[str, Any], ...] = (
     ("TIME_DIFF(CURRENT_TIME(), CURRENT_TIME('UTC'), HOUR)", 0),
     ("GENERATE_RANGE_ARRAY(RANGE(DATE '2020-01-01', DATE '2020-01-03'), INTERVAL 1 DAY) IS NOT NULL", True),
     ("CAST(1.256 AS NUMERIC(5, 2))", Decimal("1.26")),
+    ("CAST(CAST(1.256 AS NUMERIC(5, 2)) AS STRING)", "1.26"),
+    ("CAST(CAST(1.25 AS FLOAT64) AS NUMERIC(4, 1))", Decimal("1.3")),
+    ("CAST(-1.25 AS NUMERIC(4, 1))", Decimal("-1.3")),
+    ("CAST('1.256' AS NUMERIC(5, 2)) + 1", Decimal("2.26")),
+    ("SAFE_CAST('1234.5' AS NUMERIC(4, 1))", None),
+    ("SAFE_CAST('123.45' AS NUMERIC(4, 1))", Decimal("123.5")),
 )

@@ -7,6 +7,7 @@ NOT_OFFERED: tuple[str, ...] = (
     "FORMAT_TIMESTAMP('%Q', TIMESTAMP '2008-12-25 15:30:00+00')",
     "FORMAT_TIME('%R', TIME '15:30:00')",
     "COLLATE('a', 'und:ci') = 'A'",
+    "CAST(1.5 AS BIGNUMERIC(5, 2))",
     "COLLATE('a', 'und:ci') = COLLATE('A', 'und:ci')",
     "PARSE_TIMESTAMP('%Y-%m-%d %H:%M:%E*S', '2008-12-25 07:30:00.25')",
     "INSTR('banana', 'an', -1)",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 MORE_REFUSED: tuple[str, ...] = (
     "LPAD('abc', 5, '')",
+    "CAST(12345.6 AS NUMERIC(4, 1))",
+    "CAST(12345 AS NUMERIC(3))",
     "IF(TRUE, ARRAY(SELECT x FROM UNNEST(GENERATE_ARRAY(1, 5, 0)) x), [7])",
     "TIMESTAMP '2023-01-07 13:20:05.561000231'",
     "CAST('2023-01-07 13:20:05.5610002' AS DATETIME)",

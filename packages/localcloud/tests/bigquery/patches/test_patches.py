@@ -8,6 +8,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -268,6 +269,12 @@ def take_of_a_json_literal(client: bigquery.Client) -> object:
     return rows_of(client, "SELECT JSON '[1, 2]'[0] AS v")[0]["v"]
 
 
+def cast_to_digits(client: bigquery.Client) -> object:
+    name = f"{table_of(client)}_digits"
+    rows_of(client, about(name, "CREATE OR REPLACE VIEW $t AS SELECT CAST(1.256 AS NUMERIC(5, 2)) AS v"))
+    return rows_of(client, about(name, "SELECT v FROM $t"))[0]["v"]
+
+
 def rename_a_table(client: bigquery.Client) -> list[str]:
     name, new = (f"{table_of(client)}_{word}" for word in ("named", "renamed"))
     for table in (name, new):
@@ -362,6 +369,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "assigned_arrays": (write_a_null_in_an_array, "BadRequest"),
     "assigned_fields": (assign_a_field, [{"st": {"x": 2, "y": "a"}}]),
     "assigned_structs": (cast_a_struct, [{"a": 1}]),
+    "cast_digits": (cast_to_digits, Decimal("1.26")),
     "changed_tables": (change_rows, [True, True, True, False]),
     "child_jobs": (list_the_jobs_of_a_script, 2),
     "column_case": (keep_capitals, ["TVnews", "other", "Print"]),

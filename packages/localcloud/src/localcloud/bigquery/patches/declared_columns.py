@@ -1,18 +1,24 @@
 """Patches `CREATE TABLE t (a INT64 NOT NULL, b STRING) AS SELECT …`: DuckDB takes columns or a query.
 
 bqemulator casts the columns of a SELECT that are written out. A `*`, a query of another form and another number of
-columns would be a syntax error, and NOT NULL would be lost.
+columns would be a syntax error, and NOT NULL would be lost. A column made of one of NUMERIC(5, 2) would have its
+digits, and round what is put into it later: the type of a query's column has none.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.types.trees import trees_of
 from localcloud.untyped import Untyped
+
+_DIGITS = """SELECT column_name, data_type
+FROM duckdb_columns()
+WHERE schema_name = ? AND table_name = ? AND data_type LIKE 'DECIMAL(%)'
+  AND data_type NOT IN ('DECIMAL(38,9)', 'DECIMAL(38,10)')"""
 
 
 def rewrite(tree: exp.Expression) -> bool:
@@ -38,21 +44,36 @@ def apply(executor: Untyped) -> None:
 
     @functools.wraps(register)
     def register_required(bq_sql: str, project_id: str, ctx: Untyped) -> None:
-        for tree in trees_of(bq_sql):
-            names = [each.name for each in _declared(tree) if _is_required(each)]
-            where = ddl_sync._split_target(tree.this.this, project_id) if names else ()
+        for tree in filter(_is_made_of_query, trees_of(bq_sql)):
+            target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+            where = ddl_sync._split_target(target, project_id)
             if all(where):
-                for name in names:
-                    column = exp.to_identifier(name, quoted=True).sql("duckdb")
-                    ctx.engine.execute(f"ALTER TABLE {quoted_table_ref(*where)} ALTER COLUMN {column} SET NOT NULL")
+                table = quoted_table_ref(*where)
+                for change in _changes(tree, ctx.engine, where):
+                    ctx.engine.execute(f"ALTER TABLE {table} ALTER COLUMN {change}")
         register(bq_sql, project_id, ctx)
 
     executor.sync_created_table = register_required
 
 
+def _changes(tree: exp.Expression, engine: Untyped, where: tuple[str, str, str]) -> Iterator[str]:
+    """Yield what a table that was made of a query is to be told of its columns."""
+    declared = _declared(tree)
+    with_digits = {each.name.lower() for each in declared if each.args.get("kind") and each.args["kind"].expressions}
+    for name, _ in engine.execute(_DIGITS, [f"{where[0]}__{where[1]}", where[2]]).fetchall():
+        if name.lower() not in with_digits:
+            yield f"{exp.to_identifier(name, quoted=True).sql('duckdb')} TYPE DECIMAL(38, 9)"
+    for column in filter(_is_required, declared):
+        yield f"{exp.to_identifier(column.name, quoted=True).sql('duckdb')} SET NOT NULL"
+
+
+def _is_made_of_query(tree: exp.Expression | None) -> bool:
+    return isinstance(tree, exp.Create) and tree.kind == "TABLE" and isinstance(tree.expression, exp.Query)
+
+
 def _declared(tree: exp.Expression | None) -> Sequence[exp.ColumnDef]:
     """Return the columns that a CREATE TABLE … AS names; none of other statements."""
-    if not isinstance(tree, exp.Create) or tree.kind != "TABLE" or not isinstance(tree.expression, exp.Query):
+    if tree is None or not _is_made_of_query(tree):
         return []
     named = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
     return [each for each in named if isinstance(each, exp.ColumnDef)]

@@ -13,6 +13,12 @@ _LENGTHS = """SELECT constraint_column_names[1], regexp_extract(expression, '<= 
 FROM duckdb_constraints()
 WHERE schema_name = ? AND table_name = ? AND constraint_type = 'CHECK'"""
 
+_DIGITS = """SELECT column_name, numeric_precision, numeric_scale
+FROM duckdb_columns()
+WHERE schema_name = ? AND table_name = ? AND data_type LIKE 'DECIMAL(%)'"""
+_OF_NUMERIC = (38, 9)
+"""Digits, and those behind the point, of what has no number of them."""
+
 
 def apply(context: Untyped, expirations: Expirations) -> None:
     """Show a table's rows, bytes, types and expiration as they are."""
@@ -33,6 +39,7 @@ def apply(context: Untyped, expirations: Expirations) -> None:
         if table.table_type == "TABLE":
             stored = f"{quoted(f'{where[0]}__{where[1]}')}.{quoted(where[2])}"
             _tell_lengths(resource, where, context.engine)
+            _tell_digits(resource, where, context.engine)
             counted = context.engine.execute(statement("SELECT count(*) FROM {table}", table=stored))
             resource["numRows"] = str(counted.fetchone()[0])
             resource["numBytes"] = str(table_bytes(context.engine, *where, None))
@@ -55,3 +62,15 @@ def _tell_lengths(resource: dict[str, Untyped], where: tuple[str, str, str], eng
     for field in resource.get("schema", {}).get("fields", []):
         if field["name"].lower() in lengths:
             field["maxLength"] = lengths[field["name"].lower()]
+
+
+def _tell_digits(resource: dict[str, Untyped], where: tuple[str, str, str], engine: Untyped) -> None:
+    """Put the digits of NUMERIC(p, s) into a table's schema; BIGNUMERIC has none here."""
+    rows = engine.execute(_DIGITS, [f"{where[0]}__{where[1]}", where[2]]).fetchall()
+    digits = {column.lower(): (precision, scale) for column, precision, scale in rows}
+    for field in resource.get("schema", {}).get("fields", []):
+        precision, scale = digits.get(field["name"].lower(), _OF_NUMERIC)
+        if field["type"] == "NUMERIC" and (precision, scale) != _OF_NUMERIC:
+            field["precision"] = str(precision)
+            if scale:
+                field["scale"] = str(scale)

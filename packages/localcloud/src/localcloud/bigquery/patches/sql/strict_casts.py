@@ -86,11 +86,27 @@ def rewrite(tree: exp.Expression) -> bool:
     return found
 
 
+def _with_parameters(node: exp.Cast) -> bool:
+    """Patch a cast to a type with a length, which is refused, or with digits; tell whether it was."""
+    value, kind = node.this, node.to.sql(dialect="bigquery")
+    if node.to.is_type("text", "varchar", "binary"):
+        refuse(f"{kind} in casts: a length is not looked at")
+    if node.to.is_type("bigdecimal"):
+        refuse(f"{kind} in casts: a number of digits is not looked at")
+    if not node.to.is_type("decimal") or (isinstance(value, exp.Cast) and value.to.is_type("decimal")):
+        return False
+    # Rounded from all digits of NUMERIC, half away from zero: a FLOAT64 would be rounded by its binary digits.
+    whole = type(node)(this=value.copy(), to=exp.DataType.build("NUMERIC", dialect="bigquery"))
+    node.set("this", whole)
+    _patch(whole)
+    return True
+
+
 def _patch(node: exp.Cast) -> bool:
     safe = "safe_" if isinstance(node, exp.TryCast) else ""
     value = node.this
-    if node.to.expressions and node.to.is_type("text", "varchar", "binary"):
-        refuse(f"{node.to.sql(dialect='bigquery')} in casts: a length is not looked at")
+    if node.to.expressions and _with_parameters(node):
+        return True
     if isinstance(value, exp.Null) or (isinstance(value, exp.Literal) and value.is_int and not value.is_string):
         return False
     if node.to.is_type("boolean"):
