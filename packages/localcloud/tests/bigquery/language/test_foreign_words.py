@@ -29,7 +29,12 @@ for text in json.load(sys.stdin):
     found |= {each.name.upper().removeprefix("SAFE.") for each in read(text).functions}
 json.dump(sorted(found), sys.stdout)
 """
-ARGUMENTS = {"APPROX_TOP_SUM": "1, 2, 3", "JSON_ARRAY_APPEND": "1, 2, 3", "ST_DISTANCE": "1, 2"}
+ARGUMENTS = {
+    "APPROX_TOP_SUM": "1, 2, 3",
+    "COLLATE": "'a', 'und:ci'",
+    "JSON_ARRAY_APPEND": "1, 2, 3",
+    "ST_DISTANCE": "1, 2",
+}
 OF_TABLES = {"GAP_FILL", "VECTOR_SEARCH"}
 ELSEWHERE = {
     "MAKE_INTERVAL": "test_assigned_fields.py",
