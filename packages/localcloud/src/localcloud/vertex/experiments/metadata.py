@@ -7,32 +7,24 @@ https://cloud.google.com/vertex-ai/docs/ml-metadata/data-model
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import Context, MetadataStore
 from google.longrunning import operations_pb2
 from google.protobuf import empty_pb2
 
+from localcloud.vertex.experiments.nodes import LINKS, Nodes
 from localcloud.vertex.resources.operations import Operations, Progress
 from localcloud.vertex.resources.store import CONTEXTS, METADATA_STORES, Store, now
-from localcloud.vertex.resources.validation import Finding, check_display_name, check_id, check_labels, refuse
+from localcloud.vertex.resources.validation import check_id, refuse
 from localcloud.vertex.wire import names
-from localcloud.vertex.wire.errors import Aborted, AlreadyExists, InvalidArgument
+from localcloud.vertex.wire.errors import AlreadyExists, InvalidArgument
 from localcloud.vertex.wire.listing import CONTEXT_FIELDS, list_page
-from localcloud.vertex.wire.methods import Message, raw
 
 SCHEMAS = ("system.Experiment", "system.ExperimentRun", "system.Pipeline", "system.PipelineRun")
 """Of contexts, that every store has; others would be made by CreateMetadataSchema."""
-SCHEMA_VERSION = "0.0.1"
-MOST_METADATA_BYTES, MOST_PARENTS = 200_000, 10
-LINKS = "context-artifacts"
-"""Documents by their context: which artifacts it has."""
+MOST_PARENTS = 10
 _STORE_ID = r"[a-z0-9][a-z0-9-]{0,127}"
-_CONTEXT_ID = r"[a-z0-9][a-z0-9-]{3,127}"
 _CHANGEABLE = ("display_name", "labels", "metadata", "description")
-_OF_CONTEXT = "metadataStores", "contexts"
 
 
 class MetadataStores:
@@ -91,54 +83,29 @@ class Contexts:
     def __init__(self, store: Store, operations: Operations) -> None:
         self._store = store
         self._operations = operations
+        self._nodes = Nodes(store=store, kind=CONTEXTS, noun="context", schemas=SCHEMAS, changeable=_CHANGEABLE)
 
     def create_context(self, request: types.CreateContextRequest) -> Context:
         """Keep a new context, under the requested id or a generated one."""
-        self._store.get(METADATA_STORES, names.check_name(request.parent, "metadataStores", field="parent"))
-        made = Context()
-        Context.copy_from(made, request.context)
-        if made.name:
-            raise InvalidArgument("context.name is set. Give context_id.", field="context.name")
-        context_id = request.context_id or names.new_id()
-        refuse([*check_id(context_id, _CONTEXT_ID, "4 to 128 lower-case letters, digits and dashes", "context_id")])
-        refuse([*_check(made), *_check_schema(made)])
-        made.name = f"{request.parent}/contexts/{context_id}"
-        made.schema_version = made.schema_version or SCHEMA_VERSION
-        made.create_time = made.update_time = now()
-        made.etag = next_etag("")
-        self._store.insert(CONTEXTS, made.name, request.parent, made)
-        return made
+        return self._nodes.create(request.parent, request.context, request.context_id)
 
     def get_context(self, request: types.GetContextRequest) -> Context:
         """Return one as it stands."""
-        return self._store.get(CONTEXTS, names.check_name(request.name, *_OF_CONTEXT))
+        return self._nodes.get(request.name)
 
     def list_contexts(self, request: types.ListContextsRequest) -> types.ListContextsResponse:
         """Return those of a store, newest first."""
-        self._store.get(METADATA_STORES, names.check_name(request.parent, "metadataStores", field="parent"))
-        page, token = list_page(self._store.list_under(CONTEXTS, request.parent), request, CONTEXT_FIELDS)
+        page, token = list_page(self._nodes.under(request.parent), request, CONTEXT_FIELDS)
         return types.ListContextsResponse(contexts=page, next_page_token=token)
 
     def update_context(self, request: types.UpdateContextRequest) -> Context:
         """Change the fields that the mask names, each as a whole; without one all that can be changed."""
-        wanted = request.context
-        name = names.check_name(wanted.name, *_OF_CONTEXT, field="context.name")
-        paths = list(request.update_mask.paths) or list(_CHANGEABLE)
-        if wrong := sorted(set(paths) - set(_CHANGEABLE)):
-            expected = ", ".join(_CHANGEABLE)
-            raise InvalidArgument(f"update_mask names {wrong}. Expected some of {expected}.", field="update_mask")
-        refuse([*_check(wanted)])
-        with self._store.change(CONTEXTS, name) as stored:
-            require_etag(wanted.etag, stored)
-            for path in paths:
-                setattr(stored, path, getattr(wanted, path))
-            stored.etag, stored.update_time = next_etag(stored.etag), now()
-        return stored
+        return self._nodes.update(request.context, request.update_mask)
 
     def delete_context(self, request: types.DeleteContextRequest) -> operations_pb2.Operation:
         """Remove a context; its children and artifacts stay."""
-        name = names.check_name(request.name, *_OF_CONTEXT)
-        require_etag(request.etag, self._store.get(CONTEXTS, name))
+        name = self._nodes.check_name(request.name)
+        self._nodes.require_etag(request.etag, self._nodes.get(name))
 
         def work(progress: Progress) -> empty_pb2.Empty:
             progress.check()
@@ -155,13 +122,11 @@ class Contexts:
 
     def add_context_children(self, request: types.AddContextChildrenRequest) -> types.AddContextChildrenResponse:
         """Make contexts the children of another one; what is a child already is skipped."""
-        parent = names.check_name(request.context, *_OF_CONTEXT, field="context")
+        parent = self._nodes.check_name(request.context, "context")
         with self._store.transaction():
             self._store.get(CONTEXTS, parent)
             for name in request.child_contexts:
-                with self._store.change(
-                    CONTEXTS, names.check_name(name, *_OF_CONTEXT, field="child_contexts")
-                ) as child:
+                with self._store.change(CONTEXTS, self._nodes.check_name(name, "child_contexts")) as child:
                     if parent in child.parent_contexts:
                         continue
                     if name == parent or name in self._ancestors(parent):
@@ -184,36 +149,3 @@ class Contexts:
             found.update(new)
             waiting += new
         return found
-
-
-def _check(context: Context) -> Iterator[Finding]:
-    yield from check_display_name(context.display_name, "context.display_name")
-    yield from check_labels(context.labels, "context.labels")
-    size = raw(context).metadata.ByteSize()
-    if size > MOST_METADATA_BYTES:
-        yield "context.metadata", f"It has {size} bytes. Expected at most {MOST_METADATA_BYTES}."
-
-
-def _check_schema(context: Context) -> Iterator[Finding]:
-    if context.schema_title not in SCHEMAS:
-        yield "context.schema_title", f"There is no schema {context.schema_title!r}. Expected one of {SCHEMAS}."
-    if context.schema_version not in ("", SCHEMA_VERSION):
-        found = context.schema_version
-        yield "context.schema_version", f"There is no version {found!r} of the schema. Expected {SCHEMA_VERSION}."
-
-
-def require_etag(etag: str, stored: Message) -> None:
-    """Check that a change is of the state that is stored.
-
-    Raises:
-        Aborted: Others changed it meanwhile.
-    """
-    if etag and etag != stored.etag:
-        noun = type(stored).__name__
-        raise Aborted(f"Specified {noun} `etag`: `{etag}` does not match server `etag`: `{stored.etag}`")
-
-
-def next_etag(before: str) -> str:
-    """Return the next etag: a number that grows, as the SDK compares them."""
-    this = int(now().timestamp() * 1000)
-    return str(max(this, int(before) + 1) if re.fullmatch(r"\d+", before) else this)
