@@ -179,9 +179,24 @@ def test_a_task_that_is_killed_at_its_curves_leaves_what_the_next_one_ends(
     assert curves_of(sdk, cloud, run) == run.curves
 
 
+def test_another_environments_run_in_a_shared_tensorboard_stays(
+    cloud: Any, sdk: Any, board: str, run: TrackedRun
+) -> None:
+    """Of the same names, in another project: nothing of it is drawn anew or deleted."""
+    parent = f"{board}/experiments/{name_of(cloud, run)}"
+    theirs = {"retraining-environment": "another"}
+    sdk.TensorboardExperiment.create(name_of(cloud, run), tensorboard_name=board)
+    sdk.TensorboardRun.create(run.run_key, tensorboard_experiment_name=parent, labels=theirs)
+    series = sdk.TensorboardTimeSeries.create("loss", tensorboard_run_name=f"{parent}/runs/{run.run_key}")
+    with pytest.raises(TrackingError, match="another"):
+        cloud.trackers.track(VERTEX, run)
+    assert [each.resource_name for each in sdk.TensorboardTimeSeries.list(f"{parent}/runs/{run.run_key}")] == [
+        series.resource_name
+    ]
+
+
 def test_a_tensorboard_that_is_not_there_is_named(cloud: Any, run: TrackedRun, board: str) -> None:
-    """When a run is shown, and when it is only asked for."""
-    cloud.trackers.track(VERTEX, run)
+    """When a run is shown, and when it is only asked for, also in a project that has tracked nothing yet."""
     gone = dataclasses.replace(cloud.settings, tensorboard=f"{board[:-1]}{(int(board[-1]) + 1) % 10}")
     elsewhere = Trackers(gone, lambda: cloud.session)
     for ask in (lambda: elsewhere.track(VERTEX, run), lambda: elsewhere.digests(VERTEX, run.model)):

@@ -66,6 +66,8 @@ class Experiments:
         """Return what was last said of each run of a model's experiment, by run key."""
         from google.api_core.exceptions import NotFound
 
+        if self._board:
+            self._boards.require(self._board)
         experiment = forms.experiment_id(self._session.environment.label, model)
         parent = f'parent_contexts:"{self._name(experiment)}"'
         request = {"parent": self._store, "filter": f'schema_title="{forms.RUN_SCHEMA}" AND {parent}', "page_size": 100}
@@ -75,8 +77,6 @@ class Experiments:
             )
         except NotFound:  # there is no store yet
             return {}
-        if self._board:
-            self._boards.require(self._board)
         return {each.display_name: self._told(each) for each in found}
 
     def _ensure_experiment(self, experiment: str) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from retraining.core.errors import ConflictError
+from retraining.core.errors import ConflictError, TrackingError
 from retraining.core.naming.vertex import last_id
 from retraining.core.report.tracking import vertex as forms
 from retraining.hooks import limits
@@ -58,6 +58,7 @@ class TensorBoards:
 
         Raises:
             ConflictError: Others were faster each time.
+            TrackingError: The run there is another environment's.
         """
         name = self._ensure_run(parent, run_key)
         for _ in range(TRIES):
@@ -75,11 +76,20 @@ class TensorBoards:
         from google.cloud import aiplatform_v1
 
         name = f"{parent}/runs/{run_key}"
+        labels = self._session.labels(forms.BOARD_LABELS)
         try:
-            call(lambda: self._client.get_tensorboard_run(name=name, retry=None))
-            return name
+            found = call(lambda: self._client.get_tensorboard_run(name=name, retry=None))
         except NotFound:
-            labels = self._session.labels(forms.BOARD_LABELS)
+            pass
+        else:
+            if not self._session.environment.owns(found.labels, ""):  # of another project's, in a shared TensorBoard
+                raise TrackingError(
+                    name,
+                    f"a run with the labels {dict(found.labels)}",
+                    f"this environment's, {self._session.environment.labels}",
+                    "Give this environment a TensorBoard of its own, or another name (RETRAINING_ENVIRONMENT)",
+                )
+            return name
         with contextlib.suppress(AlreadyExists):  # of another run, or made by another task
             board, _, experiment = parent.rpartition("/experiments/")
             whole = aiplatform_v1.TensorboardExperiment(display_name=experiment, labels=labels)

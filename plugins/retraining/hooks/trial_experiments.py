@@ -36,7 +36,7 @@ class ReadRun:
         curves: Steps and values by name.
     """
 
-    parameters: Mapping[str, object]
+    parameters: Mapping[str, float | int | str]
     metrics: Mapping[str, float]
     state: str
     curves: Mapping[str, Mapping[int, float]]
@@ -117,11 +117,12 @@ class TrialBoards(TensorBoards):
         return str(made.name)
 
     def delete_boards(self, display_name: str) -> int:
-        """Delete all TensorBoards of a name, with what they have; return how many there were."""
+        """Delete this environment's TensorBoards of a name, with what they have; return how many there were."""
         request = {"parent": self._location, "filter": f'display_name="{display_name}"'}
-        boards = call(
+        found = call(
             lambda: list(self._client.list_tensorboards(request=request, retry=None)), timeout_s=limits.LISTING_S
         )
+        boards = [board for board in found if self._session.environment.owns(board.labels, "")]
         for board in boards:
             self._delete_board(str(board.name))
         return len(boards)

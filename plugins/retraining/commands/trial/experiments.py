@@ -55,7 +55,7 @@ class ExperimentProbes:
             Probe(
                 id="EXP-1",
                 asked="it is read by Google's SDK",
-                supposed={"metrics": "auc=0.7", "training.epochs": 3, "state": "COMPLETE"},
+                supposed={"metrics": "auc=0.7", "parameters": "training.epochs=3", "state": "COMPLETE"},
                 ask=self.read,
             ),
         )
@@ -105,8 +105,8 @@ class ExperimentProbes:
         self._experiments().track(self._run())
         found = read_by_sdk(self.trial.calls.session, self._experiment, self._run().run_key)
         return {
-            "metrics": " ".join(f"{name}={value:g}" for name, value in sorted(found.metrics.items())),
-            "training.epochs": int(str(found.parameters.get("training.epochs", 0)).partition(".")[0]),
+            "metrics": _told(found.metrics),
+            "parameters": _told(found.parameters),
             "state": found.state,
         }
 
@@ -150,3 +150,8 @@ class ExperimentProbes:
     @property
     def _id(self) -> str:
         return run_id(self._experiment, self._run().run_key)
+
+
+def _told(values: Mapping[str, float | int | str]) -> str:
+    shown = ((name, value if isinstance(value, str) else f"{value:g}") for name, value in sorted(values.items()))
+    return " ".join(f"{name}={value}" for name, value in shown)
