@@ -39,6 +39,7 @@ DISTRIBUTIONS = {
     "click": "click",
     "croniter": "croniter",
     "jinja2": "jinja2",
+    "jsonschema": "jsonschema",
     "openlineage": "apache-airflow-providers-openlineage",
     "pendulum": "pendulum",
     "pyarrow": "pyarrow",
