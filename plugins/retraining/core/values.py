@@ -22,6 +22,7 @@ class Value(BaseModel):
         extra="forbid",
         strict=True,
         protected_namespaces=(),
+        defer_build=True,  # a task reads few of the classes that it imports
         alias_generator=lambda name: STORED_NAMES.get(name, name),
         populate_by_name=True,
         serialize_by_alias=True,

@@ -19,6 +19,7 @@ class Section(BaseModel):
         extra="forbid",
         allow_inf_nan=False,
         protected_namespaces=(),
+        defer_build=True,  # those inside others are built once, with the whole
     )
 
 
