@@ -12,6 +12,7 @@ try:
         DagRunTriggerException,
         DownstreamTasksSkipped,
         ParamValidationError,
+        TaskDeferred,
     )
 except ImportError:  # before 3.2
     from airflow.exceptions import (
@@ -20,6 +21,7 @@ except ImportError:  # before 3.2
         DagRunTriggerException,
         DownstreamTasksSkipped,
         ParamValidationError,
+        TaskDeferred,
     )
 
 try:
@@ -40,6 +42,7 @@ __all__ = [
     "DagSerialization",
     "DownstreamTasksSkipped",
     "ParamValidationError",
+    "TaskDeferred",
     "first_clock_run",
     "sync_bag_to_db",
 ]

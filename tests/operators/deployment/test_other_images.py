@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from tests.operators.deployment.test_rollback import DeployedRuns
+from tests.support.scenes.deployed_runs import DeployedRuns
 
 NEWER = "us-docker.pkg.dev/p/r/newer:2"
 

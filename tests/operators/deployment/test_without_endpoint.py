@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from retraining.hooks.endpoints import Endpoint
-from tests.operators.deployment.test_rollback import DeployedRuns
 from tests.support.fakes.dying import DyingCloud
+from tests.support.scenes.deployed_runs import DeployedRuns
 from tests.support.scenes.deployment import Scene
 
 
