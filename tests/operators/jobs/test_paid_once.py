@@ -95,7 +95,9 @@ def cell(found: tuple[str, int]) -> str:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_ours_is_paid_once_whatever_happens(contenders: tuple[Contender, ...], tmp_path: Path) -> None:
+def test_ours_is_paid_once_whatever_happens(
+    contenders: tuple[Contender, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Prints how often each was paid for."""
     happenings: dict[str, Callable[[Contender], tuple[str, int]]] = {
         **{strike.name: lambda each, strike=strike: struck(each, tmp_path, strike) for strike in STRIKES},
@@ -104,7 +106,8 @@ def test_ours_is_paid_once_whatever_happens(contenders: tuple[Contender, ...], t
     with ThreadPoolExecutor(max_workers=8) as threads:
         played = {(what, each): threads.submit(play, each) for what, play in happenings.items() for each in contenders}
         found = {key: future.result() for key, future in played.items()}
-    print(f"\n| {'operator'} | {' | '.join(happenings)} |\n|---|{'---|' * len(happenings)}")
-    for each in contenders:
-        print(f"| {each.title} | {' | '.join(cell(found[what, each]) for what in happenings)} |")
+    with capsys.disabled():
+        print(f"\n| {'operator'} | {' | '.join(happenings)} |\n|---|{'---|' * len(happenings)}")
+        for each in contenders:
+            print(f"| {each.title} | {' | '.join(cell(found[what, each]) for what in happenings)} |")
     assert {key[1].title: key[0] for key, value in found.items() if key[1] in OURS and value != ("success", 1)} == {}

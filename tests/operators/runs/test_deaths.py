@@ -214,6 +214,8 @@ def test_a_night_that_is_run_again_costs_nothing_and_changes_nothing(
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_what_happens_at_any_call_changes_nothing(nights: dict[str, Undisturbed]) -> None:
+def test_what_happens_at_any_call_changes_nothing(
+    nights: dict[str, Undisturbed], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Every call of every task, and all faults; prints the table of docs/reliability.md."""
-    print_table(nights)
+    print_table(nights, capsys)

@@ -196,6 +196,8 @@ def test_what_happens_at_some_call_changes_nothing(plays: dict[str, Undisturbed]
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_what_happens_at_any_call_changes_nothing(plays: dict[str, Undisturbed]) -> None:
+def test_what_happens_at_any_call_changes_nothing(
+    plays: dict[str, Undisturbed], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Every call of every task, and all faults."""
-    print_table(plays)
+    print_table(plays, capsys)

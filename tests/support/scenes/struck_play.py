@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar
 
+import pytest
 from google.api_core.exceptions import ServiceUnavailable
 
 from retraining.core.documents import KINDS
@@ -266,19 +267,21 @@ def is_promised(fault: Fault, call: str, found: dict[str, Any]) -> bool:
     )
 
 
-def print_table(plays: Mapping[str, Undisturbed]) -> None:
+def print_table(plays: Mapping[str, Undisturbed], capsys: pytest.CaptureFixture[str]) -> None:
     """Let everything happen at every call of every task, and print what is wrong then, a row for each fault.
 
     Args:
         plays: What is played, by its name.
+        capsys: Pytest's fixture, past which the table is printed; what the tasks log is not.
 
     Raises:
         AssertionError: Something else is wrong than what no client can know.
     """
     broken: list[tuple[Any, ...]] = []
     columns = list(wrong(*[next(iter(plays.values())).end] * 2))
-    print(f"\n| what happens, at every call of every task | played | {' | '.join(columns)} |")
-    print(f"|---|{'---|' * (len(columns) + 1)}")
+    with capsys.disabled():
+        print(f"\n| what happens, at every call of every task | played | {' | '.join(columns)} |")
+        print(f"|---|{'---|' * (len(columns) + 1)}")
     for fault in FAULTS:
         of_fault = []
         for name, whole in plays.items():
@@ -289,5 +292,6 @@ def print_table(plays: Mapping[str, Undisturbed]) -> None:
                     if not is_promised(fault, call, found):
                         broken.append((fault.name, name, task, at, call, found))
         counts = [sum(bool(each[name]) for each in of_fault) for name in columns]
-        print(f"| {fault.name} | {len(of_fault):,} | {' | '.join(map(str, counts))} |", flush=True)
+        with capsys.disabled():
+            print(f"| {fault.name} | {len(of_fault):,} | {' | '.join(map(str, counts))} |", flush=True)
     assert broken == []

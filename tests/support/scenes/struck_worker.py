@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import traceback
@@ -193,24 +193,16 @@ class Wish:
 
     def is_deferred(self) -> bool:
         """Whether the next process is a triggerer's: a death of that costs no try."""
-        return self.deferred.exists() and isinstance(_read(self.deferred), Deferred)
-
-
-@dataclasses.dataclass(frozen=True)
-class Deferred:
-    """A trigger as Airflow's database has it, and the method that is called with its event."""
-
-    trigger: tuple[str, dict[str, Any]]
-    method: str
-
-    def make(self) -> Any:
-        """Make the trigger anew."""
-        module, _, name = self.trigger[0].rpartition(".")
-        return getattr(import_module(module), name)(**self.trigger[1])
+        return self.deferred.exists() and "trigger" in _read(self.deferred)
 
 
 def _read(path: Path) -> Any:
-    return pickle.loads(path.read_bytes())  # noqa: S301 - a test's own
+    return json.loads(path.read_text())
+
+
+def _make_trigger(classpath: str, values: dict[str, Any]) -> Any:
+    module, _, name = classpath.rpartition(".")
+    return getattr(import_module(module), name)(**values)
 
 
 def work(wish: Wish, try_number: int) -> NoReturn:
@@ -220,22 +212,23 @@ def work(wish: Wish, try_number: int) -> NoReturn:
         os.dup2(log.fileno(), 2)
     striker = Striker(wish.strike, wish.creates, wish.folder)
     stand_between(striker)
+    code = FAILED
     try:
         code = _wake(wish, try_number, striker)
-    except Exception:  # noqa: BLE001 - as Airflow's: the try has failed
-        traceback.print_exc()
-        code = FAILED
-    sys.stdout.flush()
-    os._exit(code)
+    finally:
+        if code == FAILED:  # as Airflow's: whatever it was, the try has failed
+            traceback.print_exc()
+        sys.stdout.flush()
+        os._exit(code)
 
 
 def _wake(wish: Wish, try_number: int, striker: Striker) -> int:
     run = FakeRun(run_id=f"scheduled__{wish.name}", dag_id=wish.name)
     task = wish.make(wish.name)
-    noted = _read(wish.deferred) if wish.deferred.exists() else None
-    if isinstance(noted, Deferred):
-        event = asyncio.run(_first_event(noted.make()))
-        wish.deferred.write_bytes(pickle.dumps((noted.method, event)))
+    noted = _read(wish.deferred) if wish.deferred.exists() else {}
+    if "trigger" in noted:
+        event = asyncio.run(_first_event(_make_trigger(*noted["trigger"])))
+        wish.deferred.write_text(json.dumps({"method": noted["method"], "event": event}, default=str))
         return WAITS
     # Airflow forgets it with the try (`clear_next_method_args`): the next one begins from the beginning.
     wish.deferred.unlink(missing_ok=True)
@@ -243,13 +236,14 @@ def _wake(wish: Wish, try_number: int, striker: Striker) -> int:
         if noted:
             if striker.strike and striker.strike.at == "done":
                 striker.happen()
-            getattr(task, noted[0])(run.context(task, try_number=try_number, max_tries=3), event=noted[1])
+            getattr(task, noted["method"])(run.context(task, try_number=try_number, max_tries=3), event=noted["event"])
         else:
             run.execute(task, try_number=try_number, max_tries=3)
     except AirflowRescheduleException:
         return WAITS
     except TaskDeferred as deferred:
-        wish.deferred.write_bytes(pickle.dumps(Deferred(deferred.trigger.serialize(), deferred.method_name)))
+        noted = {"trigger": deferred.trigger.serialize(), "method": deferred.method_name}
+        wish.deferred.write_text(json.dumps(noted))
         return WAITS
     return DONE
 
