@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import traceback
+import uuid
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +26,7 @@ from google.api_core import grpc_helpers, grpc_helpers_async
 from tests.operators.conftest import FakeRun
 from tests.support.airflow_release import AirflowRescheduleException, TaskDeferred
 
-DONE, FAILED, WAITS = 0, 1, 75
+DONE, FAILED, WAITS, KILLED = 0, 1, 75, -signal.SIGKILL
 SUCCEEDED = 4
 """`JOB_STATE_SUCCEEDED` of Vertex AI."""
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -176,13 +177,13 @@ class Wish:
 
     def run(self, try_number: int) -> int:
         """Run one process of the task to its end; return how it ended."""
-        process = self.start(try_number)
-        process.join()
-        return int(process.exitcode)
+        said = self.folder / uuid.uuid4().hex
+        self.start(try_number, said).join()
+        return int(said.read_text()) if said.exists() else KILLED
 
-    def start(self, try_number: int) -> Any:
-        """Start one."""
-        process = PROCESSES.Process(target=work, args=(self, try_number))
+    def start(self, try_number: int, said: Path) -> Any:
+        """Start one, which writes into a file how it ended; without that it was killed."""
+        process = PROCESSES.Process(target=work, args=(self, try_number, said))
         process.start()
         return process
 
@@ -205,7 +206,7 @@ def _make_trigger(classpath: str, values: dict[str, Any]) -> Any:
     return getattr(import_module(module), name)(**values)
 
 
-def work(wish: Wish, try_number: int) -> NoReturn:
+def work(wish: Wish, try_number: int, said: Path) -> NoReturn:
     """The process: a try of the task, a wake of it, or what it left to the triggerer."""
     with (wish.folder / "log.txt").open("a") as log:
         os.dup2(log.fileno(), 1)
@@ -219,6 +220,7 @@ def work(wish: Wish, try_number: int) -> NoReturn:
         if code == FAILED:  # as Airflow's: whatever it was, the try has failed
             traceback.print_exc()
         sys.stdout.flush()
+        said.write_text(str(code))
         os._exit(code)
 
 

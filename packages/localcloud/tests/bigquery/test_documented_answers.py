@@ -483,6 +483,7 @@ DOCUMENTED: dict[str, tuple[tuple[str, Any], ...]] = {
     "clauses": queries.CLAUSES,
     "NaN": nans.NANS,
     "arrays of JSON": kinds.JSON_ARRAYS,
+    "JSON encodings": kinds.ENCODINGS,
     "sums and means": kinds.SUMS,
     "joined": kinds.JOINED,
     "places": kinds.PLACES,

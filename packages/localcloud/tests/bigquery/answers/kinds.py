@@ -19,6 +19,33 @@ JSON_ARRAYS: tuple[tuple[str, Any], ...] = (
     ("(SELECT TO_JSON_STRING(t) FROM (SELECT * FROM UNNEST([STRUCT(7 AS n)]) WITH OFFSET AS o) t)", '{"n":7,"o":0}'),
     ("(SELECT TO_JSON_STRING(s) FROM UNNEST([STRUCT(7 AS n)]) AS s WITH OFFSET AS o)", '{"n":7}'),
 )
+ENCODINGS: tuple[tuple[str, Any], ...] = (
+    ("TO_JSON_STRING(9007199254740992)", "9007199254740992"),
+    ("TO_JSON_STRING(9007199254740993)", '"9007199254740993"'),
+    ("TO_JSON_STRING([-9007199254740993])", '["-9007199254740993"]'),
+    ("TO_JSON_STRING(NUMERIC '123.56')", '"123.56"'),
+    ("TO_JSON_STRING(NUMERIC '-1')", "-1"),
+    ("TO_JSON_STRING([NUMERIC '0', 1.5])", "[0,1.5]"),
+    ("TO_JSON_STRING([NUMERIC '0', NUMERIC '1.5'])", '[0,"1.5"]'),
+    ("TO_JSON_STRING(STRUCT(1/3 AS f, 1e300 AS g, 1e15 AS h))", '{"f":0.33333333333333331,"g":1e+300,"h":1e+15}'),
+    ("TO_JSON_STRING([CAST('inf' AS FLOAT64), CAST('-inf' AS FLOAT64)])", '["Infinity","-Infinity"]'),
+    ("TO_JSON_STRING(STRUCT(b'Google' AS b))", '{"b":"R29vZ2xl"}'),
+    ("TO_JSON_STRING([b'\\x00\\xff'])", '["AP8="]'),
+    (
+        "TO_JSON_STRING([TIMESTAMP '2017-03-06 12:34:56.789012+00', TIMESTAMP '2017-03-06 12:34:56+00'])",
+        '["2017-03-06T12:34:56.789012Z","2017-03-06T12:34:56Z"]',
+    ),
+    ("TO_JSON_STRING(STRUCT(DATETIME '2017-03-06 12:34:56.7' AS d))", '{"d":"2017-03-06T12:34:56.700"}'),
+    ("TO_JSON_STRING(TIME '12:34:56.789012')", '"12:34:56.789012"'),
+    ("TO_JSON_STRING(STRUCT(1, 'a'))", '{"":1,"":"a"}'),
+    ("JSON_VALUE(TO_JSON(TIMESTAMP '2017-03-06 12:34:56+00'))", "2017-03-06T12:34:56Z"),
+    ("JSON_VALUE(TO_JSON(STRUCT(b'Google' AS b)), '$.b')", "R29vZ2xl"),
+    ("JSON_VALUE(JSON_OBJECT('d', DATETIME '2017-03-06 12:34:56'), '$.d')", "2017-03-06T12:34:56"),
+    ("JSON_VALUE(JSON_ARRAY(b'Google', 1), '$[0]')", "R29vZ2xl"),
+    ("JSON_VALUE(JSON_SET(JSON '{}', '$.t', TIMESTAMP '2017-03-06 12:34:56+00'), '$.t')", "2017-03-06T12:34:56Z"),
+    ("CAST('é' AS BYTES) = b'\\xc3\\xa9'", True),
+    ("LENGTH(CAST('\\\\x41' AS BYTES))", 4),
+)
 SUMS: tuple[tuple[str, Any], ...] = (
     ("(SELECT AVG(x) FROM UNNEST([NUMERIC '1', NUMERIC '1', NUMERIC '2']) x)", Decimal("1.333333333")),
     (

@@ -113,7 +113,7 @@ JSON: tuple[tuple[str, Any], ...] = (
     ("TO_JSON_STRING(TO_JSON(STRUCT(1 AS a, 'x' AS b)))", '{"a":1,"b":"x"}'),
     ("TO_JSON_STRING(STRUCT('x' AS s, [1, 2] AS l))", '{"s":"x","l":[1,2]}'),
     ("TO_JSON_STRING('a\"b')", '"a\\"b"'),
-    ("TO_JSON_STRING(NUMERIC '1.5')", "1.5"),
+    ("TO_JSON_STRING(NUMERIC '1.5')", '"1.5"'),
     ("TO_JSON_STRING(ARRAY<INT64>[])", "[]"),
     ("TO_JSON_STRING(STRUCT(CAST(NULL AS INT64) AS a))", '{"a":null}'),
     ("TO_JSON_STRING(DATETIME '2020-01-02 03:04:05')", '"2020-01-02T03:04:05"'),

@@ -43,6 +43,10 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
     "dates": ("SELECT DATE_TRUNC(DATE '2017-11-05', WEEK(MONDAY)) v", [{"v": date(2017, 10, 30)}]),
     "time_formats": ("SELECT FORMAT_TIMESTAMP('%E3S', TIMESTAMP '2020-01-01 00:00:01.5+00') v", [{"v": "01.500"}]),
     "conversions": ("SELECT CAST(2.5 AS INT64) v", [{"v": 3}]),
+    "json_encodings": (
+        "SELECT TO_JSON_STRING(STRUCT(TIMESTAMP '2017-03-06 12:34:56+00' AS t)) v",
+        [{"v": '{"t":"2017-03-06T12:34:56Z"}'}],
+    ),
     "bounds": ("SELECT ARRAY_SLICE([1, 2, 3], 1, 2) v", [{"v": [2, 3]}]),
     "nested_keys": ('SELECT JSON_KEYS(JSON \'{"b": {"c": 1}, "a": 2}\') v', [{"v": ["a", "b", "b.c"]}]),
     "overflows": ("SELECT SAFE.POW(n, 400) v FROM UNNEST([10.0]) n", [{"v": None}]),

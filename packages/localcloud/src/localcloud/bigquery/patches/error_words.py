@@ -25,6 +25,7 @@ _OWN = (
 )
 _WORDS = (
     (re.compile(rf"Could not convert string '((?:{'|'.join(_OWN)})(?:[^']|'(?! to ))*)' to "), "{}"),
+    (re.compile(r"while executing the UDF: ValueError: (The local cloud has no [^\n]+)"), "{}"),
     (re.compile(r"NOT NULL constraint failed: (?:.*\.)?(\w+)"), "Required field {} cannot be null"),
     (
         # `patches/sql/text_lengths.py`; of BYTES bqemulator writes what OCTET_LENGTH is for either type

@@ -30,6 +30,7 @@ from localcloud.bigquery.patches.sql import (
     divisions,
     element_names,
     json_arrays,
+    json_encodings,
     like_escapes,
     merged_rows,
     nan_orders,
@@ -80,6 +81,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     overflows.rewrite,
     strict_casts.rewrite,
     conversions.rewrite,  # before those that make casts
+    json_encodings.rewrite,
     strict_json.rewrite,
     json_arrays.rewrite,
     nested_keys.rewrite,
@@ -107,11 +109,12 @@ _MACROS = {
     **nested_keys.MACROS,
     **not_a_number.MACROS,
     **nan_orders.MACROS,
+    **decimals.MACROS,
     **sums.MACROS,
     **json_arrays.MACROS,
+    **json_encodings.MACROS,
     **concatenations.MACROS,
     **offset_names.MACROS,
-    **decimals.MACROS,
     **strict_casts.MACROS,
     **strict_json.MACROS,
     **text_functions.MACROS,
@@ -122,10 +125,11 @@ _MACROS = {
 
 
 _FUNCTIONS = (
-    ("localcloud_json_numbers", conversions.json_numbers, ["VARCHAR"], "VARCHAR"),
+    ("localcloud_encoded", json_encodings.encoded, ["VARCHAR", "VARCHAR", "BOOLEAN"], "VARCHAR"),
     ("localcloud_json_keys", nested_keys.json_keys, ["VARCHAR", "BIGINT"], "VARCHAR[]"),
     ("localcloud_replaced", nested_keys.replaced, ["BLOB"], "VARCHAR"),
     ("localcloud_quotient", sums.quotients, ["VARCHAR", "VARCHAR"], "VARCHAR"),
+    ("localcloud_product", sums.products, ["VARCHAR", "VARCHAR"], "VARCHAR"),
     ("localcloud_stripped", strict_json.stripped, ["VARCHAR"], "VARCHAR"),
 )
 """Python's, which macros call: name, function over columns, its parameters' types, its answer's."""

@@ -1,4 +1,4 @@
-r"""Patches conversions: numbers to integers, and values to texts and JSON, which DuckDB writes in ways of its own.
+r"""Patches conversions: numbers to integers, texts to BYTES, values to texts, which DuckDB writes in ways of its own.
 
 | GoogleSQL | without it |
 |---|---|
@@ -7,25 +7,19 @@ r"""Patches conversions: numbers to integers, and values to texts and JSON, whic
 | CAST(25.0 AS STRING), of NUMERIC, of times with parts of a second | `25.0`, nine digits, `.5` |
 | CAST(1/3 AS STRING), of 1e15: 15 or 17 digits, `e` from the fifteenth on | 16 digits, whole |
 | CAST(b'\xff' AS STRING), which is no UTF-8: refused | `\xFF` |
+| CAST('é' AS BYTES), CAST('\\x41' AS BYTES): UTF-8 | refused, `A` |
 | STRING(timestamp, zone) | without the zone's offset |
-| TO_JSON_STRING of NaN, infinities, 1.0, NULL, a TIMESTAMP, BYTES | no JSON, `1.0`, NULL, with a blank, as text |
-| TO_JSON_STRING of NUMERIC, of a DATETIME | nine digits, with a blank |
-| JSON_TYPE | `ubigint`, `varchar` |
 | CAST(interval AS STRING), which is refused by name | `5 days` |
 | PARSE_TIMESTAMP(format, text, zone) | the zone was not looked at |
 
-What a value is, DuckDB's `typeof` says when a statement is bound, so that nothing is asked row by row. Inside structs
-and arrays times stay as DuckDB writes them. Source: the reference of conversion and JSON functions,
-cloud.google.com/bigquery/docs/reference/standard-sql.
+What a value is, DuckDB's `typeof` says when a statement is bound, so that nothing is asked row by row. Source: the
+reference of conversion functions, cloud.google.com/bigquery/docs/reference/standard-sql.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.calls import call
@@ -86,70 +80,26 @@ MACROS: Mapping[str, str] = {
         " THEN CAST(CAST('The local cloud has no texts of intervals: ' || CAST(x AS VARCHAR) AS BIGINT) AS VARCHAR)"
         " ELSE CAST(x AS VARCHAR) END"
     ),
+    "localcloud_bytes(x)": (
+        "CASE WHEN typeof(x) = 'VARCHAR' THEN encode(CAST(x AS VARCHAR)) WHEN typeof(x) = 'BLOB' THEN"
+        " TRY_CAST(x AS BLOB)"
+        " ELSE encode(CAST(CAST('Bad bytes value: ' || CAST(x AS VARCHAR) AS BIGINT) AS VARCHAR)) END"
+    ),
     "localcloud_safe_text(x)": (
         "CASE WHEN typeof(x) = 'BLOB' THEN TRY(decode(CAST(x AS BLOB))) ELSE localcloud_text(x) END"
     ),
-    "localcloud_json_kind(kind)": (
-        "CASE WHEN kind IN ('bigint', 'ubigint', 'hugeint', 'double') THEN 'number'"
-        " WHEN kind = 'varchar' THEN 'string' ELSE kind END"
-    ),
-    "localcloud_json(x)": (
-        "CASE WHEN x IS NULL THEN 'null'"
-        " WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE' THEN '\"' || strftime(timezone('UTC',"
-        " TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ)), '%Y-%m-%dT%H:%M:%S')"
-        " || localcloud_second_parts(timezone('UTC', TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMPTZ))) || 'Z\"'"
-        " WHEN typeof(x) = 'TIMESTAMP' THEN '\"' || strftime(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMP),"
-        " '%Y-%m-%dT%H:%M:%S') || localcloud_second_parts(TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMP)) || '\"'"
-        " WHEN typeof(x) LIKE 'DECIMAL%' OR typeof(x) = 'INTERVAL' THEN localcloud_text(x)"
-        " WHEN typeof(x) = 'DOUBLE' AND isfinite(TRY_CAST(x AS DOUBLE))"
-        " THEN localcloud_float_text(TRY_CAST(x AS DOUBLE))"
-        " WHEN typeof(x) = 'BLOB' THEN '\"' || base64(CAST(x AS BLOB)) || '\"'"
-        " ELSE localcloud_json_numbers(CAST(to_json(x) AS VARCHAR)) END"
-    ),
 }
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN|-?[0-9]+\.0(?![0-9eE])')
-_NO_POINT_IN_STRINGS = r'^(?:[^"]|"(?:[^"\\.]|\\.)*")*$'
-_SUSPECT = re.compile(r"Infinity|NaN|\.0(?![0-9])")
 
 
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
     found = False
-    for node in reversed(
-        list(tree.find_all(exp.Cast, exp.TryCast, exp.String, exp.JSONFormat, exp.JSONType, exp.StrToTime))
-    ):
+    for node in reversed(list(tree.find_all(exp.Cast, exp.TryCast, exp.String, exp.StrToTime))):
         new = _converted(node)
         if new is not None:
             node.replace(new)
             found = True
     return found
-
-
-def json_numbers(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return JSON texts with numbers as BigQuery writes them; what stands in strings stays.
-
-    Where no string has a point, and none of the rare numbers is there, that is one pass over the column: each row of a
-    run table goes through it.
-    """
-    array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    rare = pc.match_substring_regex(array, "NaN|Infinity")
-    is_simple = pc.and_not(pc.match_substring_regex(array, _NO_POINT_IN_STRINGS), rare)
-    quick = pc.replace_substring_regex(array, r"(\d)\.0([,}\]]|$)", r"\1\2")
-    others = array.filter(pc.invert(is_simple))
-    slow = pa.array([_with_numbers(text) for text in others.to_pylist()], pa.string())
-    return pc.replace_with_mask(quick.cast(pa.string()), pc.fill_null(pc.invert(is_simple), fill_value=False), slow)
-
-
-def _with_numbers(text: str | None) -> str | None:
-    if text is None or not _SUSPECT.search(text):
-        return text
-    return _TOKEN.sub(lambda match: _token(match.group()), text)
-
-
-def _token(token: str) -> str:
-    if token.startswith('"'):
-        return token
-    return token.removesuffix(".0") if token.endswith(".0") else f'"{token}"'
 
 
 def _converted(node: exp.Expression) -> exp.Expression | None:
@@ -162,12 +112,10 @@ def _converted(node: exp.Expression) -> exp.Expression | None:
                 return call("localcloud_safe_int64" if safe else "localcloud_int64", node.this)
             if node.to.is_type("text") and not _is_plain(node.this):
                 return call("localcloud_safe_text" if safe else "localcloud_text", node.this, type_="STRING")
+            if node.to.is_type("binary"):
+                return call("localcloud_bytes", node.this, type_="BYTES")
         case exp.String() if node.args.get("zone") is not None:
             return call("localcloud_timestamp_text", node.this, node.args["zone"], type_="STRING")
-        case exp.JSONType():
-            return call("localcloud_json_kind", node, type_="STRING")
-        case exp.JSONFormat() if not node.args.get("options") and not node.args.get("to_json"):
-            return call("localcloud_json", node.this, type_="STRING")
         case exp.StrToTime() if node.args.get("zone") is not None and "%z" not in node.args["format"].sql():
             parsed = exp.ParseDatetime(this=node.this.copy(), format=node.args["format"].copy())
             return exp.Anonymous(this="TIMESTAMP", expressions=[parsed, node.args["zone"].copy()])

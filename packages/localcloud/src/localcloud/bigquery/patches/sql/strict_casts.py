@@ -8,6 +8,8 @@ r"""Patches casts that DuckDB makes of what BigQuery refuses, and one that it re
 | CAST('2020-01-02 03:04:05' AS DATE): refused | the day |
 | CAST('abc' AS STRING(2)), which is refused by name | `abc` |
 | '2020-01-02 03:04:05.1234567' as a TIMESTAMP, DATETIME or TIME: refused | without what is below a microsecond |
+| CAST(1e20 AS NUMERIC), of any FLOAT64: all its digits, rounded half away from zero | 99999999999999991433.1 |
+| BIGNUMERIC '0.12345678901', which is refused by name | ten digits |
 | TIMESTAMP '2020-01-01 00:00:00-8', a zone's hour of one digit | refused |
 
 Source: the reference of conversion rules, cloud.google.com/bigquery/docs/reference/standard-sql.
@@ -17,10 +19,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
 from localcloud.bigquery.patches.sql.calls import call
+from localcloud.bigquery.patches.sql.decimals import MORE_DIGITS, TOO_FINE
 from localcloud.refusals import refuse
 
 _WHOLE = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT')"
@@ -31,6 +35,10 @@ _ZONE = re.compile(r"(?<=[0-9])([+-])([0-9])(?=$|:)")
 _INFINITE = r"^\s*[-+]?inf(inity)?\s*$"
 _BEYOND = f"isinf(CAST(x AS DOUBLE)) AND NOT regexp_matches(lower(CAST(x AS VARCHAR)), '{_INFINITE}')"
 _SAFELY_BEYOND = _BEYOND.replace("CAST(x AS DOUBLE)", "TRY_CAST(x AS DOUBLE)")
+
+
+# So many that the rest decides about no rounding: who is half of a NUMERIC's last digit is it within ten of them.
+_ALL_DIGITS = "printf('%.60f', TRY_CAST(x AS DOUBLE))"
 
 
 def _bad(what: str) -> str:
@@ -57,7 +65,14 @@ MACROS: Mapping[str, str] = {
         "CASE WHEN typeof(x) = 'BOOLEAN' THEN NULL"
         f" WHEN typeof(x) = 'VARCHAR' AND ({_SAFELY_BEYOND}) THEN NULL ELSE TRY_CAST(x AS DOUBLE) END"
     ),
-    "localcloud_no_bool(x)": (f"list_extract([x], CASE WHEN typeof(x) = 'BOOLEAN' THEN {_bad('numeric')} ELSE 1 END)"),
+    "localcloud_digits(x)": (
+        f"CASE WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN {_ALL_DIGITS}"
+        f" WHEN typeof(x) = 'BOOLEAN' THEN CAST({_bad('numeric')} AS VARCHAR) ELSE CAST(x AS VARCHAR) END"
+    ),
+    "localcloud_safe_digits(x)": (
+        f"CASE WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN {_ALL_DIGITS}"
+        " WHEN typeof(x) = 'BOOLEAN' THEN NULL ELSE CAST(x AS VARCHAR) END"
+    ),
     "localcloud_day(x)": (
         f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND NOT regexp_matches(CAST(x AS VARCHAR), '{_DAY}')"
         f" THEN {_bad('date')} ELSE 1 END)"
@@ -80,6 +95,11 @@ MACROS: Mapping[str, str] = {
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
     found = False
+    for node in tree.find_all(exp.ParseBignumeric):
+        if _is_text(node.this) and re.search(MORE_DIGITS, node.this.this):
+            refuse(f"{TOO_FINE.removeprefix('The local cloud has no ')}: {node.this.this}")
+        node.set("this", call("localcloud_ten_digits", node.this, type_=None))
+        found = True
     for node in reversed(list(tree.find_all(exp.Cast))):
         if node.args.get("format") is None and not node.to.args.get("nested"):
             found = _patch(node) or found
@@ -113,8 +133,8 @@ def _patch(node: exp.Cast) -> bool:
         node.replace(call(f"localcloud_{safe}bool", value, type_="BOOL"))
     elif node.to.is_type("double", "float") and not _is_plain(value):
         node.replace(call(f"localcloud_{safe}float64", value, type_="FLOAT64"))
-    elif node.to.is_type("decimal", "bigdecimal") and not isinstance(value, exp.Literal) and not safe:
-        node.set("this", call("localcloud_no_bool", value, type_=None))
+    elif node.to.is_type("decimal", "bigdecimal"):
+        node.set("this", _digits(value, safe, is_big=bool(node.to.is_type("bigdecimal"))))
     elif node.to.is_type("timestamptz") and _has_short_zone(value):
         node.set("this", exp.Literal.string(_ZONE.sub(r"\g<1>0\g<2>", value.this)))
     elif node.to.is_type(*_TIMES) and not _is_short(value):
@@ -124,6 +144,21 @@ def _patch(node: exp.Cast) -> bool:
     else:
         return False
     return True
+
+
+def _digits(value: exp.Expression, safe: str, *, is_big: bool) -> exp.Expression:
+    """Return the text of a number to be, with all its digits."""
+    if isinstance(value, exp.Literal):
+        text = value.this if value.is_string else format(Decimal(float(value.this)), "f")
+        if is_big and re.search(MORE_DIGITS, text):
+            refuse(f"{TOO_FINE.removeprefix('The local cloud has no ')}: {text}")
+        return exp.Literal.string(text)
+    digits = call(f"localcloud_{safe}digits", value, type_=None)
+    return call("localcloud_ten_digits", digits, type_=None) if is_big else digits
+
+
+def _is_text(value: exp.Expression) -> bool:
+    return isinstance(value, exp.Literal) and value.is_string
 
 
 def _is_plain(value: exp.Expression) -> bool:

@@ -22,13 +22,15 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 from localcloud.bigquery.patches.sql.calls import call
 
 _DIGITS = 40  # behind the point, before DuckDB rounds to those of the type
+_MEAN = "localcloud_quotient(CAST(total AS VARCHAR), CAST(number AS VARCHAR))"
 MACROS: Mapping[str, str] = {
     # Of an integer a BIGINT, of a DECIMAL and a DOUBLE the same.
     "localcloud_as_sum(total, x)": "cast_to_type(total, x + CAST(0 AS BIGINT))",
     # Of an integer and a DOUBLE a DOUBLE, of a DECIMAL the same: so is the median.
     "localcloud_as_mean(mean, total, number, x)": (
-        "CASE WHEN typeof(total) LIKE 'DECIMAL%'"
-        " THEN cast_to_type(localcloud_quotient(CAST(total AS VARCHAR), CAST(number AS VARCHAR)), list_median([x]))"
+        "CASE WHEN typeof(total) = 'DECIMAL(38,10)'"
+        f" THEN cast_to_type(localcloud_ten_digits({_MEAN}), list_median([x]))"
+        f" WHEN typeof(total) LIKE 'DECIMAL%' THEN cast_to_type({_MEAN}, list_median([x]))"
         " ELSE cast_to_type(mean, list_median([x])) END"
     ),
     "localcloud_corr(found, pairs)": "CASE WHEN pairs < 2 THEN NULL ELSE found END",
@@ -51,6 +53,18 @@ def quotients(totals: pa.Array, numbers: pa.Array) -> pa.Array:
     """Return totals divided by numbers, all of them texts, to forty digits; NULL of NULL, and by 0."""
     pairs = zip(totals.to_pylist(), numbers.to_pylist(), strict=True)
     return pa.array([_quotient(total, number) for total, number in pairs], pa.string())
+
+
+def products(ones: pa.Array, others: pa.Array) -> pa.Array:
+    """Return the products of numbers, all of them texts; NULL of NULL."""
+    pairs = zip(ones.to_pylist(), others.to_pylist(), strict=True)
+    return pa.array([None if None in pair else _product(*pair) for pair in pairs], pa.string())
+
+
+def _product(one: str, other: str) -> str:
+    with localcontext() as context:
+        context.prec = 100
+        return format(Decimal(one) * Decimal(other), "f")
 
 
 def _quotient(total: str | None, number: str | None) -> str | None:
