@@ -415,7 +415,7 @@ DOCUMENTED: dict[str, tuple[tuple[str, Any], ...]] = {
         ("TO_JSON_STRING(DATE '2020-01-02')", '"2020-01-02"'),
         ("TO_JSON_STRING(TIMESTAMP '2020-01-02 03:04:05+00')", '"2020-01-02T03:04:05Z"'),
         ("TO_JSON_STRING(TRUE)", "true"),
-        ("TO_JSON_STRING(9007199254740993)", "9007199254740993"),
+        ("TO_JSON_STRING(9007199254740993)", '"9007199254740993"'),
         ("TO_JSON_STRING(STRUCT(1 AS a, CAST('inf' AS FLOAT64) AS b))", '{"a":1,"b":"Infinity"}'),
         ("TO_JSON_STRING(CAST(NULL AS STRING))", "null"),
         ("TO_JSON_STRING(b'abc')", '"YWJj"'),
