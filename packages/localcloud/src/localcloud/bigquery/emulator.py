@@ -42,6 +42,7 @@ from localcloud.bigquery.patches import (
     kept_fields,
     language,
     last_policies,
+    matched_once,
     materialized_views,
     media_types,
     numerics,
@@ -155,8 +156,10 @@ def patch_sql(executor: Untyped) -> None:
 def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirations) -> None:
     """Put right what is wrong with jobs; each replaces functions of those before it."""
     from bqemulator.api.routes import upload
+    from bqemulator.storage.engine import DuckDBEngine
 
     media_types.apply()
+    matched_once.apply(DuckDBEngine)
     dml_counts.apply(executor, routes)
     loads.apply(routes, upload)
     extracts.apply(routes, executor)

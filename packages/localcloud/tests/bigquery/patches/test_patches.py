@@ -361,6 +361,11 @@ def make_a_materialized_view(client: bigquery.Client) -> str:
     return client.get_table(f"{name}_view", retry=None).table_type
 
 
+def update_from_two_rows(client: bigquery.Client) -> None:
+    name = table_of(client)
+    run(client, about(name, "UPDATE $t t SET n = x FROM UNNEST([7, 8]) x WHERE n = 1")).result()
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -391,6 +396,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "language": (aggregate_as_another_database, "BadRequest"),
     "last_policies": (drop_the_last_policy, "BadRequest"),
     "loads": (upload_a_file, 2),
+    "matched_once": (update_from_two_rows, "BadRequest"),
     "materialized_views": (make_a_materialized_view, "MATERIALIZED_VIEW"),
     "media_types": (upload_rows, 1),
     "numerics": (cast_to_numeric, decimal.Decimal("0.123456789")),
