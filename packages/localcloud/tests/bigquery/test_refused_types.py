@@ -165,6 +165,7 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("SELECT i AS x, x + 1 AS y FROM $t", "Unrecognized name: x"),
         ("SELECT i % 2 FROM $t", 'Illegal input character "%"'),
         ("SELECT i == 1 FROM $t", 'Unexpected "=="'),
+        ("SELECT [[i]] FROM $t", "Cannot construct array with element type ARRAY<INT64>"),
     ),
 }
 NOT_OFFERED = (
@@ -176,8 +177,18 @@ NOT_OFFERED = (
     "SELECT UPPER(bytes) FROM $t",
     "SELECT SUM(INTERVAL i DAY) FROM $t",
     "SELECT bytes & b'1' FROM $t",
+    "CREATE TABLE refused.copied COPY $t",
+    "/* all of it */ CREATE OR REPLACE TABLE `refused`.`copied` COPY $t",
+    "LOAD DATA INTO refused.loaded FROM FILES (format = 'CSV', uris = ['gs://bucket/*.csv'])",
+    "GRANT `roles/bigquery.dataViewer` ON TABLE $t TO 'user:ada@example.com'",
+    "REVOKE `roles/bigquery.dataViewer` ON TABLE $t FROM 'user:ada@example.com'",
+    "CREATE SEARCH INDEX words ON $t(ALL COLUMNS)",
+    "SELECT @@row_count",
+    "SET @@time_zone = 'UTC'; SELECT 1",
+    "BEGIN SELECT 1 / 0; EXCEPTION WHEN ERROR THEN SELECT @@error.message; END",
 )
 ANSWERED = (
+    "SELECT '@@row_count', 1 -- @@row_count",
     "SELECT i = 1.0, i < n, f = n, i IN (1.5, 2), n BETWEEN 1 AND 2.5 FROM $t",
     "SELECT day = '2020-01-02', ts > '2020-01-01', dt = '2020-01-02', day IN ('2020-01-02') FROM $t",
     "SELECT day = dt, day BETWEEN '2020-01-01' AND '2020-01-03' FROM $t",

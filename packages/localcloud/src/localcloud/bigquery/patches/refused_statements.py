@@ -1,4 +1,4 @@
-"""Refuses statements whose options bqemulator drops: it answers them as if they had had their effect.
+"""Refuses statements that bqemulator does not know, and those whose options it drops: it answers them all the same.
 
 In: a statement that is about to run. Out: it runs, or 501 with the name of what is not offered.
 """
@@ -16,8 +16,27 @@ from localcloud.untyped import Untyped
 
 _NOT_OFFERED = {
     "CREATE MODEL": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?MODEL\b", re.IGNORECASE),
+    "CREATE TABLE COPY": re.compile(
+        r"\s*CREATE\s+(OR\s+REPLACE\s+)?TABLE\s+(IF\s+NOT\s+EXISTS\s+)?[\w.-]+\s+COPY\b", re.IGNORECASE
+    ),
+    "LOAD DATA": re.compile(r"\s*LOAD\s+DATA\b", re.IGNORECASE),
+    "GRANT": re.compile(r"\s*GRANT\b", re.IGNORECASE),
+    "REVOKE": re.compile(r"\s*REVOKE\b", re.IGNORECASE),
+    "CREATE SEARCH INDEX": re.compile(r"\s*CREATE\s+SEARCH\s+INDEX\b", re.IGNORECASE),
+    "CREATE VECTOR INDEX": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?VECTOR\s+INDEX\b", re.IGNORECASE),
+    "CREATE CAPACITY": re.compile(r"\s*CREATE\s+CAPACITY\b", re.IGNORECASE),
+    "CREATE RESERVATION": re.compile(r"\s*CREATE\s+RESERVATION\b", re.IGNORECASE),
+    "CREATE ASSIGNMENT": re.compile(r"\s*CREATE\s+ASSIGNMENT\b", re.IGNORECASE),
+    "UNDROP SCHEMA": re.compile(r"\s*UNDROP\s+SCHEMA\b", re.IGNORECASE),
     "CREATE EXTERNAL TABLE": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?EXTERNAL\s+TABLE\b", re.IGNORECASE),
 }
+_QUOTED = re.compile(
+    r"""[rRbB]{0,2}(?:'''(?:\\.|(?!''').)*'''|\"{3}(?:\\.|(?!\"{3}).)*\"{3}|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")"""
+    r"|`[^`]*`|--[^\n]*|\#[^\n]*|/\*.*?\*/",
+    re.DOTALL,
+)
+"""Texts, names in backticks, and comments."""
+_VARIABLE = re.compile(r"@@\w+(?:\.\w+)*")
 _SHOWN = {"description", "friendly_name", "labels"}
 _OPTIONS = {"TABLE": {*_SHOWN, "expiration_timestamp", "partition_expiration_days"}, "VIEW": _SHOWN}
 
@@ -41,9 +60,12 @@ def apply(routes: Untyped) -> None:
 
 def refused_part(statement: str) -> str:
     """Return what of a statement is not offered; "" for nothing."""
-    begun = next((name for name, pattern in _NOT_OFFERED.items() if pattern.match(statement)), "")
+    bare = _QUOTED.sub(lambda found: " " if found.group()[0] in "-#/" else "x", statement)
+    begun = next((name for name, pattern in _NOT_OFFERED.items() if pattern.match(bare)), "")
     if begun:
         return begun
+    if variable := _VARIABLE.search(bare):
+        return f"The system variable {variable.group()}"
     trees = trees_of(statement)
     return next((found for tree in trees if isinstance(tree, exp.Create) and (found := _refused_of(tree))), "")
 

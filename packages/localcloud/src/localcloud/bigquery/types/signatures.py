@@ -170,6 +170,9 @@ def _nullif(node: exp.Nullif) -> str | None:
 
 
 def _array(node: exp.Array) -> str | None:
+    inner = next((kind for kind in map(kind_of, node.expressions) if kind.startswith("ARRAY<")), "")
+    if inner:
+        return f"Cannot construct array with element type {inner} because nested arrays are not supported"
     if clash := _clash(node.expressions):
         return f"Array elements of types {{{', '.join(map(kind_of, clash))}}} do not have a common supertype"
     return None
