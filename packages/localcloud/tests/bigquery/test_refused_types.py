@@ -183,6 +183,7 @@ NOT_OFFERED = (
     "GRANT `roles/bigquery.dataViewer` ON TABLE $t TO 'user:ada@example.com'",
     "REVOKE `roles/bigquery.dataViewer` ON TABLE $t FROM 'user:ada@example.com'",
     "CREATE SEARCH INDEX words ON $t(ALL COLUMNS)",
+    "SELECT * FROM $t |> LIMIT 1",
     "SELECT @@row_count",
     "SET @@time_zone = 'UTC'; SELECT 1",
     "BEGIN SELECT 1 / 0; EXCEPTION WHEN ERROR THEN SELECT @@error.message; END",

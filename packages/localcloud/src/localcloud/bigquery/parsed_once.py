@@ -50,8 +50,13 @@ class Trees:
 
 
 def apply() -> None:
-    """Let sqlglot's dialects answer from the trees that they made before."""
+    """Let sqlglot's dialects answer from the trees that they made before; where one errs, say that it does."""
+    from bqemulator.domain.errors import UnsupportedFeatureError
     from sqlglot import Dialect  # type: ignore[import-not-found]  # only in the local cloud environment
+    from sqlglot.errors import SqlglotError  # type: ignore[import-not-found]
+
+    class UnreadError(UnsupportedFeatureError, SqlglotError):  # type: ignore[misc]  # either has no types
+        """No parser for a statement; to whom looks into its tree, a statement without one."""
 
     parse = Dialect.parse
     kept = Trees()
@@ -61,7 +66,11 @@ def apply() -> None:
             return parse(self, sql, **opts)  # type: ignore[no-any-return]
         trees: list[Untyped] | None = kept.get(type(self), sql)
         if trees is None:
-            trees = parse(self, sql)
+            try:
+                trees = parse(self, sql)
+            except (AttributeError, IndexError, KeyError, TypeError) as error:  # its faults, not the statement's
+                said = f"The local cloud has no parser for this statement: sqlglot ends with {error!r}"
+                raise UnreadError(said) from error
             kept.keep(type(self), sql, trees)
         return trees
 
