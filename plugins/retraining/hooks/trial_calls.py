@@ -42,6 +42,15 @@ class TrialTables(Warehouse):
         found = call(lambda: self._client.get_table(table, retry=None)).time_partitioning
         return "" if found is None else str(found.field or "_PARTITIONTIME")
 
+    def refused_in(self, location: str, sql: str) -> str | None:
+        """Run a statement dry in a location; return the class of the refusal, or None: it was answered."""
+        from google.cloud.bigquery import QueryJobConfig
+
+        config = QueryJobConfig(dry_run=True)
+        return refusal(
+            lambda: self._client.query(sql, job_config=config, location=location, retry=None, job_retry=None)
+        )
+
 
 class TrialEndpoints(Endpoints):
     """Changes of endpoints without the look before them that keeps a run from what the service should refuse."""

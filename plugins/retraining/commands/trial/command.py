@@ -41,6 +41,7 @@ from retraining.hooks.trial_calls import TrialCalls
 LONGEST = timedelta(minutes=90)
 """Of a trial: what is not answered by then is unknown, and everything is taken away."""
 JOBS = 2
+"""That end by themselves, or are cancelled."""
 MACHINES = 2
 """Of the cluster."""
 REPLICAS = 2
@@ -56,6 +57,7 @@ def price_at_most(prices: Prices | None, region: str) -> float | None:
         return None
     paid = (
         (JOBS * worked, jobs.TIMEOUT),
+        (worked, jobs.SHORT + jobs.ENDED_WITHIN),
         (MACHINES * worked, cluster.TIMEOUT),
         (REPLICAS * served, LONGEST + GONE_WITHIN),
     )

@@ -1,4 +1,4 @@
-"""Jobs of Vertex AI: two of the trainer's image, on the cheapest machine that it fits. The first leaves a model."""
+"""Jobs of Vertex AI: three of the trainer's image, on the cheapest machine that it fits. The first leaves a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from datetime import timedelta
 
 from retraining.commands.trial.probes import LABEL, MODEL, Probe, Trial
 from retraining.commands.trial.record import Fact
+from retraining.core.jobs.failures import Failure
 from retraining.core.jobs.job import CANCELLED, SUCCEEDED, Job
+from retraining.core.jobs.outcomes import failure_of
 from retraining.core.settings import data_path
 from retraining.core.untyped import ProtoJson
 from retraining.hooks.logs import Cursor
@@ -22,6 +24,11 @@ QUEUED = timedelta(minutes=10)
 """That a job may wait for its machine on top."""
 LISTED_WITHIN = timedelta(minutes=2)
 LOGGED_WITHIN = timedelta(minutes=5)
+SHORT = timedelta(seconds=30)
+"""The timeout of a job that does not end by itself for `SLEEP`."""
+SLEEP = timedelta(minutes=15)
+ENDED_WITHIN = timedelta(minutes=2)
+"""After its timeout."""
 LINE = "a line of the trial's job"
 
 
@@ -111,6 +118,12 @@ class JobProbes:
                 supposed={"its line is there, once": 1, "replica": "workerpool0-0"},
                 ask=self.read_lines,
             ),
+            Probe(
+                id="JOB-9",
+                asked=f"a job that works on after its timeout of {SHORT.total_seconds():.0f} seconds",
+                supposed={"it ended": Failure.EXPIRED.value, "it had its seconds": True, "and no minutes more": True},
+                ask=self.outlast_a_timeout,
+            ),
         )
 
     def create(self) -> Mapping[str, Fact]:
@@ -193,6 +206,19 @@ class JobProbes:
         self.trial.wait("line", read, LOGGED_WITHIN)
         own = [line for line in found if LINE in line.text]
         return {"its line is there, once": len(own), "replica": own[0].task}
+
+    def outlast_a_timeout(self) -> Mapping[str, Fact]:
+        """Create a job that sleeps, and wait until it was ended."""
+        pool = machine_that_runs(self.trial, "trial_sleep.py.j2", [str(SLEEP.total_seconds())])
+        job = self.trial.cloud.jobs.create(job_request(self.trial, "trial-timeout", [pool], SHORT))
+        ended = wait_for_job(self.trial, job.name, TIMEOUT)
+        worked = timedelta(seconds=ended.seconds or 0)
+        self.trial.measured["worked"] = worked.total_seconds()
+        return {
+            "it ended": failure_of(ended).value,
+            "it had its seconds": worked >= 0.9 * SHORT,  # start and end are the service's own, and rounded
+            "and no minutes more": worked < SHORT + ENDED_WITHIN,
+        }
 
     def _job(self) -> ProtoJson:
         """Return the job that stores a model that answers 2 x + 1."""

@@ -54,7 +54,13 @@ class ServingProbes:
 
     def probes(self) -> Sequence[Probe]:
         """Return them in the order that they need; the last ones leave one model that has all traffic."""
-        return (*self._deploying(), *self._sharing(), *self._watching(), *self._taking_away())
+        return (
+            *self._deploying(),
+            *self._sharing(),
+            *self._watching(),
+            *self._watching_the_log(),
+            *self._taking_away(),
+        )
 
     def _deploying(self) -> Sequence[Probe]:
         private = self.trial.cloud.settings.endpoint_network is not None
@@ -134,11 +140,21 @@ class ServingProbes:
                 ask=self.read_metrics,
             ),
             Probe(
+                id="MON-3",
+                asked="the times of the answers, as distributions and percentiles",
+                supposed={"each answer is in a bucket": True, "percentiles rise": True, "of milliseconds": True},
+                ask=self.read_latencies,
+            ),
+            Probe(
                 id="MON-4",
                 asked="requests of two windows that touch, beside those of both",
                 supposed={"as many": True},
                 ask=self.read_windows,
             ),
+        )
+
+    def _watching_the_log(self) -> Sequence[Probe]:
+        return (
             Probe(
                 id="LOG-5",
                 asked="a request that the model cannot read, beside those that it answered",
@@ -319,6 +335,28 @@ class ServingProbes:
             "all are counted": {key: counts[0] for key, counts in found.items()} == dict(self.asked),
             "errors": sum(counts[1] for counts in found.values()),
             "latencies are there": all(counts[2] for counts in found.values()),
+        }
+
+    def read_latencies(self) -> Mapping[str, Fact]:
+        """Read buckets until they have as many answers as there were, then the percentiles."""
+        began, name = (self.began or datetime.now(UTC)).replace(second=0, microsecond=0), self._endpoint().name
+        start = began - timedelta(minutes=1)
+
+        def read() -> Counter[str] | None:
+            now = datetime.now(UTC)
+            minutes = timedelta(minutes=2 + (now - start) // timedelta(minutes=1))
+            found: Counter[str] = Counter()
+            for each in self.trial.cloud.serving_metrics.measured(name, start, start + minutes, minutes):
+                found.update({key: int(seen.latencies.total) for key, seen in each.items()})
+            return found if found.total() >= self.asked.total() else None
+
+        counted = self.trial.wait("all timed", read, MEASURED_WITHIN)
+        answered = self.trial.cloud.serving_metrics.answered(name, start, datetime.now(UTC) + timedelta(minutes=1))
+        times = [[each.p50_ms or 0.0, each.p95_ms or 0.0, each.p99_ms or 0.0] for each in answered.values()]
+        return {
+            "each answer is in a bucket": counted == self.asked,
+            "percentiles rise": all(each == sorted(each) for each in times),
+            "of milliseconds": all(0 < each[0] < ANSWER_S * 1000 for each in times),
         }
 
     def read_windows(self) -> Mapping[str, Fact]:

@@ -17,6 +17,7 @@ from retraining.core.untyped import Row
 TEMPLATE = "trial.sql.j2"
 ROWS = 1000
 LONG_AGO = "2020-01-01T00:00:00Z"
+MULTI_REGIONS = ("EU", "US")
 CHANGED_WITHIN = timedelta(minutes=2)
 
 
@@ -28,6 +29,9 @@ class StatementProbes:
 
     def probes(self) -> Sequence[Probe]:
         """Return them; the first makes the table that the others read."""
+        return (*self._run_as_wished(), *self._read_and_loaded())
+
+    def _run_as_wished(self) -> Sequence[Probe]:
         return (
             Probe(
                 id="BQ-1",
@@ -47,6 +51,10 @@ class StatementProbes:
                 supposed={"it is refused": True},
                 ask=self.exceed_the_limit,
             ),
+        )
+
+    def _read_and_loaded(self) -> Sequence[Probe]:
+        return (
             Probe(
                 id="BQ-2",
                 asked="a table as of a time before its last rows",
@@ -64,6 +72,12 @@ class StatementProbes:
                 asked="a load of two files of which one is broken",
                 supposed={"it is refused": True, "rows of the good one": 0},
                 ask=self.load_a_broken_file,
+            ),
+            Probe(
+                id="BQ-9",
+                asked="a dry run where the table is, and one elsewhere",
+                supposed={"where it is": "answered", "elsewhere": "NotFound"},
+                ask=self.ask_elsewhere,
             ),
         )
 
@@ -127,6 +141,17 @@ class StatementProbes:
         refused = _is_refused(lambda: trial.cloud.warehouse.load_files(load, trial.job_id("load"), "trial, a load"))
         (count,) = self._run("count", job="count-loaded", table=table)
         return {"it is refused": refused, "rows of the good one": count["count"]}
+
+    def ask_elsewhere(self) -> Mapping[str, Fact]:
+        """Ask for the table in its dataset's location, and in a multi-region that does not hold it."""
+        trial, table = self.trial, self.trial.table("rows")
+        own = trial.cloud.warehouse.dataset_location(trial.cloud.settings.dataset)
+        if own is None:
+            raise LookupError("the dataset's location cannot be read")
+        sql = render(TEMPLATE, statement="sum", table=table)
+        other = next(each for each in MULTI_REGIONS if each != own and not own.lower().startswith(each.lower()))
+        asked = {"where it is": own, "elsewhere": other}
+        return {name: trial.calls.tables.refused_in(location, sql) or "answered" for name, location in asked.items()}
 
     def _run(
         self, statement: str, *, job: str = "", max_bytes: int | None = None, moment: str = "", **values: str | int

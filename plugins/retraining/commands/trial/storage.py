@@ -20,6 +20,9 @@ class StorageProbes:
 
     def probes(self) -> Sequence[Probe]:
         """Return them."""
+        return (*self._written(), *self._listed_and_read())
+
+    def _written(self) -> Sequence[Probe]:
         return (
             Probe(
                 id="GCS-1",
@@ -39,11 +42,21 @@ class StorageProbes:
                 ask=self.read_at_once,
             ),
             Probe(
+                id="GCS-3",
+                asked="a write that is repeated, as after an answer that was lost",
+                supposed={"the second one finds its own bytes": True, "the object is written once": True},
+                ask=self.write_again,
+            ),
+            Probe(
                 id="GCS-4",
                 asked="a delete of one generation",
                 supposed={"a past one stays": True, "the last one goes": True, "one that is gone counts as gone": True},
                 ask=self.delete_a_generation,
             ),
+        )
+
+    def _listed_and_read(self) -> Sequence[Probe]:
+        return (
             Probe(
                 id="GCS-5",
                 asked="listings by a pattern and by folder",
@@ -84,6 +97,15 @@ class StorageProbes:
             unread += artifacts.read_object(uri) != data
             unlisted += uri not in artifacts.list_uris(folder)
         return {"not read": unread, "not listed": unlisted}
+
+    def write_again(self) -> Mapping[str, Fact]:
+        """Write the same bytes twice, each time as if nothing were there."""
+        artifacts, uri, data = self.trial.cloud.artifacts, self.trial.uri("again.json"), b'{"writer": 1}'
+        artifacts.write_once(uri, data)
+        _, first = artifacts.read_generation(uri)
+        second = artifacts.write_once(uri, data)
+        _, now = artifacts.read_generation(uri)
+        return {"the second one finds its own bytes": second == data, "the object is written once": now == first}
 
     def delete_a_generation(self) -> Mapping[str, Fact]:
         """Delete a listed object that was written again, then as it is, then once more."""
