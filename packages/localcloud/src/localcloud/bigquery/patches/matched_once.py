@@ -9,6 +9,7 @@ https://cloud.google.com/bigquery/docs/reference/standard-sql/dml-syntax#update_
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -29,13 +30,19 @@ def apply(engine: Untyped) -> None:
     Args:
         engine: The class of what runs statements.
     """
-    from bqemulator.domain.errors import InvalidQueryError
+    from bqemulator.domain.errors import InvalidQueryError, UnsupportedFeatureError
 
     execute = engine.execute
 
     @functools.wraps(execute)
     def execute_once(self: Untyped, sql: str, parameters: Sequence[Untyped] | None = None) -> Untyped:
-        if _CHANGES.match(sql) and (look := look_for_more(sql)):
+        if not _CHANGES.match(sql):
+            return execute(self, sql, parameters)
+        try:
+            look = look_for_more(sql)
+        except sqlglot.ParseError as error:
+            raise UnsupportedFeatureError("The local cloud has no way to look into this UPDATE or MERGE") from error
+        if look is not None:
             text, places = look
             values = [(parameters or [])[place] for place in places]
             if execute(self, text, values or None).fetchone()[0]:
@@ -48,14 +55,14 @@ def apply(engine: Untyped) -> None:
 def look_for_more(sql: str) -> tuple[str, list[int]] | None:
     """Return the query that tells whether a row would be changed twice, and which parameters it takes, from 0.
 
-    None: the statement has no second table, or is not read as one of these.
+    None: the statement has no second table.
+
+    Raises:
+        sqlglot.ParseError: It is not read.
     """
-    numbers = iter(range(1, 10_000))
+    numbers = itertools.count(1)
     numbered = _QUESTION.sub(lambda found: found.group() if len(found.group()) > 1 else f"${next(numbers)}", sql)
-    try:
-        tree = sqlglot.parse_one(numbered, read="duckdb")
-    except sqlglot.ParseError:
-        return None
+    tree = sqlglot.parse_one(numbered, read="duckdb")
     matched = _matched(tree)
     if matched is None:
         return None

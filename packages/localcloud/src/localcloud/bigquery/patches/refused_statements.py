@@ -1,4 +1,4 @@
-"""Refuses statements that bqemulator does not know, and those whose options it drops: it answers them all the same.
+"""Refuses by name statements that bqemulator does not know, and those whose options it drops without a word.
 
 In: a statement that is about to run. Out: it runs, or 501 with the name of what is not offered.
 """
@@ -14,21 +14,23 @@ from localcloud.bigquery.patches.sql.text_lengths import limit_of
 from localcloud.bigquery.types.trees import trees_of
 from localcloud.untyped import Untyped
 
-_NOT_OFFERED = {
-    "CREATE MODEL": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?MODEL\b", re.IGNORECASE),
-    "CREATE TABLE COPY": re.compile(
-        r"\s*CREATE\s+(OR\s+REPLACE\s+)?TABLE\s+(IF\s+NOT\s+EXISTS\s+)?[\w.-]+\s+COPY\b", re.IGNORECASE
-    ),
-    "LOAD DATA": re.compile(r"\s*LOAD\s+DATA\b", re.IGNORECASE),
-    "GRANT": re.compile(r"\s*GRANT\b", re.IGNORECASE),
-    "REVOKE": re.compile(r"\s*REVOKE\b", re.IGNORECASE),
-    "CREATE SEARCH INDEX": re.compile(r"\s*CREATE\s+SEARCH\s+INDEX\b", re.IGNORECASE),
-    "CREATE VECTOR INDEX": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?VECTOR\s+INDEX\b", re.IGNORECASE),
-    "CREATE CAPACITY": re.compile(r"\s*CREATE\s+CAPACITY\b", re.IGNORECASE),
-    "CREATE RESERVATION": re.compile(r"\s*CREATE\s+RESERVATION\b", re.IGNORECASE),
-    "CREATE ASSIGNMENT": re.compile(r"\s*CREATE\s+ASSIGNMENT\b", re.IGNORECASE),
-    "UNDROP SCHEMA": re.compile(r"\s*UNDROP\s+SCHEMA\b", re.IGNORECASE),
-    "CREATE EXTERNAL TABLE": re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?EXTERNAL\s+TABLE\b", re.IGNORECASE),
+_NOT_OFFERED = (
+    "CREATE MODEL",
+    "CREATE EXTERNAL TABLE",
+    "CREATE SEARCH INDEX",
+    "CREATE VECTOR INDEX",
+    "CREATE CAPACITY",
+    "CREATE RESERVATION",
+    "CREATE ASSIGNMENT",
+    "GRANT",
+    "LOAD DATA",
+    "REVOKE",
+    "UNDROP SCHEMA",
+)
+"""How statements begin; one that creates may replace."""
+_BEGUN = {
+    **{name: re.compile(name.replace("CREATE ", r"CREATE (OR REPLACE )?") + r"\b") for name in _NOT_OFFERED},
+    "CREATE TABLE COPY": re.compile(r"CREATE (OR REPLACE )?TABLE (IF NOT EXISTS )?[\w.-]+ COPY\b"),
 }
 _QUOTED = re.compile(
     r"""[rRbB]{0,2}(?:'''(?:\\.|(?!''').)*'''|\"{3}(?:\\.|(?!\"{3}).)*\"{3}|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")"""
@@ -61,7 +63,8 @@ def apply(routes: Untyped) -> None:
 def refused_part(statement: str) -> str:
     """Return what of a statement is not offered; "" for nothing."""
     bare = _QUOTED.sub(lambda found: " " if found.group()[0] in "-#/" else "x", statement)
-    begun = next((name for name, pattern in _NOT_OFFERED.items() if pattern.match(bare)), "")
+    words = " ".join(bare.upper().split())
+    begun = next((name for name, pattern in _BEGUN.items() if pattern.match(words)), "")
     if begun:
         return begun
     if variable := _VARIABLE.search(bare):
