@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from retraining.__main__ import main
 from retraining.commands.shell import Shell
 from retraining.commands.trial import command
 from retraining.commands.trial.cleaning import clean
+from retraining.commands.trial.pools import PoolProbes, pool_of
 from retraining.commands.trial.probes import BOARD, FOLDER, LABEL, MODEL, TABLES, Trial, answer_all
 from retraining.commands.trial.record import Names
 from retraining.commands.trial.registry import run_key
+from retraining.commands.trial.rows import BASIC, ROWS
 from retraining.commands.trial.serving import REPLICAS
 from retraining.commands.trial.storage import StorageProbes
 from retraining.core.catalog.cost import load_prices
@@ -77,12 +80,13 @@ def left(cloud):
     folders = (f"gs://{settings.bucket}/{FOLDER}", f"gs://{settings.results_bucket}/jobs/{MODEL}")
     return [
         *(item.uri for folder in folders for item in cloud.objects.walk(folder)),
-        *(table.name for table in cloud.warehouse.list_tables(settings.dataset) if f".{TABLES}" in table.name),
+        *(table.name for table in cloud.warehouse.list_tables(settings.dataset)),
         *(job.name for job in cloud.jobs.find_active(LABEL)),
         *(version.version_name for version in cloud.registry.list_versions(MODEL)),
         *([found.name] if (found := cloud.endpoints.get(MODEL)) else []),
         *cloud.trackers.digests(VERTEX, MODEL),
         *(board.resource_name for board in boards_of(cloud)),
+        *(pool.pool_id for pool in cloud.machine_pools.find_all()),
     ]
 
 
@@ -92,10 +96,18 @@ def boards_of(cloud):
     return aiplatform.Tensorboard.list(filter=f'display_name="{BOARD}"')
 
 
-def test_every_row_holds_and_nothing_is_left(trial, cloud, tmp_path):
-    """Each is a row of docs/assumptions.md; the record names nobody; the next trial says the same."""
+@pytest.fixture
+def first_part(monkeypatch):
+    """Ask the first part of the rows alone, of Cloud Storage."""
+    parts = ROWS[BASIC].parts
+    monkeypatch.setitem(ROWS, BASIC, replace(ROWS[BASIC], parts=lambda made: parts(made)[:1]))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_holds_and_nothing_is_left(trial, cloud, tmp_path, name):
+    """Each is a row of docs/assumptions.md; the record names nobody."""
     path = tmp_path / "answers.json"
-    status, lines, said = trial("--pay-at-most", "1", "--record", str(path))
+    status, lines, said = trial("--rows", name, "--pay-at-most", "1", "--record", str(path))
     assert (status, [line for line in lines[:-1] if not line.startswith("holds ")]) == (0, []), said
     answers = json.loads(path.read_bytes())["answers"]
     rows = set(re.findall(r"^\| ([A-Z]+-\d+) ", ASSUMPTIONS.read_text(encoding="utf-8"), re.MULTILINE))
@@ -106,14 +118,28 @@ def test_every_row_holds_and_nothing_is_left(trial, cloud, tmp_path):
     assert left(cloud) == []
 
 
-def test_the_page_names_the_rows_that_are_tried(cloud):
+@pytest.mark.parametrize("name", ROWS)
+def test_the_page_names_the_rows_that_are_tried(cloud, name):
     """In docs/assumptions.md, and how many in docs/composer.md."""
-    trial = Trial(cloud=cloud, calls=TrialCalls(cloud.session), number="none", deadline=datetime.now(UTC))
-    tried = [probe.id for part in command.parts_of(trial) for probe in part.probes()]
-    said = ASSUMPTIONS.read_text(encoding="utf-8").partition("tries these by itself")[2].partition("\n\n")[0]
-    assert re.findall(r"[A-Z]+-\d+", said) == tried
+    said = ASSUMPTIONS.read_text(encoding="utf-8").partition(f"`--rows {name}`:")[2]
+    assert re.findall(r"[A-Z]+-\d+", re.split(r"\n  - |\n\n", said)[0]) == tried(cloud, name)
+
+
+def test_the_page_counts_the_rows_that_are_tried(cloud):
+    """In docs/composer.md: all, and those that are asked if nothing else is said."""
     text = ASSUMPTIONS.with_name("composer.md").read_text(encoding="utf-8")
-    assert f"asks the services for {len(tried)} of those rows" in text
+    assert f"asks the services for {sum(len(tried(cloud, name)) for name in ROWS)} of those rows" in text
+    assert f"{len(tried(cloud, BASIC))} of them in one go" in text
+
+
+def tried(cloud, name):
+    """Return the ids of the rows of a set."""
+    return [probe.id for part in ROWS[name].parts(trial_of_nobody(cloud)) for probe in part.probes()]
+
+
+def trial_of_nobody(cloud):
+    """Return a trial that asks nothing."""
+    return Trial(cloud=cloud, calls=TrialCalls(cloud.session), number="none", deadline=datetime.now(UTC))
 
 
 def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include, monkeypatch, capsys):
@@ -129,6 +155,7 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
                     probe.ask()
                 if probe.id in ("BQ-3", "EXP-6", "RUN-7", "REG-3", "END-5"):
                     break
+        PoolProbes(trial=made).open()
         second = made.cloud.registry.find_by_run(MODEL, run_key(made, 2))
         endpoint = made.cloud.endpoints.get(MODEL)
         made.cloud.endpoints.set_traffic(endpoint, dict.fromkeys(endpoint.deployed, 100))
@@ -144,7 +171,15 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
         dying.setattr(command, "clean", not_reached)
         with pytest.raises(_KilledError):
             trial("--pay-at-most", "1")
-    kinds = ("gs://", f".{TABLES}", f"/models/{MODEL}@", "/endpoints/", "trial-", "/tensorboards/")
+    kinds = (
+        "gs://",
+        f".{TABLES}",
+        f"/models/{MODEL}@",
+        "/endpoints/",
+        "trial-",
+        "/tensorboards/",
+        pool_of(trial_of_nobody(cloud)),
+    )
     assert [kind for kind in kinds if not any(kind in name for name in left(cloud))] == []
 
     status, lines, said = trial("--pay-at-most", "1")
@@ -156,10 +191,10 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
         assert left(cloud) == []
 
 
+@pytest.mark.usefixtures("first_part")
 def test_what_was_answered_is_kept_though_something_cannot_be_taken_away(trial, cloud, tmp_path, monkeypatch):
     """The answers were paid for; what is left is said, and the next trial refused."""
-    path, parts_of = tmp_path / "answers.json", command.parts_of
-    monkeypatch.setattr(command, "parts_of", lambda made: parts_of(made)[:1])
+    path = tmp_path / "answers.json"
 
     def refuse(_):
         raise SettingsError("the table", "no right to delete it", "one", "Give it")
@@ -174,12 +209,14 @@ def test_what_was_answered_is_kept_though_something_cannot_be_taken_away(trial, 
     assert left(cloud) == []
 
 
-def test_it_costs_less_than_a_dollar_wherever_a_price_is_known():
+@pytest.mark.parametrize("name", ROWS)
+def test_it_costs_less_than_a_dollar_wherever_a_price_is_known(name):
     """As the pages say."""
-    prices = load_prices(Path("nowhere"))
-    at_most = {region: command.price_at_most(prices, region) for region in prices.regions}
-    assert max(price for price in at_most.values() if price is not None) < 1
-    assert command.price_at_most(prices, "nowhere-north1") is None
+    prices, rows = load_prices(Path("nowhere")), ROWS[name]
+    at_most = {region: rows.price_at_most(prices, region) for region in prices.regions}
+    assert 0.1 < max(price for price in at_most.values() if price is not None) < 1
+    assert rows.price_at_most(prices, "nowhere-north1") is None
+    assert rows.price_at_most(None, "us-central1") is None
 
 
 @pytest.mark.parametrize("most", ["0.1", "nan", "-1"])
@@ -213,11 +250,10 @@ def test_a_model_of_the_trials_own_name_is_refused(trial, include):
     assert f"models/{MODEL}.yaml" in said
 
 
-def test_other_answers_than_those_of_a_file_are_named(trial, cloud, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("first_part")
+def test_other_answers_than_those_of_a_file_are_named(trial, tmp_path):
     """Each fact that differs, and rows that are on one side alone; the status says it."""
     path = tmp_path / "answers.json"
-    parts_of = command.parts_of
-    monkeypatch.setattr(command, "parts_of", lambda made: parts_of(made)[:1])
     assert trial("--pay-at-most", "1", "--record", str(path))[0] == 0
     assert trial("--pay-at-most", "1", "--against", str(path))[0] == 0
     record = json.loads(path.read_bytes())

@@ -37,7 +37,14 @@ from retraining.hooks.predictions import Unanswered
 from retraining.hooks.registry import Upload
 from retraining.hooks.session import Session, call, is_transient
 from retraining.hooks.tensorboards import TensorBoards
-from retraining.hooks.trial_calls import TrialEndpoints, TrialModels, TrialObjects, TrialTables
+from retraining.hooks.trial_calls import (
+    TrialEndpoints,
+    TrialJobs,
+    TrialModels,
+    TrialObjects,
+    TrialPools,
+    TrialTables,
+)
 from retraining.hooks.trial_experiments import TrialBoards, TrialExperiments
 from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
@@ -58,7 +65,7 @@ FILES = SourceFiles.model_validate(
 )
 URI = "gs://bucket/folder/object.json"
 ASK_NOBODY = ("name_of",)
-TRIAL = (TrialBoards, TrialEndpoints, TrialExperiments, TrialModels, TrialObjects, TrialTables)
+TRIAL = (TrialBoards, TrialEndpoints, TrialExperiments, TrialJobs, TrialModels, TrialObjects, TrialPools, TrialTables)
 ARGUMENTS: dict[str, Any] = {
     "alias": "champion",
     "board": "projects/p/locations/r/tensorboards/1",
@@ -93,6 +100,7 @@ ARGUMENTS: dict[str, Any] = {
     "model": "m",
     "name": "projects/p/locations/r/customJobs/1",
     "names": ["storage.googleapis.com"],
+    "operation_name": "projects/p/locations/r/endpoints/1/operations/1",
     "package": "trainer",
     "parent": "projects/p/locations/r/tensorboards/1/experiments/e",
     "permissions": ["storage.objects.get"],

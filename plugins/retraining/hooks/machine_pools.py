@@ -62,6 +62,13 @@ class MachinePools:
             resource: `PersistentResource` in proto-JSON with snake_case names.
         """
         from google.api_core.exceptions import AlreadyExists
+
+        try:
+            call_once(lambda: self._begin(pool_id, resource))
+        except AlreadyExists:
+            return
+
+    def _begin(self, pool_id: str, resource: Mapping[str, Any]) -> object:
         from google.cloud import aiplatform_v1
         from google.protobuf import json_format
 
@@ -70,10 +77,7 @@ class MachinePools:
         placed = self._session.placement.placed_pool({**resource, "labels": labels})
         json_format.ParseDict(placed, aiplatform_v1.PersistentResource.pb(message))
         request = {"parent": self._parent, "persistent_resource_id": pool_id, "persistent_resource": message}
-        try:
-            call_once(lambda: self._client.create_persistent_resource(request=request, retry=None))
-        except AlreadyExists:
-            return
+        return self._client.create_persistent_resource(request=request, retry=None)
 
     def delete(self, pool_id: str) -> None:
         """Begin to delete a pool, and the jobs on it. One that is gone, or going, stays so."""

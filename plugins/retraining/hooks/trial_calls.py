@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from retraining.core.jobs.job import JobType
 from retraining.core.naming.addresses import ObjectAddress
 from retraining.core.naming.vertex import model_name
 from retraining.hooks.endpoints import Endpoint, Endpoints, dedicated_resources
+from retraining.hooks.machine_pools import MachinePools
 from retraining.hooks.objects import Objects
 from retraining.hooks.registry import Registry
 from retraining.hooks.session import Session, call
 from retraining.hooks.trial_answers import delete, refusal
 from retraining.hooks.trial_experiments import TrialBoards, TrialExperiments
+from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
 
 
@@ -71,6 +74,10 @@ class TrialEndpoints(Endpoints):
         request = {"endpoint": endpoint.name, "deployed_model_id": deployed_id}
         return refusal(lambda: self._client.undeploy_model(request=request, retry=None))
 
+    def cancel_refused(self, operation_name: str) -> str | None:
+        """Ask work to end; return the class of the refusal, or None: it was asked."""
+        return refusal(lambda: self._client.cancel_operation({"name": operation_name}))
+
     def delete_endpoint(self, name: str) -> None:
         """Delete an endpoint on which nothing is; one that is gone stays gone. Waits until it is done."""
         delete(lambda: self._client.delete_endpoint(name=name, retry=None))
@@ -83,6 +90,32 @@ class TrialModels(Registry):
         """Delete a model with all its versions; one that is gone stays gone. Waits until it is done."""
         name = model_name(self._session.project, self._session.region, model)
         delete(lambda: self._client.delete_model(name=name, retry=None))
+
+
+class TrialJobs(VertexJobs):
+    """Jobs that the service should refuse."""
+
+    def create_refused(self, job: Mapping[str, Any]) -> str | None:
+        """Create a job; return the class of the refusal, or None: it was created."""
+        return refusal(lambda: self.create(job))
+
+    def output_tables(self, label: str) -> list[str]:
+        """Return the tables that batch predictions of a label wrote, whatever its value: `project.dataset.table`."""
+        found = self._list(f"labels.{label}:*", (JobType.BATCH,))
+        return [job.output_table for job in found if job.output_table]
+
+
+class TrialPools(MachinePools):
+    """Pools of machines, with what the service says of them."""
+
+    def create_refused(self, pool_id: str, resource: Mapping[str, Any]) -> str | None:
+        """Begin to make a pool; return the class of the refusal, or None: it was begun."""
+        return refusal(lambda: self._begin(pool_id, resource))
+
+    def delete_refused(self, pool_id: str) -> str | None:
+        """Begin to delete a pool; return the class of the refusal, or None: it was begun."""
+        name = self._name(pool_id)
+        return refusal(lambda: self._client.delete_persistent_resource(name=name, retry=None))
 
 
 class TrialCalls:
@@ -127,3 +160,13 @@ class TrialCalls:
     def models(self) -> TrialModels:
         """Vertex AI models."""
         return TrialModels(self.session)
+
+    @cached_property
+    def jobs(self) -> TrialJobs:
+        """Vertex AI jobs."""
+        return TrialJobs(self.session)
+
+    @cached_property
+    def pools(self) -> TrialPools:
+        """Vertex AI persistent resources."""
+        return TrialPools(self.session)

@@ -26,17 +26,17 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     """Return the options, of this process and of its child."""
     parser = argparse.ArgumentParser(prog=NAME, description="Measure a night of many models in one small Airflow.")
-    parser.add_argument("--models", type=_count, default=20, help="models that must succeed, 1 to 200")
-    parser.add_argument("--slots", type=_count, default=4, help="tasks at once, 1 to 200")
+    parser.add_argument("--models", type=_count, default=20, help="models that must succeed, 1 to 1000")
+    parser.add_argument("--slots", type=_count, default=4, help="tasks at once, 1 to 1000")
     parser.add_argument("--jobs", choices=KINDS, default=SEPARATE, help="of each good model")
     parser.add_argument("--start", type=_seconds, default=0, help="seconds that a job's machine takes to start")
     return parser.parse_args()
 
 
 def _count(text: str) -> int:
-    if text.isdigit() and 1 <= int(text) <= 200:
+    if text.isdigit() and 1 <= int(text) <= 1000:
         return int(text)
-    raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from 1 to 200")
+    raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from 1 to 1000")
 
 
 def _seconds(text: str) -> int:

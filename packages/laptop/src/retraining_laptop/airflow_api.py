@@ -21,8 +21,9 @@ from typing import Any
 
 import requests
 
-WAITS_S = (1.0, 3.0)
-"""Between the tries of a call whose audit log was not written in time (HTTP 500): see `airflow_local_settings`."""
+WAITS_S = (1.0, 3.0, 10.0, 30.0)
+"""Between the tries of a call whose audit log was not written in time (HTTP 500): see `airflow_local_settings`. A hundred
+runs that begin at once hold a SQLite database for seconds."""
 
 PAGE = 100
 """Entries of a listing that are asked for at once: Airflow's `maximum_page_limit` by default."""
@@ -62,7 +63,7 @@ class AirflowApi:
     def call(self, method: str, path: str, **kwargs: Any) -> Any:  # noqa: ANN401  # JSON
         """Return the JSON answer of one call below `/api/v2`; logs in when needed.
 
-        What is answered with HTTP 500 is asked for again, up to three times in all, but for a POST: that one may have
+        What is answered with HTTP 500 is asked for again, up to five times in all, but for a POST: that one may have
         made something (see `_create`).
 
         Raises:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from retraining.commands.shell import attempt
+from retraining.commands.trial.pools import pool_of
 from retraining.commands.trial.probes import BOARD, FOLDER, LABEL, MODEL, TABLES, Trial
 
 GONE_WITHIN = timedelta(minutes=30)
@@ -22,7 +23,7 @@ def clean(trial: Trial) -> Iterator[str]:
     """
     trial.deadline = datetime.now(UTC) + GONE_WITHIN
     errors: list[Exception] = []
-    for step in (_end_jobs, _delete_endpoint, _delete_model, _delete_experiment, _delete_tables, _delete_objects):
+    for step in STEPS:
         done = attempt(partial(step, trial))
         if isinstance(done, Exception):  # the next step may still take something away
             errors.append(done)
@@ -48,7 +49,21 @@ def _end_jobs(trial: Trial) -> str:
     return f"{len(jobs)} jobs cancelled"
 
 
-def _delete_endpoint(trial: Trial) -> str:
+def _delete_pool(trial: Trial) -> str:
+    pools = trial.cloud.machine_pools
+    if pools.find(pool_of(trial)) is None:
+        return "no pool of machines"
+
+    def gone() -> bool:
+        pools.delete(pool_of(trial))  # one that is still being made may refuse it
+        return pools.find(pool_of(trial)) is None
+
+    trial.wait("the pool of machines is gone", gone, GONE_WITHIN)
+    return "the pool of machines is gone"
+
+
+def delete_endpoint(trial: Trial) -> str:
+    """Take the models of the trial's endpoint away, and the endpoint; return what was done."""
     endpoints = trial.cloud.endpoints
     found = endpoints.get(MODEL)
     if found is None:
@@ -71,13 +86,15 @@ def _delete_endpoint(trial: Trial) -> str:
     return "the endpoint is gone"
 
 
-def _delete_model(trial: Trial) -> str:
+def delete_model(trial: Trial) -> str:
+    """Take the trial's model away with its versions; return what was done."""
     versions = len(trial.cloud.registry.list_versions(MODEL))
     trial.calls.models.delete_model(MODEL)
     return f"{versions} versions gone"
 
 
-def _delete_experiment(trial: Trial) -> str:
+def delete_experiment(trial: Trial) -> str:
+    """Take the trial's experiment and TensorBoards away; return what was done."""
     boards = trial.calls.boards.delete_boards(BOARD)
     runs = trial.calls.experiments.delete_experiment(MODEL)
     return f"{runs} runs of an experiment and {boards} TensorBoards gone"
@@ -85,10 +102,13 @@ def _delete_experiment(trial: Trial) -> str:
 
 def _delete_tables(trial: Trial) -> str:
     warehouse = trial.cloud.warehouse
+    # Batch predictions name their tables themselves.
+    written = set(trial.calls.jobs.output_tables(LABEL))
+    written |= {table.replace("predictions", "errors", 1) for table in written}
     tables = [
         table.name
         for table in warehouse.list_tables(trial.cloud.settings.dataset)
-        if table.name.rpartition(".")[2].startswith(TABLES)
+        if table.name.rpartition(".")[2].startswith(TABLES) or table.name in written
     ]
     for table in tables:
         warehouse.delete_table(table)
@@ -102,3 +122,7 @@ def _delete_objects(trial: Trial) -> str:
         found = [item for item in objects.walk(folder_uri) if item.uri != lock]
         count += sum(each.gone for each in objects.delete(found))
     return f"{count} objects gone"
+
+
+STEPS = (_end_jobs, _delete_pool, delete_endpoint, delete_model, delete_experiment, _delete_tables, _delete_objects)
+"""Machines first."""

@@ -7,9 +7,9 @@ import json
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -18,50 +18,17 @@ import click
 from retraining.commands.diagnosis import PASSING, Project, examine
 from retraining.commands.doctor import CHECKS
 from retraining.commands.shell import INCLUDE, Shell, print_answer, print_warning
-from retraining.commands.trial import cluster, jobs, serving
 from retraining.commands.trial.cleaning import GONE_WITHIN, clean, lock_uri
-from retraining.commands.trial.cluster import ClusterProbes
-from retraining.commands.trial.experiments import ExperimentProbes
-from retraining.commands.trial.jobs import JobProbes
-from retraining.commands.trial.probes import MODEL, Part, Trial, answer_all
+from retraining.commands.trial.probes import MODEL, Trial, answer_all
 from retraining.commands.trial.record import Answer, Names, differences, read_answers, to_text
-from retraining.commands.trial.registry import RegistryProbes
-from retraining.commands.trial.serving import ServingProbes
-from retraining.commands.trial.statements import StatementProbes
-from retraining.commands.trial.storage import StorageProbes
-from retraining.core.catalog.cost import Prices, load_prices, machine_hourly, pool_hourly
+from retraining.commands.trial.rows import BASIC, LONGEST, ROWS, Rows
+from retraining.core.catalog.cost import load_prices
 from retraining.core.documents.document import format_time, read_object
-from retraining.core.documents.plan import Pool
 from retraining.core.errors import BudgetError, PlanError, SpecError
 from retraining.core.naming.environments import Environment, label_of
 from retraining.core.program import command_line
 from retraining.core.spec.teams import find_specs
 from retraining.hooks.trial_calls import TrialCalls
-
-LONGEST = timedelta(minutes=90)
-"""Of a trial: what is not answered by then is unknown, and everything is taken away."""
-JOBS = 2
-"""That end by themselves, or are cancelled."""
-MACHINES = 2
-"""Of the cluster."""
-REPLICAS = 2
-
-
-def price_at_most(prices: Prices | None, region: str) -> float | None:
-    """Return what a trial may cost in US dollars, where everything takes as long as it may; None: it is not known."""
-    if prices is None:
-        return None
-    worked = pool_hourly(prices, Pool(machine=jobs.MACHINE, count=1, disk_gb=jobs.DISK_GB), region)
-    served = machine_hourly(prices, serving.MACHINE, region)
-    if worked is None or served is None:
-        return None
-    paid = (
-        (JOBS * worked, jobs.TIMEOUT),
-        (worked, jobs.SHORT + jobs.ENDED_WITHIN),
-        (MACHINES * worked, cluster.TIMEOUT),
-        (REPLICAS * served, LONGEST + GONE_WITHIN),
-    )
-    return round(sum(hourly * longest.total_seconds() / 3600 for hourly, longest in paid), 2)
 
 
 def require_consent(at_most: float | None, paid_at_most: float | None) -> None:
@@ -120,19 +87,6 @@ def _trial(project: Project, now: datetime) -> Trial:
     return Trial(cloud=project.cloud, calls=TrialCalls(session), number=number, deadline=now + LONGEST)
 
 
-def parts_of(trial: Trial) -> Sequence[Part]:
-    """Return all probes: what is free first, what stays paid until it is taken away last."""
-    return (
-        StorageProbes(trial=trial),
-        StatementProbes(trial=trial),
-        ExperimentProbes(trial=trial),
-        JobProbes(trial=trial),
-        ClusterProbes(trial=trial),
-        RegistryProbes(trial=trial),
-        ServingProbes(trial=trial),
-    )
-
-
 def names_of(project: Project) -> Names:
     """Return the names of this project that no record has."""
     settings = project.settings
@@ -169,14 +123,14 @@ def _require_well(project: Project) -> None:
         )
 
 
-def _ask_all(project: Project, keep: Callable[[list[Answer]], None]) -> list[Answer]:
+def _ask_all(project: Project, rows: Rows, keep: Callable[[list[Answer]], None]) -> list[Answer]:
     """Ask everything, and take everything away in the end, whatever happens.
 
     Each answer is printed and kept as it comes: it was paid for, whatever becomes of those after it.
     """
     trial, answers = begin(project), []
     try:
-        for answer in answer_all(parts_of(trial), trial, names_of(project)):
+        for answer in answer_all(rows.parts(trial), trial, names_of(project)):
             print_answer([answer.line()])
             answers.append(answer)
             keep(answers)
@@ -191,6 +145,9 @@ def _clean(trial: Trial) -> None:
 
 
 @click.command("trial")
+@click.option(
+    "--rows", type=click.Choice(list(ROWS)), default=BASIC, show_default=True, help="Which of the rows; each set apart."
+)
 @click.option("--pay-at-most", type=float, metavar="USD", help="Ask nothing where it costs no more than this.")
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers here, as JSON.")
 @click.option(
@@ -203,6 +160,7 @@ def _clean(trial: Trial) -> None:
 def try_services(
     shell: Shell,
     include: Path | None,
+    rows: str,
     pay_at_most: float | None,
     record: Path | None,
     against: Path | None,
@@ -223,14 +181,15 @@ def try_services(
     there = read_answers(against.read_bytes(), str(against)) if against else None
     require_nobodys_name(project.include)
     _require_well(project)
-    require_consent(price_at_most(load_prices(project.include), project.settings.region), pay_at_most)
+    prices = load_prices(project.include)
+    require_consent(ROWS[rows].price_at_most(prices, project.settings.region), pay_at_most)
     began = datetime.now(UTC)
 
     def keep(answers: list[Answer]) -> None:
         if record is not None:
             record.write_text(to_text(answers, _version(), began, project.settings.region), encoding="utf-8")
 
-    answers = _ask_all(project, keep)
+    answers = _ask_all(project, ROWS[rows], keep)
     counts = Counter({True: "hold", False: "are false", None: "are unknown"}[each.holds] for each in answers)
     lines = [", ".join(f"{count} {state}" for state, count in counts.items())]
     other = [] if there is None else differences(answers, there)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from retraining.commands.trial.cleaning import delete_experiment
 from retraining.commands.trial.probes import BOARD, MODEL, Probe, Trial
 from retraining.commands.trial.record import Fact
 from retraining.core.report.tracking.tracked_run import Status, TrackedRun
@@ -74,6 +75,12 @@ class ExperimentProbes:
                 supposed={LOSS: "1=0.75 2=0.5"},
                 ask=self.read_epochs,
             ),
+            Probe(
+                id="EXP-8",
+                asked="experiment and TensorBoard are deleted, and once more",
+                supposed={"first": "1 runs of an experiment and 1 TensorBoards gone", "left": 0, "again": True},
+                ask=self.delete,
+            ),
         )
 
     def track(self) -> Mapping[str, Fact]:
@@ -128,6 +135,11 @@ class ExperimentProbes:
             name: " ".join(f"{step:g}={value:g}" for step, value in sorted(points.items()))
             for name, points in sorted(found.curves.items())
         }
+
+    def delete(self) -> Mapping[str, Fact]:
+        """Take all away as in the end, twice."""
+        first, again = delete_experiment(self.trial), delete_experiment(self.trial)
+        return {"first": first, "left": len(self._experiments().digests(MODEL)), "again": again.startswith("0 ")}
 
     def _run(self) -> TrackedRun:
         return TrackedRun(

@@ -127,13 +127,13 @@ class JobProbes:
     def create(self) -> Mapping[str, Fact]:
         """Create the job that stores the model."""
         began = time.monotonic()
-        self.made.append(self.trial.cloud.jobs.create(self._job()))
+        self.made.append(self.trial.cloud.jobs.create(model_job(self.trial)))
         self.trial.measured["create"] = round(time.monotonic() - began, 1)
         return {"answered in the time that is waited for it": True}
 
     def create_again(self) -> Mapping[str, Fact]:
         """Create it once more."""
-        self.made.append(self.trial.cloud.jobs.create(self._job()))
+        self.made.append(self.trial.cloud.jobs.create(model_job(self.trial)))
         return {"it is another one": self.made[-1].name != self.made[0].name}
 
     def find(self) -> Mapping[str, Fact]:
@@ -218,10 +218,11 @@ class JobProbes:
             "and no minutes more": worked < SHORT + ENDED_WITHIN,
         }
 
-    def _job(self) -> ProtoJson:
-        """Return the job that stores a model that answers 2 x + 1."""
-        pool = machine_that_runs(self.trial, "trial_job.py.j2", [f"{self.trial.model_uri}/1", LINE])
-        return job_request(self.trial, "trial", [pool], TIMEOUT)
+
+def model_job(trial: Trial) -> ProtoJson:
+    """Return the job that stores a model that answers 2 x + 1."""
+    pool = machine_that_runs(trial, "trial_job.py.j2", [f"{trial.model_uri}/1", LINE])
+    return job_request(trial, "trial", [pool], TIMEOUT)
 
 
 def wait_for_job(trial: Trial, name: str, timeout: timedelta) -> Job:

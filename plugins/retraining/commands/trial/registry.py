@@ -79,10 +79,10 @@ class RegistryProbes:
 
     def upload(self) -> Mapping[str, Fact]:
         """Upload the first version; look at once at what is under way."""
-        operation = self._start(1)
+        operation = start_upload(self.trial, 1)
         listed = [each.name for each in self.trial.cloud.registry.running_operations(MODEL)]
         seen = operation.name in listed or bool(self.trial.cloud.registry.versions_of_run(MODEL, self._key(1)))
-        self._finish(operation)
+        finish_upload(self.trial, operation)
         return {"under way, or a version": seen}
 
     def find_by_label(self) -> Mapping[str, Fact]:
@@ -95,7 +95,7 @@ class RegistryProbes:
 
     def upload_another(self) -> Mapping[str, Fact]:
         """Upload the second version, and look who has the alias of the first one."""
-        self._finish(self._start(2))
+        finish_upload(self.trial, start_upload(self.trial, 2))
         holders = [each for each in self._versions() if DEFAULT in each.aliases]
         return {"default": ", ".join(self._place(each) for each in holders), "versions with it": len(holders)}
 
@@ -134,26 +134,6 @@ class RegistryProbes:
             "slices": len(registry.imported_slices(made)),
         }
 
-    def _start(self, number: int) -> Operation:
-        container = tensorflow_serving(self.trial.cloud.settings.serving_image, MODEL)
-        upload = Upload(
-            display_name=MODEL,
-            description="Of a trial of the retraining system; it may be deleted",
-            artifact_uri=self.trial.model_uri,
-            container_spec=container_spec(container, NO_DIGEST),
-            labels={RUN_LABEL: self._key(number)},
-        )
-        return self.trial.cloud.registry.start_upload(MODEL, upload)
-
-    def _finish(self, operation: Operation) -> None:
-        def look() -> Operation | None:
-            found = self.trial.cloud.registry.operation(operation.name)
-            return found if found is not None and found.done else None
-
-        done = self.trial.wait("upload", look, UPLOADED_WITHIN)
-        if done.error:
-            raise RuntimeError(done.error)
-
     def _holders(self) -> str:
         found = [self._place(each) for each in self._versions() if ALIAS in each.aliases]
         return f"{' and '.join(found)}{' alone' if len(found) == 1 else ''}" or "nobody"
@@ -173,6 +153,31 @@ class RegistryProbes:
 
     def _key(self, number: int) -> str:
         return run_key(self.trial, number)
+
+
+def start_upload(trial: Trial, number: int) -> Operation:
+    """Begin to upload the job's model as a version of a number."""
+    container = tensorflow_serving(trial.cloud.settings.serving_image, MODEL)
+    upload = Upload(
+        display_name=MODEL,
+        description="Of a trial of the retraining system; it may be deleted",
+        artifact_uri=trial.model_uri,
+        container_spec=container_spec(container, NO_DIGEST),
+        labels={RUN_LABEL: run_key(trial, number)},
+    )
+    return trial.cloud.registry.start_upload(MODEL, upload)
+
+
+def finish_upload(trial: Trial, operation: Operation) -> None:
+    """Wait until an upload is done."""
+
+    def look() -> Operation | None:
+        found = trial.cloud.registry.operation(operation.name)
+        return found if found is not None and found.done else None
+
+    done = trial.wait("upload", look, UPLOADED_WITHIN)
+    if done.error:
+        raise RuntimeError(done.error)
 
 
 def _slice(number: int) -> ProtoJson:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from retraining.commands.trial.cleaning import delete_endpoint, delete_model
 from retraining.commands.trial.probes import MODEL, Probe, Trial
 from retraining.commands.trial.record import Fact
 from retraining.commands.trial.registry import run_key
@@ -36,7 +37,7 @@ GENERATION = 7
 
 @dataclass(kw_only=True)
 class ServingProbes:
-    """Rows END-…, LOG-…, MON-1 and REG-7.
+    """Rows END-…, LOG-…, MON-…, REG-7 and REG-9.
 
     Attributes:
         trial: The trial.
@@ -55,7 +56,7 @@ class ServingProbes:
     longest_s: float = 0.0
 
     def probes(self) -> Sequence[Probe]:
-        """Return them in the order that they need; the last ones leave one model that has all traffic."""
+        """Return them in the order that they need; the last ones take everything away."""
         return (
             *self._deploying(),
             *self._sharing(),
@@ -194,6 +195,12 @@ class ServingProbes:
                 asked="a model that has a share is undeployed",
                 supposed={"refused": True, "deployed": 2},
                 ask=self.undeploy_serving,
+            ),
+            Probe(
+                id="REG-9",
+                asked="endpoint and model are deleted, with all versions",
+                supposed={"the endpoint": "gone", "the model": "gone"},
+                ask=self.delete,
             ),
         )
 
@@ -390,6 +397,15 @@ class ServingProbes:
         """Undeploy the second version, which has half of the traffic."""
         refused = self.trial.calls.endpoints.undeploy_serving(self._endpoint(), self._id(2))
         return {"refused": refused is not None, "deployed": len(self._endpoint().deployed)}
+
+    def delete(self) -> Mapping[str, Fact]:
+        """Take both away as in the end, and look for them."""
+        delete_endpoint(self.trial)
+        delete_model(self.trial)
+        return {
+            "the endpoint": "gone" if self.trial.cloud.endpoints.get(MODEL) is None else "there",
+            "the model": "there" if self.trial.cloud.registry.list_versions(MODEL) else "gone",
+        }
 
     def _deploy(self, number: int) -> None:
         endpoints, endpoint = self.trial.cloud.endpoints, self._endpoint()

@@ -69,6 +69,12 @@ class StorageProbes:
                 supposed={"it is as stored": True, "so is its size": True},
                 ask=self.read_compressed,
             ),
+            Probe(
+                id="GCS-9",
+                asked="a file is copied twice, inside the service",
+                supposed={"copied": 1, "again": 0, "it is the same": True},
+                ask=self.copy_twice,
+            ),
         )
 
     def write_in_turns(self) -> Mapping[str, Fact]:
@@ -139,3 +145,16 @@ class StorageProbes:
         begins = self.trial.cloud.artifacts.read_ranges({uri: (0, len(GZIP))}).get(uri)
         found = self.trial.cloud.objects.find_object(uri)
         return {"it is as stored": begins == GZIP, "so is its size": found is not None and found.bytes == size}
+
+    def copy_twice(self) -> Mapping[str, Fact]:
+        """Copy a folder of one file to another one, and once more after the file was written anew."""
+        cloud, source, target = self.trial.cloud, self.trial.uri("copied/from"), self.trial.uri("copied/to")
+        cloud.artifacts.overwrite(f"{source}/file", b"1", "text/plain")
+        copied = cloud.model_files.copy_missing(source, target)
+        cloud.artifacts.overwrite(f"{source}/file", b"2", "text/plain")
+        again = cloud.model_files.copy_missing(source, target)
+        return {
+            "copied": copied,
+            "again": again,
+            "it is the same": cloud.artifacts.read_object(f"{target}/file") == b"1",
+        }
