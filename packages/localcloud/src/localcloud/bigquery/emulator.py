@@ -30,6 +30,7 @@ from localcloud.bigquery.patches import (
     destinations,
     dml_counts,
     dry_runs,
+    dynamic_statements,
     error_words,
     expirations,
     failed_queries,
@@ -55,6 +56,7 @@ from localcloud.bigquery.patches import (
     renamed_tables,
     result_types,
     routine_arguments,
+    script_columns,
     script_statements,
     script_targets,
     script_variables,
@@ -72,6 +74,7 @@ from localcloud.bigquery.patches import (
     unqualified_tables,
     used_datasets,
     views,
+    wildcards,
 )
 from localcloud.bigquery.types.results import BoundedResults, OfProject
 from localcloud.faults import FaultStore
@@ -139,12 +142,15 @@ def patch_sql(executor: Untyped) -> None:
     signatures.apply(executor)
     unnested_fields.apply(executor)
     information_schema.apply(executor)
+    wildcards.apply(executor)
     stored_sql.apply()
     star_columns.apply()
     column_case.apply()
     parameter_names.apply()
     parameter_values.apply()
     script_variables.apply()
+    script_columns.apply()
+    dynamic_statements.apply()
     script_targets.apply()
     script_statements.apply()
     result_types.apply(executor)

@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 NUMBERS: tuple[tuple[str, Any], ...] = (
+    ("[1., .5, -.5, 1.e2, .5e1]", [1.0, 0.5, -0.5, 100.0, 5.0]),
+    ("STRUCT(1. AS x).x / 4", 0.25),
     ("SAFE.DIV(1, 0)", None),
     ("SAFE.MOD(1, 0)", None),
     ("TRUNC(NUMERIC '-2.89', 1)", Decimal("-2.8")),

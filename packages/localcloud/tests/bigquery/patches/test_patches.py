@@ -53,6 +53,12 @@ def name_what_is_read(client: bigquery.Client) -> list[list[str]]:
     return [["the table" if str(table) == name else str(table) for table in job.referenced_tables] for job in jobs]
 
 
+def read_by_a_wildcard(client: bigquery.Client) -> object:
+    name = table_of(client, "SELECT 'a' AS t, 1 AS n")
+    run(client, about(f"{name}_2", "CREATE TABLE $t AS SELECT 2 AS n, 'b' AS t")).result()
+    return rows_of(client, about(f"{name}*", "SELECT * FROM $t WHERE _TABLE_SUFFIX = '' OR n = 2 ORDER BY n"))
+
+
 def assign_a_field(client: bigquery.Client) -> object:
     name = table_of(client, "SELECT STRUCT(1 AS x, 'a' AS y) AS st")
     run(client, about(name, "UPDATE $t SET st.x = 2 WHERE TRUE")).result()
@@ -323,6 +329,14 @@ def repeat_until(client: bigquery.Client) -> list[dict[str, object]]:
     return rows_of(client, "DECLARE x INT64 DEFAULT 0; REPEAT SET x = x + 1; UNTIL x > 1 END REPEAT; SELECT x")
 
 
+def name_a_variable_like_a_column(client: bigquery.Client) -> list[dict[str, object]]:
+    return rows_of(client, about(table_of(client), "DECLARE n INT64 DEFAULT 100; SELECT n FROM $t WHERE n = 2"))
+
+
+def give_a_name(client: bigquery.Client) -> list[dict[str, object]]:
+    return rows_of(client, "EXECUTE IMMEDIATE 'SELECT @a + @a AS n' USING 1 AS a")
+
+
 def declare_a_date(client: bigquery.Client) -> list[dict[str, object]]:
     return rows_of(client, "DECLARE day DATE DEFAULT '2024-01-02'; SELECT EXTRACT(YEAR FROM Day) AS y")
 
@@ -382,6 +396,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "declared_columns": (declare_columns, ["m REQUIRED"]),
     "destinations": (write_a_destination, [{"n": 7}]),
     "dml_counts": (count_updates, 2),
+    "dynamic_statements": (give_a_name, [{"n": 2}]),
     "dry_runs": (try_a_wrong_column, "BadRequest"),
     "error_words": (words_of_a_null, True),
     "expirations": (read_expiration, 2999),
@@ -409,6 +424,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "renamed_tables": (rename_a_table, ["a"]),
     "result_types": (type_of_a_result, "JSON"),
     "routine_arguments": (give_a_routine_an_argument, True),
+    "script_columns": (name_a_variable_like_a_column, [{"n": 2}]),
     "script_statements": (repeat_until, [{"x": 2}]),
     "script_targets": (set_two_variables, [{"a": 1, "b": 2}]),
     "script_variables": (declare_a_date, [{"y": 2024}]),
@@ -424,6 +440,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "unqualified_tables": (create_in_no_dataset, "BadRequest"),
     "used_datasets": (delete_a_dataset_in_use, "BadRequest"),
     "views": (delete_a_view, [3, ["", "_first"]]),
+    "wildcards": (read_by_a_wildcard, [{"n": 1, "t": "a"}, {"n": 2, "t": "b"}]),
 }
 TWO_RESULTS = """
 import asyncio, sys, threading

@@ -43,5 +43,22 @@ def widen(translated: str) -> str:
 
 
 def rewrite(tree: exp.Expression) -> bool:
-    """Give `BIGNUMERIC '1.5'` the digits of the local cloud's own type; it would have as many as it is written with."""
+    """Give `BIGNUMERIC '1.5'` the digits of the local cloud's own type; it would have as many as it is written with.
+
+    `1.` and `.5` are FLOAT64, as `1.0` and `0.5` are; they would be NUMERIC.
+    """
+    # Each of both.
+    return any([_is_big(tree), _write_digits(tree)])
+
+
+def _is_big(tree: exp.Expression) -> bool:
     return any(node.to.is_type("bigdecimal") and isinstance(node.this, exp.Literal) for node in tree.find_all(exp.Cast))
+
+
+def _write_digits(tree: exp.Expression) -> bool:
+    numbers = [node for node in tree.find_all(exp.Literal) if not node.is_string]
+    bare = {id(node): re.sub(r"\.(?![0-9])", ".0", re.sub(r"^\.", "0.", node.name)) for node in numbers}
+    changed = [node for node in numbers if bare[id(node)] != node.name]
+    for node in changed:
+        node.set("this", bare[id(node)])
+    return bool(changed)

@@ -122,8 +122,20 @@ def _read_by(tree: exp.Expression, project: str, connection: Untyped) -> int:
     for (owner, dataset, table), alias in _tables(tree, project).items():
         rows_named = {column.name.lower() for column in tree.find_all(exp.Column) if not column.table}
         whole = star or alias.lower() in rows_named  # TO_JSON_STRING(t) reads every column of t
-        total += table_bytes(connection, owner, dataset, table, None if whole else named)
+        for each in _found(connection, owner, dataset, table):
+            total += table_bytes(connection, owner, dataset, each, None if whole else named)
     return total
+
+
+def _found(connection: Untyped, project: str, dataset: str, table: str) -> list[str]:
+    """Return the tables that a name stands for: several where it ends with a wildcard."""
+    if not table.endswith("*"):
+        return [table]
+    found = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE schema_name = ? AND starts_with(table_name, ?)",
+        [f"{project}__{dataset}", table.removesuffix("*")],
+    ).fetchall()
+    return [name for (name,) in found]
 
 
 def table_bytes(connection: Untyped, project: str, dataset: str, table: str, columns: set[str] | None) -> int:

@@ -65,12 +65,23 @@ class Scope:
         table = table.this if isinstance(table, exp.Schema) else table
         return [f'"{self._prefix}{table.name}"'] if isinstance(table, exp.Table) and self._has(table) else []
 
+    def stored_name(self, name: str) -> str | None:
+        """Return how a table is stored; None: it is none of these, by either name."""
+        own = name.removeprefix(self._prefix)
+        return f"{self._prefix}{own}" if own in self._names else None
+
     def _has(self, table: exp.Table) -> bool:
         return not table.db and isinstance(table.this, exp.Identifier) and table.name in self._names
 
 
 _SCOPE: ContextVar[Scope | None] = ContextVar("scope", default=None)
 _NEW_SESSION: ContextVar[str | None] = ContextVar("new_session", default=None)
+
+
+def stored_name(name: str) -> str | None:
+    """Return how a temporary table of the script or session under way is stored; None: there is none of that name."""
+    scope = _SCOPE.get()
+    return None if scope is None else scope.stored_name(name)
 
 
 def apply(executor: Untyped, routes: Untyped) -> None:
