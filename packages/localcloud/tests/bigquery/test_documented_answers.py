@@ -473,6 +473,7 @@ DOCUMENTED: dict[str, tuple[tuple[str, Any], ...]] = {
     "floats": numbers.FLOATS,
     "whole numbers": numbers.WHOLE,
     "more casts": numbers.CASTS,
+    "more formats of times": times.MORE_FORMATS,
     "sums of times": times.SUMS,
     "parts of times": times.PARTS,
     "formats of times": times.FORMATS,

@@ -54,6 +54,11 @@ def names_of(client: bigquery.Client, sql: str) -> list[str]:
             GROUP BY key HAVING COUNT(value.int_value) > 0 ORDER BY key""",
             [("time", 30)],
         ),
+        ("SELECT n, params.key FROM analytics.e, e.params WHERE params.value.int_value > 10", [(2, "time")]),
+        ("SELECT n, key FROM analytics.e JOIN e.params WHERE value.int_value = 10", [(1, "time")]),
+        ("SELECT COUNT(*) FROM analytics.e, e.numbers", [(4,)]),
+        ("SELECT z FROM UNNEST([STRUCT([STRUCT(2 AS z)] AS deep)]) AS a, a.deep", [(2,)]),
+        ("SELECT w FROM UNNEST([STRUCT([3, 4] AS deep)]) AS a, a.deep AS w ORDER BY w", [(3,), (4,)]),
         ("SELECT -n AS key FROM analytics.e, UNNEST(params) ORDER BY key LIMIT 1", [(-2,)]),
         ("SELECT z FROM UNNEST([STRUCT([STRUCT(2 AS z)] AS deep)]), UNNEST(deep)", [(2,)]),
         (

@@ -9,6 +9,11 @@ from typing import Any
 NUMBERS: tuple[tuple[str, Any], ...] = (
     ("[1., .5, -.5, 1.e2, .5e1]", [1.0, 0.5, -0.5, 100.0, 5.0]),
     ("STRUCT(1. AS x).x / 4", 0.25),
+    ("PARSE_NUMERIC('1,2,3,4')", Decimal(1234)),
+    ("PARSE_NUMERIC('12.34-')", Decimal("-12.34")),
+    ("PARSE_NUMERIC('  - 12.34 ')", Decimal("-12.34")),
+    ("PARSE_BIGNUMERIC('12.34-')", Decimal("-12.34")),
+    ("SAFE.PARSE_NUMERIC('1 2')", None),
     ("SAFE.DIV(1, 0)", None),
     ("SAFE.MOD(1, 0)", None),
     ("TRUNC(NUMERIC '-2.89', 1)", Decimal("-2.8")),

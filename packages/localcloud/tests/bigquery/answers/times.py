@@ -5,6 +5,27 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+MORE_FORMATS: tuple[tuple[str, Any], ...] = (
+    ("FORMAT_TIMESTAMP('%Q', TIMESTAMP '2008-12-25 15:30:00+00')", "4"),
+    ("FORMAT_TIMESTAMP('%z %Ez', TIMESTAMP '2008-12-25 15:30:00+00')", "+0000 +00:00"),
+    ("FORMAT_TIMESTAMP('%z|%k|%Q', TIMESTAMP '2008-01-25 15:30:00+00', 'Asia/Kolkata')", "+0530|21|1"),
+    ("FORMAT_TIMESTAMP('%k', TIMESTAMP '2020-01-05 05:00:00+00')", " 5"),
+    ("FORMAT_TIMESTAMP('%c', TIMESTAMP '2050-12-05 15:30:55+00', 'UTC')", "Mon Dec  5 15:30:55 2050"),
+    ("FORMAT_TIMESTAMP('%E4Y|%C|%P', TIMESTAMP '2020-01-05 15:00:00+00')", "2020|20|pm"),
+    ("FORMAT_TIME('%R', TIME '15:30:00')", "15:30"),
+    ("FORMAT_DATETIME('%R', DATETIME '2008-12-25 15:30:00')", "15:30"),
+    ("FORMAT_DATETIME('%l:%M %p', DATETIME '2008-12-25 15:30:00')", " 3:30 PM"),
+    ("FORMAT_DATE('%C', DATE '2008-12-25')", "20"),
+    ("FORMAT_DATE('%Y-Q%Q', DATE '2008-07-25')", "2008-Q3"),
+    ("FORMAT_DATE('%E4Y', DATE '2020-01-05')", "2020"),
+    ("FORMAT_DATE('%%Q', DATE '2020-01-05')", "%Q"),
+    ("LAST_DAY(DATE '2020-06-15', ISOYEAR)", date(2021, 1, 3)),
+    ("LAST_DAY(DATE '2024-12-30', ISOYEAR)", date(2025, 12, 28)),
+    (
+        "GENERATE_DATE_ARRAY('2024-01-28', '2024-03-30', INTERVAL 1 MONTH)",
+        [date(2024, 1, 28), date(2024, 2, 28), date(2024, 3, 28)],
+    ),
+)
 SUMS: tuple[tuple[str, Any], ...] = (
     ("DATE_ADD(DATE '2020-02-29', INTERVAL 1 YEAR)", date(2021, 2, 28)),
     ("DATE_ADD(DATE '2020-01-01', INTERVAL -1 DAY)", date(2019, 12, 31)),

@@ -5,6 +5,9 @@
 | `SELECT x`, `value.x` of an element | refused: there is no such column |
 | `SELECT *` over an UNNEST | one column, a struct, in the place of its fields |
 | `SELECT *` over `UNNEST([(1, 'a')])`, fields without names: `f0_`, `f1_` | the same |
+| `parts.x` of `FROM t, t.parts`, a path without an alias | refused |
+| `FROM UNNEST(…) AS a, a.parts` | a table that is not there |
+| `parts` alone of `FROM t, t.parts`, which is refused by name | the array in each row |
 
 In: a statement in GoogleSQL, the columns of the tables that it reads. Out: the statement with the fields named by their
 element. The same statement where the elements' type is not known. Source: the reference of UNNEST,
@@ -34,8 +37,8 @@ from localcloud.untyped import Untyped
 
 _MARK = "localcloud_unnest"
 _ELEMENT, _SOURCE = "localcloud_element_", "localcloud_source_"
-_PLACES = re.compile(r"\bUNNEST\b|,\s*[`\w]+\.[`\w]", re.IGNORECASE)
-"""What a statement with an array in FROM has: the word, or a comma before a path."""
+_PLACES = re.compile(r"\bUNNEST\b|(?:,|\bJOIN\b)\s*[`\w]+\.[`\w]", re.IGNORECASE)
+"""What a statement with an array in FROM has: the word, or a comma or JOIN before a path."""
 _NO_NAME = re.compile(r"_field_\d+")
 """What the service calls a struct's field without a name, counted from 1."""
 _OWN_NAMES = (exp.Order, exp.Group, exp.Having, exp.Qualify)
@@ -95,9 +98,10 @@ def rewrite(statement: str, columns_of: ColumnsOf, parameters: Sequence[Mapping[
     tree = only_tree(with_characters(statement))
     if tree is None or tree.find(exp.Unnest) is None:
         return statement
+    has_paths = sum(map(_name_path, _paths(tree))) > 0
     fields = _fields(tree, columns_of, parameters)
     if not fields:
-        return statement
+        return str(tree.sql(dialect="bigquery")) if has_paths else statement
     scopes = {id(select): _Scope.of(select, fields, columns_of) for select in tree.find_all(exp.Select)}
     before = tree.sql(dialect="bigquery")
     for column in list(tree.find_all(exp.Column)):
@@ -105,7 +109,50 @@ def rewrite(statement: str, columns_of: ColumnsOf, parameters: Sequence[Mapping[
     for scope in scopes.values():
         scope.expand_stars()
     after = str(tree.sql(dialect="bigquery"))
-    return statement if after == before else after
+    return statement if after == before and not has_paths else after
+
+
+def _paths(tree: exp.Expression) -> Iterator[exp.Unnest]:
+    """Yield the arrays in FROM that are written as a path: `t.parts`, as a table of a dataset may be, too."""
+    for join in list(tree.find_all(exp.Join)):
+        path, select = join.this, join.parent
+        if isinstance(path, exp.Table) and path.db and not path.catalog and isinstance(select, exp.Select):
+            before = [select.args["from_"].this, *(each.this for each in select.args["joins"] if each is not join)]
+            elements = [_Source(node=each, columns=None) for each in before if isinstance(each, exp.Unnest)]
+            if any(source.name.lower() == path.db.lower() for source in elements):  # the parser knows tables alone
+                column = exp.column(path.this.copy(), table=path.args["db"].copy())
+                alias = [path.args["alias"].this.copy()] if path.args.get("alias") else []
+                made = exp.Unnest(expressions=[column])
+                made.set("alias", exp.TableAlias(columns=alias) if alias else None)
+                join.set("this", made)
+        if isinstance(join.this, exp.Unnest) and "offset" not in join.this.args:
+            yield join.this
+
+
+def _name_path(unnest: exp.Unnest) -> bool:
+    """Give an array in FROM a name where it has only that at the end of its path; tell whether it is to be written.
+
+    The name would be a column's, too.
+
+    Raises:
+        NotOfferedError: The name stands for a column, or for an element: it is not known for which.
+    """
+    path, select = unnest.expressions[0], unnest.find_ancestor(exp.Select)
+    if unnest.args.get("alias") is not None or not isinstance(path, exp.Column) or select is None:
+        return unnest.args.get("alias") is not None and isinstance(path, exp.Column)
+    name = path.name
+    bare = (each for each in select.find_all(exp.Column) if not each.table and each is not path)
+    if any(each.name.lower() == name.lower() for each in bare):
+        refuse(f"{path.sql(dialect='bigquery')} in FROM beside a column {name}: write AS and another name behind it")
+    if any(isinstance(each, exp.Star) for each in select.expressions):
+        return True
+    element = exp.to_identifier(f"{_ELEMENT}of_{name}", quoted=True)
+    unnest.set("alias", exp.TableAlias(columns=[element]))
+    for each in list(select.find_all(exp.Column)):
+        first, *fields = each.parts
+        if fields and first.name.lower() == name.lower() and each is not path:
+            put_before(each, element, fields)
+    return True
 
 
 def _fields(

@@ -5,7 +5,8 @@
 | TIMESTAMP_DIFF | 01:00:00 minus 00:59:59 was an hour |
 | DATE_DIFF, DATETIME_DIFF by WEEK, WEEK(day), ISOWEEK | by ISO weeks, or refused |
 | DATE_TRUNC, DATETIME_TRUNC, TIMESTAMP_TRUNC to WEEK(day), ISOWEEK | the day itself, or refused |
-| LAST_DAY of WEEK, WEEK(day), ISOWEEK | the month's last |
+| LAST_DAY of WEEK, WEEK(day), ISOWEEK, ISOYEAR | the month's last, or refused |
+| GENERATE_DATE_ARRAY by months from behind the 28th, which is refused by name | each month's day is the last one's |
 | EXTRACT(WEEK), EXTRACT(WEEK(day)) | the ISO week, or refused |
 | EXTRACT(MILLISECOND), EXTRACT(MICROSECOND) | counted from the minute |
 | EXTRACT(TIME), CURRENT_DATETIME, TIME and CAST AS TIME of a TIMESTAMP | refused |
@@ -38,6 +39,14 @@ MACROS: Mapping[str, str] = {
     "localcloud_week_of_year(d, first)": (
         "CAST(floor((dayofyear(d) + 6 - ((dayofweek(d) - first + 7) % 7)) / 7.0) AS BIGINT)"
     ),
+    # An ISO year begins with the week of January 4.
+    "localcloud_iso_year_end(d)": (
+        "CAST(date_trunc('week', make_date(isoyear(CAST(d AS DATE)) + 1, 1, 4)) AS DATE) - 1"
+    ),
+    "localcloud_early_day(d)": (
+        "CASE WHEN day(CAST(d AS DATE)) > 28 THEN CAST(CAST('The local cloud has no GENERATE_DATE_ARRAY by months that'"
+        " || ' begins behind the 28th: ' || CAST(d AS VARCHAR) AS BIGINT) AS VARCHAR)::DATE ELSE CAST(d AS DATE) END"
+    ),
     "localcloud_bucket(t, width, origin)": "time_bucket(width, t, origin)",
     "localcloud_time(x)": (
         "CASE WHEN typeof(x) = 'VARCHAR' THEN CAST(CAST(x AS VARCHAR) AS TIME) ELSE CAST(CAST(x AS TIMETZ) AS TIME) END"
@@ -46,6 +55,7 @@ MACROS: Mapping[str, str] = {
 }
 _DAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
+_MONTHS = frozenset({"MONTH", "QUARTER", "YEAR"})
 _BELOW_SECOND = {"MILLISECOND": 1000, "MICROSECOND": 1_000_000}
 
 
@@ -95,8 +105,22 @@ def _start_of_week(node: exp.Expression) -> exp.Expression | None:
 
 
 def _end_of_week(node: exp.Expression) -> exp.Expression | None:
-    first = _first_day(node.args.get("unit"), plain=True)
+    unit = node.args.get("unit")
+    if unit is not None and unit.name.upper() == "ISOYEAR":
+        return call("localcloud_iso_year_end", node.this, type_="DATE")
+    first = _first_day(unit, plain=True)
     return None if first is None else call("localcloud_week_day", node.this, first, 6, type_="DATE")
+
+
+def _days_by_months(node: exp.Expression) -> exp.Expression | None:
+    """Let the days of an array not depend on whether a month is added to the first day or to the one before."""
+    step = node.args.get("step")
+    unit = step.args.get("unit") if isinstance(step, exp.Interval) else None
+    if unit is None or unit.name.upper() not in _MONTHS:
+        return None
+    new = node.copy()
+    new.set("start", call("localcloud_early_day", node.args["start"], type_="DATE"))
+    return new
 
 
 def _part(node: exp.Expression) -> exp.Expression | None:
@@ -162,6 +186,7 @@ def _bucket(node: exp.Expression) -> exp.Expression | None:
 
 
 _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expression | None]] = {
+    exp.GenerateDateArray: _days_by_months,
     exp.TimestampDiff: _whole_units,
     exp.DateDiff: _weeks_between,
     exp.DatetimeDiff: _weeks_between,

@@ -10,6 +10,7 @@ r"""Patches casts that DuckDB makes of what BigQuery refuses, and one that it re
 | '2020-01-02 03:04:05.1234567' as a TIMESTAMP, DATETIME or TIME: refused | without what is below a microsecond |
 | CAST(1e20 AS NUMERIC), of any FLOAT64: all its digits, rounded half away from zero | 99999999999999991433.1 |
 | BIGNUMERIC '0.12345678901', which is refused by name | ten digits |
+| PARSE_NUMERIC('- 1,234'), PARSE_NUMERIC('12.34-') | refused |
 | TIMESTAMP '2020-01-01 00:00:00-8', a zone's hour of one digit | refused |
 
 Source: the reference of conversion rules, cloud.google.com/bigquery/docs/reference/standard-sql.
@@ -27,6 +28,9 @@ from localcloud.bigquery.patches.sql.calls import call
 from localcloud.bigquery.patches.sql.decimals import MORE_DIGITS, TOO_FINE
 from localcloud.refusals import refuse
 
+_NUMBER = "[0-9,]*([.][0-9]*)?"
+_SIGN_FIRST = rf"^\s*[+-]?\s*{_NUMBER}([eE][+-]?[0-9]+)?\s*$"
+_SIGN_LAST = rf"^\s*{_NUMBER}\s*[+-]\s*$"
 _WHOLE = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT')"
 _DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*$"
 _NANOS = "[.][0-9]{7,}"
@@ -57,6 +61,11 @@ def _bool(otherwise: str) -> str:
 MACROS: Mapping[str, str] = {
     "localcloud_bool(x)": _bool(f"{_bad('bool')} <> 0"),
     "localcloud_safe_bool(x)": _bool("NULL"),
+    "localcloud_plain_number(t)": (
+        f"CASE WHEN regexp_matches(t, '{_SIGN_FIRST}') THEN regexp_replace(t, '[\\s,]', '', 'g')"
+        f" WHEN regexp_matches(t, '{_SIGN_LAST}')"
+        " THEN regexp_extract(t, '[+-]') || regexp_replace(t, '[\\s,+-]', '', 'g') ELSE t END"
+    ),
     "localcloud_float64(x)": (
         f"CASE WHEN typeof(x) = 'BOOLEAN' THEN {_bad('double')}"
         f" WHEN typeof(x) = 'VARCHAR' AND ({_BEYOND}) THEN {_bad('double')} ELSE CAST(x AS DOUBLE) END"
@@ -95,10 +104,14 @@ MACROS: Mapping[str, str] = {
 def rewrite(tree: exp.Expression) -> bool:
     """Rewrite a statement's tree; tell whether anything in it is concerned."""
     found = False
-    for node in tree.find_all(exp.ParseBignumeric):
+    for node in list(tree.find_all(exp.ParseNumeric)):
+        node.set("this", call("localcloud_plain_number", node.this, type_=None))
+        found = True
+    for node in list(tree.find_all(exp.ParseBignumeric)):
         if _is_text(node.this) and re.search(MORE_DIGITS, node.this.this):
             refuse(f"{TOO_FINE.removeprefix('The local cloud has no ')}: {node.this.this}")
-        node.set("this", call("localcloud_ten_digits", node.this, type_=None))
+        plain = call("localcloud_plain_number", node.this, type_=None)
+        node.set("this", call("localcloud_ten_digits", plain, type_=None))
         found = True
     for node in reversed(list(tree.find_all(exp.Cast))):
         if node.args.get("format") is None and not node.to.args.get("nested"):
