@@ -43,8 +43,8 @@ _WRITTEN = {
     "%t": "\t",
 }
 """Elements as DuckDB writes them, which then are looked for by their marks."""
-_ALIKE = frozenset(f"%{letter}" for letter in "AaBbcDdFGHhIjMmpSTUuVWwXxYyZ%")
-"""Elements that DuckDB writes as BigQuery does; `%f` is of `%E6S`, and `%Ez` another's."""
+_ALIKE = frozenset({*map("%".__add__, "AaBbcdDFfGHhIjMmpSTUuVWwXxYyZ%"), "%E6S", "%Ez"})
+"""Elements that are right without this."""
 _OF_TIMES = re.compile(r"(?<!%)(?:%%)*(%(?:[HIklMpPRSTXzZ]|E[*0-9]S|Ez))")
 _UNREAD = re.compile(r"%[CJPQRgkls]")
 """Elements that BigQuery reads and DuckDB does not."""
