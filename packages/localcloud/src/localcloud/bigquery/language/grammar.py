@@ -167,7 +167,15 @@ def _count(clause: str, value: exp.Expression) -> str | None:
 
 def _set_operation(node: exp.SetOperation) -> str | None:
     name = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
-    return None if node.args.get("distinct") else f"{name} ALL is not supported"
+    if not isinstance(node, exp.Union) and not node.args.get("distinct"):
+        return f"{name} ALL is not supported"
+    inner = (side for side in (node.this, node.expression) if isinstance(side, exp.SetOperation))
+    if any((type(side), side.args.get("distinct")) != (type(node), node.args.get("distinct")) for side in inner):
+        return (
+            "Syntax error: Different set operations cannot be used in the same query without using parentheses for"
+            " grouping"
+        )
+    return None
 
 
 def _distinct(node: exp.Distinct) -> str | None:
@@ -329,7 +337,7 @@ _LOOKS: Mapping[type[exp.Expression], _Look] = {
     exp.Limit: _limit,
     exp.Offset: _offset,
     exp.Fetch: _never("keyword FETCH"),
-    **dict.fromkeys((exp.Intersect, exp.Except), _set_operation),
+    **dict.fromkeys((exp.Intersect, exp.Except, exp.Union), _set_operation),
     exp.Distinct: _distinct,
     exp.Values: _values,
     exp.CTE: _cte,
