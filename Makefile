@@ -17,6 +17,7 @@ MODELS ?= 20
 SLOTS ?= 4
 JOBS ?= separate
 START_S ?= 0
+QUOTA ?= 0
 RAMPS ?= 100
 SETS ?=
 SUITES ?=
@@ -362,8 +363,8 @@ bench-parse: $(VENV)/airflow/.ready ## Measure the seconds to parse the DAG file
 	@$(AIRFLOW_PY) -m pytest -q -s tests/dags -k parse_time
 
 .PHONY: bench-fleet
-bench-fleet: setup ## Measure a night of many models in one small Airflow on the local cloud, three of them broken: wall and slot seconds, jobs, calls, memory: build/bench/fleet.json (11 min with MODELS=3; MODELS=20, SLOTS=4, JOBS=separate, chained or pooled, START_S=0 for a machine's start)
-	@PYTHONPATH=$(DEV):plugins exec $(LOCALCLOUD_PY) -m bench.fleet --models $(MODELS) --slots $(SLOTS) --jobs $(JOBS) --start $(START_S)
+bench-fleet: setup ## Measure a night of many models in one small Airflow on the local cloud, three of them broken: wall and slot seconds, jobs, calls, memory: build/bench/fleet.json (11 min with MODELS=3; MODELS=20, SLOTS=4, JOBS=separate, chained or pooled, START_S=0 for a machine's start, QUOTA=0 for most jobs at once)
+	@PYTHONPATH=$(DEV):plugins exec $(LOCALCLOUD_PY) -m bench.fleet --models $(MODELS) --slots $(SLOTS) --jobs $(JOBS) --start $(START_S) --quota $(QUOTA)
 
 .PHONY: bench-input
 bench-input: $(VENV)/trainer/.ready $(VENV)/localcloud/.ready ## Measure how fast a training reads its shards, against TensorFlow's tutorial and helper: build/bench/input.json (10 min; ROUNDS=5)

@@ -26,6 +26,7 @@ from retraining.core.naming import vertex
 from retraining.core.settings import Settings
 from retraining.core.spec.files import load_query, load_spec
 from retraining.core.spec.machine_pool import find_pools, load_pool
+from retraining.core.spec.quotas import load_quotas
 
 START = datetime(2026, 1, 1, 3, tzinfo=UTC)
 
@@ -79,6 +80,7 @@ def night(**changes: Any) -> Night:
         "slots": 2,
         "kind": "chained",
         "start_s": 30,
+        "quota": 0,
         "usd": 0.25,
         "alone_usd": None,
         "seconds": 25.0,
@@ -320,7 +322,7 @@ def test_a_good_night_has_its_numbers_without_those_of_the_model_that_ran_alone(
         "| slots busy | 80% |",
         "| succeeded | 2 of 2 |",
         "| doubled, left running | 0, 0 |",
-        "| jobs; a machine's start, s | chained; 30 |",
+        "| jobs; a machine's start, s; at once at most | chained; 30; - |",
         "| machines of the good models: s; list price, USD | 80; 0.2500 |",
         "| one model alone: machines, s; list price, USD | 40; not known |",
     ):
@@ -404,3 +406,13 @@ def test_a_ctrl_c_leaves_no_process(interrupted: subprocess.Popen[str], tmp_path
     assert "bench-fleet: ended" in errors
     assert processes_of(tmp_path) == []
     assert list(tmp_path.glob("bench-fleet-*")) == []
+
+
+def test_a_quota_is_a_file_of_the_bundle(tmp_path):
+    """Where one is asked for, and the night's table says it."""
+    limited = fleet_models.write_bundle(tmp_path / "limited", 1, fleet_models.CHAINED, most_jobs=6)
+    quotas = load_quotas(limited / "include")
+    assert quotas is not None
+    assert quotas.regions[fleet_models.REGION].jobs == 6
+    assert load_quotas(fleet_models.write_bundle(tmp_path / "plain", 1) / "include") is None
+    assert "| chained; 60; 6 |" in table(describe(night(kind="chained", start_s=60, quota=6)))

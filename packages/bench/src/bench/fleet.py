@@ -30,6 +30,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--slots", type=_count, default=4, help="tasks at once, 1 to 1000")
     parser.add_argument("--jobs", choices=KINDS, default=SEPARATE, help="of each good model")
     parser.add_argument("--start", type=_seconds, default=0, help="seconds that a job's machine takes to start")
+    parser.add_argument(
+        "--quota", type=_jobs, default=0, help="jobs that the region's quota lets work at once; 0: none"
+    )
     return parser.parse_args()
 
 
@@ -37,6 +40,10 @@ def _count(text: str) -> int:
     if text.isdigit() and 1 <= int(text) <= 1000:
         return int(text)
     raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from 1 to 1000")
+
+
+def _jobs(text: str) -> int:
+    return 0 if text == "0" else _count(text)
 
 
 def _seconds(text: str) -> int:

@@ -23,6 +23,8 @@ from demo.bundle import copy_bundle
 FILES_PATH = Path(__file__).with_name("fleet_files")
 AS_OF = datetime(2024, 3, 20, 3, tzinfo=UTC)
 """The logical time of all runs."""
+REGION = "us-central1"
+"""Of the local cloud that the night is played on."""
 ALONE = "fleet_alone"
 """The model that runs before the night, with nobody beside it."""
 DAYS, VISITS_A_DAY = 16, 80
@@ -93,7 +95,7 @@ def expected_failures() -> dict[str, str]:
     return {broken.name: broken.task_id for broken in BROKEN}
 
 
-def write_bundle(path: Path, models: int, jobs: str = SEPARATE, machines: int = 1) -> Path:
+def write_bundle(path: Path, models: int, jobs: str = SEPARATE, machines: int = 1, most_jobs: int = 0) -> Path:
     """Copy the bundle with these models in the place of the checkout's; return its folder of DAG files.
 
     Args:
@@ -101,6 +103,7 @@ def write_bundle(path: Path, models: int, jobs: str = SEPARATE, machines: int = 
         models: How many that must succeed; the one that runs alone and the broken ones come in addition.
         jobs: Of those that are not broken, one of `KINDS`.
         machines: Of the pool, where the models are pooled.
+        most_jobs: That the region's quota lets work at once; 0: there is none.
     """
     dags_path = copy_bundle(path)
     include_path = dags_path / "include"
@@ -111,6 +114,9 @@ def write_bundle(path: Path, models: int, jobs: str = SEPARATE, machines: int = 
         _write_model(include_path, broken.name, broken.change, broken.query)
     if jobs == POOLED:
         write_pool(include_path, machines)
+    if most_jobs:
+        quota = {"regions": {REGION: {"jobs": most_jobs}}}
+        (include_path / "quotas.yaml").write_text(yaml.safe_dump(quota), encoding="utf-8")
     return dags_path
 
 

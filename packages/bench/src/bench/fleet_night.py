@@ -90,7 +90,9 @@ def _play(home: Path, options: argparse.Namespace) -> int:
 
 
 def _system(home: Path, options: argparse.Namespace) -> System:
-    dags_path = write_bundle(home / "bundle", options.models, options.jobs, machines=options.slots)
+    dags_path = write_bundle(
+        home / "bundle", options.models, options.jobs, machines=options.slots, most_jobs=options.quota
+    )
     state_path = home / "localcloud"
     return System(
         state_path=state_path,
@@ -130,6 +132,7 @@ def _measure(system: System, options: argparse.Namespace) -> Night:
         models=models,
         slots=slots,
         kind=options.jobs,
+        quota=options.quota,
         start_s=options.start,
         usd=fleet_cloud.list_price(model_names(models)),
         alone_usd=fleet_cloud.list_price([ALONE]),

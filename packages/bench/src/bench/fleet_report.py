@@ -27,6 +27,7 @@ class Night:
         slots: Tasks at once.
         kind: Of jobs: `separate`, `chained` or `pooled`.
         start_s: Seconds that a job's machine took to start.
+        quota: Jobs that could work at once; 0: as many as there are.
         usd: Of the runs that must succeed, at list prices; None: not known.
         alone_usd: Of the one that ran alone.
         seconds: Wall clock, from the first run's start to the last one's end.
@@ -45,6 +46,7 @@ class Night:
     slots: int
     kind: str
     start_s: int
+    quota: int
     usd: float | None
     alone_usd: float | None
     seconds: float
@@ -72,6 +74,7 @@ def describe(night: Night) -> Result:
         "slots": night.slots,
         "kind": night.kind,
         "start_s": night.start_s,
+        "quota": night.quota,
         "usd": night.usd,
         "pool": {"machines": night.pool.machines, "s": round(night.pool.seconds)},
         "machine_s": round(fleet_cloud.machine_seconds(fleet_cloud.of_models(night.jobs, model_names(night.models)))),
@@ -126,7 +129,10 @@ def table(result: Result) -> str:
     failed = ", ".join(f"{name} at {task}" for name, task in sorted(runs["failed"].items()))
     rows = [
         ("models, slots", f"{result['models']} and {len(expected_failures())} broken, {result['slots']}"),
-        ("jobs; a machine's start, s", f"{result['kind']}; {result['start_s']}"),
+        (
+            "jobs; a machine's start, s; at once at most",
+            f"{result['kind']}; {result['start_s']}; {result['quota'] or '-'}",
+        ),
         ("succeeded", f"{len(runs['succeeded'])} of {result['models']}"),
         ("failed, each at its task", failed or "none"),
         ("wall, s", f"{result['wall_s']:,.0f}"),
