@@ -113,3 +113,23 @@ def test_its_columns_are_named_as_without_parameters(client):
 def test_what_does_not_fit_is_refused(client, script, message):
     with pytest.raises(exceptions.BadRequest, match=message):
         run(client, script)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "TABLE FUNCTION named.f(n INT64) AS (SELECT n FROM named.t)",
+        "TABLE FUNCTION named.f(N INT64) AS SELECT k FROM (SELECT * FROM named.t) WHERE n > 1",
+        "FUNCTION named.f(x INT64) AS ((SELECT MAX(x) FROM UNNEST([1]) AS x))",
+    ],
+)
+def test_a_function_whose_parameter_has_a_columns_name_is_refused(client, function):
+    """BigQuery takes the column, the engine behind the local cloud the parameter."""
+    client.create_dataset("named", exists_ok=True)
+    client.query_and_wait("CREATE OR REPLACE TABLE named.t AS SELECT 1 AS n, 2 AS k", retry=None)
+    with pytest.raises(exceptions.MethodNotImplemented, match=r"parameter [nx]"):
+        client.query_and_wait(f"CREATE OR REPLACE {function}", retry=None, job_retry=None)
+    other = (
+        function.replace("(n INT64)", "(p INT64)").replace("(N INT64)", "(p INT64)").replace("(x INT64)", "(p INT64)")
+    )
+    client.query_and_wait(f"CREATE OR REPLACE {other}", retry=None, job_retry=None)

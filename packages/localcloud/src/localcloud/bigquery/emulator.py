@@ -35,6 +35,7 @@ from localcloud.bigquery.patches import (
     expirations,
     failed_queries,
     fingerprints,
+    function_columns,
     information_schema,
     inserted_rows,
     internal_errors,
@@ -176,6 +177,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     last_policies.apply(executor, routes)
     dry_runs.apply(routes)
     unqualified_tables.apply(routes)
+    function_columns.apply(routes)
     refused_statements.apply(routes)
     language.apply(routes)
     error_words.apply(routes)

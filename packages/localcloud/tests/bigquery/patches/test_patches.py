@@ -333,6 +333,14 @@ def name_a_variable_like_a_column(client: bigquery.Client) -> list[dict[str, obj
     return rows_of(client, about(table_of(client), "DECLARE n INT64 DEFAULT 100; SELECT n FROM $t WHERE n = 2"))
 
 
+def name_a_parameter_like_a_column(client: bigquery.Client) -> list[dict[str, object]]:
+    name = table_of(client)
+    run(
+        client, about(name, "CREATE TABLE FUNCTION patched.f$s(n INT64) AS (SELECT n FROM $t)".replace("$s", name[-8:]))
+    )
+    return rows_of(client, f"SELECT n FROM patched.f{name[-8:]}(5)")
+
+
 def give_a_name(client: bigquery.Client) -> list[dict[str, object]]:
     return rows_of(client, "EXECUTE IMMEDIATE 'SELECT @a + @a AS n' USING 1 AS a")
 
@@ -401,6 +409,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "error_words": (words_of_a_null, True),
     "expirations": (read_expiration, 2999),
     "failed_queries": (fail_at_once, "BadRequest"),
+    "function_columns": (name_a_parameter_like_a_column, "MethodNotImplemented"),
     "fingerprints": (fingerprint_of_a_long_text, -5292745882565470998),
     "information_schema": (count_columns, [{"n": 1}]),
     "inserted_rows": (insert_a_strange_field, ["invalid"]),

@@ -46,8 +46,9 @@ def apply() -> None:
         if not visible or tree is None:
             return statement, []
         values: list[Untyped] = []
-        columns = [each for each in tree.find_all(exp.Column) if not is_column(each, frames.tables)]
-        changed = [interpreter._rewrite_one_column(each, visible, values) for each in columns]
+        named = [each for each in tree.find_all(exp.Column) if (each.table or each.name) in visible]
+        meant = [each for each in named if not is_column(each, frames.tables)]
+        changed = [interpreter._rewrite_one_column(each, visible, values) for each in meant]
         return (str(tree.sql(dialect="bigquery")), values) if any(changed) else (statement, [])
 
     interpreter.ScriptInterpreter.__init__ = initialize_known
