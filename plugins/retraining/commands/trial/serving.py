@@ -16,7 +16,8 @@ from retraining.commands.trial.probes import MODEL, Probe, Trial
 from retraining.commands.trial.record import Fact
 from retraining.commands.trial.registry import run_key
 from retraining.commands.trial.statements import TEMPLATE
-from retraining.core.data.sql import Query, render
+from retraining.core.data.sql import Parameter, Query, render
+from retraining.core.documents.document import format_time
 from retraining.core.errors import ConflictError
 from retraining.core.naming.vertex import ROLLOUT_LABEL, deployed_model_id
 from retraining.hooks.endpoints import Endpoint, EndpointOptions
@@ -33,6 +34,8 @@ REQUESTS = 200
 LEAST = 60
 ANSWER_S = 30.0
 GENERATION = 7
+ASTRAY = timedelta(minutes=10)
+"""By which the monitor lets a request's time differ from BigQuery's clock."""
 
 
 @dataclass(kw_only=True)
@@ -44,6 +47,8 @@ class ServingProbes:
         asked: Requests that were answered, by deployed model.
         began: When the first one was sent.
         address: The endpoint as it is asked.
+        counted: The end of the window in which all were counted, and how many by deployed model.
+        refused: Requests that the model could not read.
         looks: At the log.
         longest_s: The longest wait for an answer.
     """
@@ -52,6 +57,8 @@ class ServingProbes:
     asked: Counter[str] = field(default_factory=Counter)
     began: datetime | None = None
     address: Endpoint | None = None
+    counted: tuple[datetime, Mapping[str, int]] | None = None
+    refused: int = 0
     looks: int = 0
     longest_s: float = 0.0
 
@@ -137,6 +144,12 @@ class ServingProbes:
                 ask=self.read_log,
             ),
             Probe(
+                id="LOG-2",
+                asked="the times in the log table",
+                supposed={"requests of another time": 0},
+                ask=self.read_times,
+            ),
+            Probe(
                 id="MON-1",
                 asked="the requests in Cloud Monitoring, by deployed model",
                 supposed={"all are counted": True, "errors": 0, "latencies are there": True},
@@ -173,6 +186,12 @@ class ServingProbes:
                 asked="the log table's partitions",
                 supposed={"column": "logging_time"},
                 ask=self.read_partitions,
+            ),
+            Probe(
+                id="MON-2",
+                asked="what was counted is counted again, later",
+                supposed={"none is gone": True, "none that nobody asked": True},
+                ask=self.read_metrics_again,
             ),
             Probe(
                 id="LOG-4",
@@ -298,6 +317,19 @@ class ServingProbes:
             "as many answers": all(counts[0] == counts[2] for counts in found.values()),
         }
 
+    def read_times(self) -> Mapping[str, Fact]:
+        """Count what has another time than that of the requests, give or take what the monitor bears with."""
+        began, now = self.began or datetime.now(UTC), datetime.now(UTC)
+        times = {"first": began - ASTRAY, "last": now + ASTRAY}
+        query = Query(
+            sql=render(TEMPLATE, statement="astray", table=self.trial.table("log")),
+            parameters=tuple(
+                Parameter(name=name, type="TIMESTAMP", value=format_time(time)) for name, time in times.items()
+            ),
+        )
+        (row,) = self.trial.cloud.warehouse.run_query(query, self.trial.job_id("astray"), "trial, the log's times").rows
+        return {"requests of another time": row["astray"]}
+
     def _wait_for_log(self, what: str) -> dict[str, tuple[int, int, int]]:
         """Return requests, instances in one at most, and answered ones by deployed model, once all are there."""
         table = self.trial.table("log")
@@ -317,6 +349,7 @@ class ServingProbes:
     def ask_badly(self) -> Mapping[str, Fact]:
         """Ask for what the model has no input for, then something that it has; read the log until that is there."""
         refused = self.trial.cloud.endpoints.predict_once(self._asked_at(), [{"nothing": "at all"}], ANSWER_S)
+        self.refused += isinstance(refused, Unanswered)
         self.trial.wait("answer after a refusal", lambda: not isinstance(self._ask(2.0), Unanswered), SHARED_WITHIN)
         logged = self._wait_for_log("logged after a refusal")
         return {
@@ -341,6 +374,7 @@ class ServingProbes:
             end = max(datetime.now(UTC), began + timedelta(minutes=1))
             served = self.trial.cloud.serving_metrics.served(name, began - timedelta(minutes=1), end)
             found = {key: (each.requests, each.errors, each.latency_ms is not None) for key, each in served.items()}
+            self.counted = end, {key: each.requests for key, each in served.items()}
             return found if sum(counts[0] for counts in found.values()) >= self.asked.total() else None
 
         found = self.trial.wait("all counted", read, MEASURED_WITHIN)
@@ -348,6 +382,19 @@ class ServingProbes:
             "all are counted": {key: counts[0] for key, counts in found.items()} == dict(self.asked),
             "errors": sum(counts[1] for counts in found.values()),
             "latencies are there": all(counts[2] for counts in found.values()),
+        }
+
+    def read_metrics_again(self) -> Mapping[str, Fact]:
+        """Read the window of before."""
+        if self.counted is None:
+            raise LookupError("nothing was counted before")
+        (end, before), began = self.counted, self.began or datetime.now(UTC)
+        served = self.trial.cloud.serving_metrics.served(self._endpoint().name, began - timedelta(minutes=1), end)
+        now = {key: each.requests for key, each in served.items()}
+        self.trial.measured["counted a second time"] = sum(now.values())
+        return {
+            "none is gone": all(now.get(key, 0) >= requests for key, requests in before.items()),
+            "none that nobody asked": sum(now.values()) <= self.asked.total() + self.refused,
         }
 
     def read_latencies(self) -> Mapping[str, Fact]:
