@@ -22,8 +22,8 @@ from typing import Any
 import requests
 
 WAITS_S = (1.0, 3.0, 10.0, 30.0)
-"""Between the tries of a call whose audit log was not written in time (HTTP 500): see `airflow_local_settings`. A hundred
-runs that begin at once hold a SQLite database for seconds."""
+"""Between the tries of a call whose audit log was not written in time (HTTP 500): see `airflow_local_settings`.
+A hundred runs that begin at once hold a SQLite database for seconds."""
 
 PAGE = 100
 """Entries of a listing that are asked for at once: Airflow's `maximum_page_limit` by default."""

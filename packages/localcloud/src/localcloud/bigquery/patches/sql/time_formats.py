@@ -16,6 +16,7 @@ what PARSE_TIMESTAMP and the like cannot read.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 
@@ -91,7 +92,7 @@ def rewrite(tree: exp.Expression) -> bool:
         is_utc = isinstance(node.this, exp.TsOrDsToTimestamp) and node.args.get("zone") is None
         if isinstance(node.this, exp.TsOrDsToDate) and (timely := _OF_TIMES.search(elements.this)):
             refuse(f"{timely.group(1)} in formats of dates, which have no time of the day")
-        text = _ELEMENT.sub(lambda match, is_utc=is_utc: _written(match.group(), is_utc=is_utc), elements.this)
+        text = _ELEMENT.sub(functools.partial(_written, is_utc=is_utc), elements.this)
         if text == elements.this:
             continue
         node.set("format", exp.Literal.string(text))
@@ -101,7 +102,8 @@ def rewrite(tree: exp.Expression) -> bool:
     return found
 
 
-def _written(element: str, *, is_utc: bool) -> str:
+def _written(match: re.Match[str], *, is_utc: bool) -> str:
+    element = match.group()
     if element == "%Z" and is_utc:
         return "UTC"
     if element not in _WRITTEN and element not in _ALIKE:
