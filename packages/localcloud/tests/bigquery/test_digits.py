@@ -69,3 +69,20 @@ def test_what_is_declared_for_a_query_has_them(client):
     assert kinds(client, "digits.declared") == ["NUMERIC(4, 1)", "NUMERIC"]
     assert client.get_table("digits.declared").schema[0].mode == "REQUIRED"
     assert rows_of(client, "SELECT a FROM digits.declared") == [(Decimal("1.2"),)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT digits.exact (a, d) VALUES (1.005, 1e2)",
+        "INSERT digits.exact VALUES (1.005, 1e2)",
+        "INSERT digits.exact (d, a) SELECT 1e2, 1.005",
+        "MERGE digits.exact USING (SELECT 1) ON FALSE WHEN NOT MATCHED THEN INSERT (a, d) VALUES (1.005, 1e2)",
+        "BEGIN INSERT digits.exact (a, d) VALUES (0, 1e2); UPDATE digits.exact SET a = 1.005 WHERE TRUE; END",
+    ],
+)
+def test_a_written_number_is_rounded_by_its_own_digits(client, statement):
+    """Half away from zero, as it stands there: the nearest FLOAT64 is below the half."""
+    rows_of(client, "CREATE OR REPLACE TABLE digits.exact (a NUMERIC(5, 2), d BIGNUMERIC)")
+    rows_of(client, statement)
+    assert rows_of(client, "SELECT a, d FROM digits.exact") == [(Decimal("1.01"), Decimal(100))]

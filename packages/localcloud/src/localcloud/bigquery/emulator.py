@@ -20,6 +20,7 @@ from localcloud.bigquery.patches import (
     anonymous_tables,
     assigned_arrays,
     assigned_fields,
+    assigned_numbers,
     assigned_structs,
     cast_digits,
     changed_tables,
@@ -138,6 +139,7 @@ def patch_sql(executor: Untyped) -> None:
     numerics.apply(executor)
     unnamed_columns.apply(executor)
     assigned_arrays.apply(executor)
+    assigned_numbers.apply(executor)
     assigned_structs.apply(executor)
     assigned_fields.apply(executor)
     signatures.apply(executor)

@@ -341,6 +341,13 @@ def name_a_parameter_like_a_column(client: bigquery.Client) -> list[dict[str, ob
     return rows_of(client, f"SELECT n FROM patched.f{name[-8:]}(5)")
 
 
+def write_a_price(client: bigquery.Client) -> list[dict[str, object]]:
+    name = table_of(client)
+    run(client, about(f"{name}_prices", "CREATE TABLE $t (n NUMERIC(5, 2))")).result()
+    run(client, about(f"{name}_prices", "INSERT INTO $t (n) VALUES (1.005)")).result()
+    return rows_of(client, about(f"{name}_prices", "SELECT n FROM $t"))
+
+
 def give_a_name(client: bigquery.Client) -> list[dict[str, object]]:
     return rows_of(client, "EXECUTE IMMEDIATE 'SELECT @a + @a AS n' USING 1 AS a")
 
@@ -395,6 +402,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "anonymous_tables": (list_an_anonymous_table, [{"n": 7}]),
     "assigned_arrays": (write_a_null_in_an_array, "BadRequest"),
     "assigned_fields": (assign_a_field, [{"st": {"x": 2, "y": "a"}}]),
+    "assigned_numbers": (write_a_price, [{"n": Decimal("1.01")}]),
     "assigned_structs": (cast_a_struct, [{"a": 1}]),
     "cast_digits": (cast_to_digits, Decimal("1.26")),
     "changed_tables": (change_rows, [True, True, True, False]),
