@@ -68,12 +68,11 @@ class Tables:
 
     def read(self, table: exp.Table) -> Columns:
         """Return a table's columns; none where it is not known."""
-        name, schema = table.name, f"{table.catalog or self._project}__{table.db}"
-        temporary = None if table.db else temporary_tables.stored_name(name)
-        where = "table_name = ?" if temporary else "table_name = ? AND schema_name = ?"
+        temporary = None if table.db else temporary_tables.stored_name(table.name)
+        schema = "" if temporary else f"{table.catalog or self._project}__{table.db}"
         found = self._engine.execute(
-            f"SELECT column_name, data_type FROM duckdb_columns() WHERE {where}",  # noqa: S608 - one of two
-            [temporary] if temporary else [name, schema],
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? AND ? IN ('', schema_name)",
+            [temporary or table.name, schema],
         ).fetchall()
         return {str(column).lower(): str(kind) for column, kind in found}
 
