@@ -10,6 +10,7 @@ import pytest
 from google.api_core.exceptions import ServiceUnavailable
 
 from retraining.core.jobs.failures import MAX_SERVICE_FAILURES
+from retraining.operators.airflow.failures import FAILURE_KEY, KIND_KEY
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.scenes.job import SPOT_JOB, finish, make_task
@@ -34,9 +35,14 @@ def test_a_user_error_fails_for_good_with_the_last_lines(cloud, make_run) -> Non
     for _ in range(2):  # the second time the lines come from the log again
         run.xcoms.clear()  # as Airflow does at the start of a wake
         with pytest.raises(AirflowFailException, match="Did you mean 'epochs'"):
-            run.execute(task)
+            run.execute(task, max_tries=2)
         assert run.xcoms["train", "link_job"].endswith("/training/1?project=local-project")
+        assert "Did you mean 'epochs'" in run.xcoms["train", FAILURE_KEY]["found"]
+        assert not run.xcoms["train", FAILURE_KEY]["retried"]
+        assert run.xcoms["train", KIND_KEY] == "JobError"
     assert len(cloud.jobs.jobs) == 1
+    (stored,) = [data for uri, data in cloud.artifacts.objects.items() if uri.endswith("/failures/train-1.json")]
+    assert b"Did you mean 'epochs'" in stored
 
 
 def test_a_program_error_is_followed_by_as_many_jobs_as_the_task_has_retries(cloud, make_run, caplog) -> None:

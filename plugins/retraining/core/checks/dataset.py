@@ -160,7 +160,8 @@ def require_passed(checks: Checks, uri: str) -> None:
     if not checks.passed:
         blocking = [finding for finding in checks.findings if finding.severity == "block"]
         messages = "; ".join(finding.message for finding in blocking)
-        raise DataError(uri, f"{len(blocking)} findings block: {messages}", "none", OTHER_DATA)
+        counted = "1 finding blocks" if len(blocking) == 1 else f"{len(blocking)} findings block"
+        raise DataError(uri, f"{counted}: {messages}", "none", OTHER_DATA)
 
 
 def check_data(

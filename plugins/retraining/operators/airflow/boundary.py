@@ -17,15 +17,16 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class FailedForGoodError(AirflowFailException):
-    """What Airflow does not retry.
+    """What Airflow does not retry, whatever it is.
 
     Args:
         error: With the message for people.
+        is_left: Whether the run's record has it already.
     """
 
-    def __init__(self, error: RetrainingError) -> None:
+    def __init__(self, error: RetrainingError, *, is_left: bool = False) -> None:
         super().__init__(str(error))
-        self.error = error
+        self.error, self.is_left = error, is_left
 
 
 def fail_for_good(method: _Method) -> _Method:
@@ -39,6 +40,11 @@ def fail_for_good(method: _Method) -> _Method:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)
+        except FailedForGoodError as failed:  # raised where no further try may follow, as after a job's last one
+            if not failed.is_left:
+                failed.is_left = True
+                leave_failure(args[0] if args else None, _context(args, kwargs), failed.error, for_good=True)
+            raise
         except AirflowException:
             raise
         except Exception as error:  # Google's have no common class; what is not explained is raised again
@@ -51,7 +57,7 @@ def fail_for_good(method: _Method) -> _Method:
             # Airflow prints an error with all that it came of, the message first and the cause last.
             LOGGER.error("How it came to %s:", type(explained).__name__, exc_info=error)
             if is_final(explained):
-                raise FailedForGoodError(explained) from None
+                raise FailedForGoodError(explained, is_left=True) from None
             raise explained from None
 
     return guarded  # type: ignore[return-value]  # functools.wraps keeps the signature

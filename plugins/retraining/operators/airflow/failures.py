@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import Context
@@ -34,13 +35,14 @@ JSON = "application/json"
 HTML = "text/html; charset=utf-8"
 
 
-def leave_failure(operator: Any, context: object, error: BaseException) -> None:
+def leave_failure(operator: Any, context: object, error: BaseException, *, for_good: bool = False) -> None:
     """Write down why a try failed, where the decorated method was given Airflow's context.
 
     Args:
         operator: Whose method it is.
         context: Airflow's.
         error: With its message for people.
+        for_good: Whether no other try follows, whatever the error.
     """
     if not isinstance(context, Mapping) or "ti" not in context:
         return
@@ -49,7 +51,9 @@ def leave_failure(operator: Any, context: object, error: BaseException) -> None:
         ti.xcom_push(key=KIND_KEY, value=type(error).__name__)
         if not ti.dag_id.startswith(RETRAIN) or getattr(operator, "concludes", False):
             return
-        failure = failures.describe_failure(error, try_of(ti, ti.task_id, ti.try_number))
+        its_try = try_of(ti, ti.task_id, ti.try_number)
+        its_try = replace(its_try, may_retry=its_try.may_retry and not for_good)
+        failure = failures.describe_failure(error, its_try)
         ti.xcom_push(key=FAILURE_KEY, value=failure.to_json())
     except Exception as trouble:  # the error itself must come out
         LOGGER.warning("no XCom %s: %s", FAILURE_KEY, trouble, exc_info=True)

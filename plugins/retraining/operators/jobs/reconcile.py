@@ -32,10 +32,10 @@ from retraining.core.jobs.requests import JobRequest, by_settings
 from retraining.core.jobs.submission import Submission
 from retraining.core.naming import storage
 from retraining.core.untyped import JsonObject, ProtoJson, XCom
-from retraining.hooks.airflow_exceptions import AirflowFailException
 from retraining.hooks.logs import Cursor
 from retraining.hooks.ports import ArtifactsPort, CloudPort
 from retraining.hooks.session import explain, is_transient
+from retraining.operators.airflow.boundary import FailedForGoodError
 from retraining.operators.jobs.claims import ClaimedJobs, Seen, TaskJobsPort
 
 LOGGER = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ class Reconciler:
         """Return the job's result; None when it is still running at the end of this poke.
 
         Raises:
-            AirflowFailException: No job may follow the one that ended; with its last lines.
+            FailedForGoodError: No job may follow the one that ended; with its last lines.
             JobError: It succeeded, and left nothing.
         """
         seen, stored, job = self._look()
@@ -211,7 +211,7 @@ class Reconciler:
                 self._print_rest(spent[-1])
         failures = self._failures(seen)
         if not may_retry(self._job_request, failures, self._identity.retries):
-            raise AirflowFailException(str(self._error(spent[-1] if spent else None, failures[-1])))
+            raise FailedForGoodError(self._error(spent[-1] if spent else None, failures[-1]))
         last_end = max((job.ended for job in spent if job.ended), default=None)
         begin = claims.not_before(seen.claim, last_end, failures)
         if begin and seen.began < begin:
@@ -282,7 +282,7 @@ class Reconciler:
             return None
         failure = failure_of(job)
         if not may_retry(self._job_request, self._failures(seen), self._identity.retries):
-            raise AirflowFailException(str(self._error(job, failure)))
+            raise FailedForGoodError(self._error(job, failure))
         text = job.error_message if failure in OF_THE_SERVICE else str(self._error(job, failure))
         LOGGER.warning("%s ended: %s (%s); another job follows", job.job_id, failure, text)
         return None
