@@ -66,6 +66,11 @@ def run(client, script):
             [(1, 2)],
             id="a struct and a table",
         ),
+        pytest.param(
+            "DECLARE s STRUCT<a INT64> DEFAULT STRUCT(1); SELECT s.a FROM (SELECT STRUCT(2 AS a) AS s)",
+            [(2,)],
+            id="a struct and a column",
+        ),
     ],
 )
 def test_a_column_goes_before_a_variable(client, script, rows):

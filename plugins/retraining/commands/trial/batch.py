@@ -56,7 +56,7 @@ class BatchProbes:
             Probe(
                 id="END-13",
                 asked="a deployment is called off",
-                supposed={"it was refused, or ended": True, "deployed only where it was refused": True},
+                supposed={"it ended": True, "deployed only where it was refused": True},
                 ask=self.call_off,
             ),
         )
@@ -69,12 +69,26 @@ class BatchProbes:
         finish_upload(self.trial, start_upload(self.trial, 1))
         for name, request in ((FILES, self._of_files()), (TABLE, self._of_table())):
             self.jobs[name] = self.trial.cloud.jobs.create(request)
-        ended = {name: wait_for_job(self.trial, job.name, ANSWERED_WITHIN) for name, job in self.jobs.items()}
+        ended = self._wait_for_both()
         return {
             "both": ", ".join(sorted({job.state for job in ended.values()})),
             "answers in the folder that is named": self._count_answers(ended[FILES].output_folder),
             "rows in the table that is named": self._count_rows("answers", ended[TABLE].output_table),
         }
+
+    def _wait_for_both(self) -> Mapping[str, Job]:
+        """Return the predictions once both have ended; one that takes longer is cancelled, and not paid meanwhile."""
+        jobs = self.trial.cloud.jobs
+
+        def look() -> dict[str, Job] | None:
+            now = {name: jobs.get(job.name) for name, job in self.jobs.items()}
+            return None if any(job.active for job in now.values()) else now
+
+        try:
+            return self.trial.wait("both predictions", look, ANSWERED_WITHIN)
+        finally:
+            for job in self.jobs.values():
+                jobs.cancel(job.name)  # one that has ended stays as it is
 
     def call_off(self) -> Mapping[str, Fact]:
         """Begin a deployment, ask at once that it ends, and wait for its end, whichever."""
@@ -89,11 +103,11 @@ class BatchProbes:
             now = endpoints.operation(begun.name)
             return now is None or now.done
 
-        self.trial.wait("its end", ended, DEPLOYED_WITHIN)
+        is_over = self.trial.comes("its end", ended, DEPLOYED_WITHIN)
         there = deployed_model_id(run_key(self.trial, 1)) in self._endpoint().deployed
         self.trial.measured["refused"] = float(refused is not None)
         return {
-            "it was refused, or ended": True,
+            "it ended": is_over,
             "deployed only where it was refused": refused is not None or not there,
         }
 

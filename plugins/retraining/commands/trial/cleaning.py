@@ -12,6 +12,8 @@ from functools import partial
 from retraining.commands.shell import attempt
 from retraining.commands.trial.pools import pool_of
 from retraining.commands.trial.probes import BOARD, FOLDER, LABEL, MODEL, TABLES, Trial
+from retraining.core.jobs.machine_pools import STOPPING
+from retraining.core.scoring.requests import errors_table_of
 
 GONE_WITHIN = timedelta(minutes=30)
 
@@ -55,8 +57,10 @@ def _delete_pool(trial: Trial) -> str:
         return "no pool of machines"
 
     def gone() -> bool:
-        pools.delete(pool_of(trial))  # one that is still being made may refuse it
-        return pools.find(pool_of(trial)) is None
+        found = pools.find(pool_of(trial))
+        if found is not None and found.state != STOPPING:
+            pools.delete(pool_of(trial))  # again: one that is still being made may refuse it
+        return found is None
 
     trial.wait("the pool of machines is gone", gone, GONE_WITHIN)
     return "the pool of machines is gone"
@@ -104,7 +108,7 @@ def _delete_tables(trial: Trial) -> str:
     warehouse = trial.cloud.warehouse
     # Batch predictions name their tables themselves.
     written = set(trial.calls.jobs.output_tables(LABEL))
-    written |= {table.replace("predictions", "errors", 1) for table in written}
+    written |= {errors_table_of(table) for table in written}
     tables = [
         table.name
         for table in warehouse.list_tables(trial.cloud.settings.dataset)

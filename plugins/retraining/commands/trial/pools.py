@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from retraining.commands.trial.jobs import DISK_GB, MACHINE, job_request, machine_that_runs, wait_for_job
-from retraining.commands.trial.probes import BOARD, LABEL, Probe, Trial
+from retraining.commands.trial.probes import LABEL, MODEL, Probe, Trial
 from retraining.commands.trial.record import Fact
 from retraining.core.jobs.job import CANCELLED, FAILED, SUCCEEDED, Job
 from retraining.core.jobs.machine_pools import RUNNING, OpenPool, pool_id
@@ -21,8 +21,8 @@ LASTING = timedelta(minutes=15)
 """Of the job that the pool is deleted under: its timeout too."""
 REFUSALS = ("FailedPrecondition", "InvalidArgument", "NotFound")
 """Classes of what is refused with 400 or 404."""
-POOL = BOARD
-"""What it is called."""
+POOL = MODEL
+"""What it is called: no pool of include/pools, for their names have no underscore."""
 
 
 @dataclass(kw_only=True)
@@ -111,11 +111,10 @@ class PoolProbes:
     def lose_machines(self) -> Mapping[str, Fact]:
         """Wait until the job has ended, then until the pool is gone."""
         ended = wait_for_job(self.trial, self.made["lasting"].name, GONE_WITHIN)
-        self.trial.wait("pool is gone", lambda: self._find() is None, GONE_WITHIN)
         return {
             "the deletion was refused": self.deletion,
             "it ended": ended.state in (CANCELLED, FAILED),
-            "the pool is gone": True,
+            "the pool is gone": self.trial.comes("pool is gone", lambda: self._find() is None, GONE_WITHIN),
         }
 
     def create_again(self) -> Mapping[str, Fact]:
@@ -155,5 +154,5 @@ class PoolProbes:
 
 
 def pool_of(trial: Trial) -> str:
-    """Return the id of a trial's pool, which no pool of include/pools has: their names have no hyphen."""
+    """Return the id of a trial's pool."""
     return pool_id(trial.calls.session.environment.label, POOL)

@@ -91,6 +91,14 @@ class Trial:
         self.measured[what] = round(time.monotonic() - began, 1)
         return found
 
+    def comes(self, what: str, look: Callable[[], object], at_most: timedelta) -> bool:
+        """Look until there is something, as `wait` does; return whether it came, where that is the question."""
+        try:
+            self.wait(what, look, at_most)
+        except JobError:
+            return False
+        return True
+
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:

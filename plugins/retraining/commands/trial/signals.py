@@ -57,13 +57,14 @@ class SignalProbes:
         seconds = f"{TIMEOUT.total_seconds():.0f}"
         job = self._create("signals", [machine_that_runs(self.trial, "trial_signals.py.j2", [seconds])])
         lines: list[Line] = []
-        self._read_until("ready", job, lines, READY)
+        if not self._is_read("ready", job, lines, READY):
+            raise LookupError("the job has not said that it works")
         self.trial.cloud.jobs.cancel(job.name)
         wait_for_job(self.trial, job.name, TIMEOUT)
-        self._read_until("told", job, lines, TOLD)
-        lived = max(float(line.text.removeprefix(TOLD)) for line in lines if line.text.startswith(TOLD))
+        told = self._is_read("told", job, lines, TOLD)
+        lived = max((float(line.text.removeprefix(TOLD)) for line in lines if line.text.startswith(TOLD)), default=0.0)
         self.trial.measured["seconds after the signal"] = lived
-        return {"it is told by SIGTERM": True, "and lives on for a second": lived >= 1}
+        return {"it is told by SIGTERM": told, "and lives on for a second": lived >= 1}
 
     def kill(self) -> Mapping[str, Fact]:
         """Run the cluster to its end, and read who started how often, and where."""
@@ -71,7 +72,7 @@ class SignalProbes:
         job = self._create("restart", [pool, pool])
         ended = wait_for_job(self.trial, job.name, TIMEOUT)
         lines: list[Line] = []
-        self._read_until("started again", job, lines, START, times=3)
+        self._is_read("started again", job, lines, START, times=3)
         started = [read_object(line.text.removeprefix(START), "a line of the cluster") for line in lines]
         counts = Counter(ROLES.get(str(each["role"]), str(each["role"])) for each in started)
         hosts = {str(each["host"]) for each in started if ROLES.get(str(each["role"])) != "chief"}
@@ -84,8 +85,8 @@ class SignalProbes:
     def _create(self, task: str, pools: list[ProtoJson]) -> Job:
         return self.trial.cloud.jobs.create(job_request(self.trial, task, pools, TIMEOUT))
 
-    def _read_until(self, what: str, job: Job, lines: list[Line], begins: str, times: int = 1) -> None:
-        """Read a job's log until so many lines begin with a word; add those to `lines`."""
+    def _is_read(self, what: str, job: Job, lines: list[Line], begins: str, times: int = 1) -> bool:
+        """Read a job's log until so many lines begin with a word, if ever; add those to `lines`."""
         cursor = Cursor()
 
         def read() -> bool:
@@ -93,4 +94,4 @@ class SignalProbes:
             lines.extend(line for line in found if line.text.startswith(begins))
             return sum(line.text.startswith(begins) for line in lines) >= times
 
-        self.trial.wait(what, read, QUEUED + LOGGED_WITHIN)
+        return self.trial.comes(what, read, QUEUED + LOGGED_WITHIN)

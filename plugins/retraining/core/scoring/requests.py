@@ -64,8 +64,7 @@ def predictions_of(plan: ScoringPlan, job: Job) -> Predictions:
             errors_table=job.output_folder.rstrip("/"),
             seconds=job.seconds,
         )
-    project_dataset, _, table = job.output_table.rpartition(".")
-    if not project_dataset:
+    if "." not in job.output_table:
         found = "it succeeded and does not say where its predictions are"
         raise JobError(
             job.job_id, found, "an output table or directory", "Look at the job, then trigger again with Force"
@@ -75,6 +74,12 @@ def predictions_of(plan: ScoringPlan, job: Job) -> Predictions:
         run_key=plan.run_key,
         job=job.name,
         table=job.output_table,
-        errors_table=f"{project_dataset}.{table.replace('predictions', 'errors', 1)}",
+        errors_table=errors_table_of(job.output_table),
         seconds=job.seconds,
     )
+
+
+def errors_table_of(predictions: str) -> str:
+    """Return where a batch prediction writes the rows that it has no answer for, by the table of its answers."""
+    dataset, _, table = predictions.rpartition(".")
+    return f"{dataset}.{table.replace('predictions', 'errors', 1)}"

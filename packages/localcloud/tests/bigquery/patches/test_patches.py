@@ -54,9 +54,10 @@ def name_what_is_read(client: bigquery.Client) -> list[list[str]]:
 
 
 def read_by_a_wildcard(client: bigquery.Client) -> object:
-    name = table_of(client, "SELECT 'a' AS t, 1 AS n")
+    name = table_of(client, "SELECT 9 AS n, 'the prefix alone' AS t")
+    run(client, about(f"{name}_1", "CREATE TABLE $t AS SELECT 'a' AS t, 1 AS n")).result()
     run(client, about(f"{name}_2", "CREATE TABLE $t AS SELECT 2 AS n, 'b' AS t")).result()
-    return rows_of(client, about(f"{name}*", "SELECT * FROM $t WHERE _TABLE_SUFFIX = '' OR n = 2 ORDER BY n"))
+    return rows_of(client, about(f"{name}*", "SELECT * FROM $t WHERE _TABLE_SUFFIX = '_1' OR n = 2 ORDER BY n"))
 
 
 def assign_a_field(client: bigquery.Client) -> object:

@@ -135,7 +135,7 @@ def _found(connection: Untyped, project: str, dataset: str, table: str) -> list[
         "SELECT table_name FROM duckdb_tables() WHERE schema_name = ? AND starts_with(table_name, ?)",
         [f"{project}__{dataset}", table.removesuffix("*")],
     ).fetchall()
-    return [name for (name,) in found]
+    return [name for (name,) in found if name != table.removesuffix("*")]
 
 
 def table_bytes(connection: Untyped, project: str, dataset: str, table: str, columns: set[str] | None) -> int:

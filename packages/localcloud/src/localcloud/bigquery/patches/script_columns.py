@@ -46,7 +46,9 @@ def apply() -> None:
         if not visible or tree is None:
             return statement, []
         values: list[Untyped] = []
-        named = [each for each in tree.find_all(exp.Column) if (each.table or each.name) in visible]
+        # bqemulator takes the last but one of three names for a variable's: none of `a.b.c` is.
+        columns = [each for each in tree.find_all(exp.Column) if len(each.parts) <= len(("variable", "field"))]
+        named = [each for each in columns if each.parts[0].name in visible]
         meant = [each for each in named if not is_column(each, frames.tables)]
         changed = [interpreter._rewrite_one_column(each, visible, values) for each in meant]
         return (str(tree.sql(dialect="bigquery")), values) if any(changed) else (statement, [])
@@ -102,13 +104,17 @@ def _ancestors(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _is_seen(column: exp.Column, select: exp.Select, below: exp.Expression, tables: Tables) -> bool:
-    sources = list(_sources_before(column, select, below))
-    if column.table:
-        return any(_name_of(source) == column.table.lower() for source in sources)
-    name = column.name.lower()
+    sources, name = list(_sources_before(column, select, below)), column.parts[0].name.lower()
     if below.arg_key in _BEHIND and any(each.alias_or_name.lower() == name for each in select.expressions):
         return True
-    return any(name in _columns_of(source, tables, sources) for source in sources)
+    return _is_of(column, sources, tables)
+
+
+def _is_of(column: exp.Column, sources: list[exp.Expression], tables: Tables) -> bool:
+    """Return whether a name is that of a source before its column, or of a column, which may be a struct."""
+    name = column.parts[0].name.lower()
+    is_source = bool(column.table) and any(_name_of(source) == name for source in sources)
+    return is_source or any(name in _columns_of(source, tables, sources) for source in sources)
 
 
 def _sources_before(column: exp.Column, select: exp.Select, below: exp.Expression) -> Iterator[exp.Expression]:
@@ -132,9 +138,7 @@ def _is_changed(column: exp.Column, change: exp.Expression, tables: Tables) -> b
     if isinstance(change, exp.Update) and (read := change.args.get("from_")) is not None:
         sources += [read.this, *(join.this for join in read.this.args.get("joins") or [])]
     known = [source for source in sources if isinstance(source, exp.Expression)]
-    if column.table:
-        return any(_name_of(source) == column.table.lower() for source in known)
-    return is_target or any(column.name.lower() in _columns_of(source, tables, known) for source in known)
+    return is_target or _is_of(column, known, tables)
 
 
 def _name_of(source: exp.Expression) -> str:

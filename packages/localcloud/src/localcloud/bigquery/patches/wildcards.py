@@ -9,7 +9,8 @@
 | shards with row access policies | all rows |
 | shards of which one is a view | its rows |
 
-A query over tables by a wildcard has the columns of the newest of them; what another one has not is NULL there.
+A wildcard stands for one character or more. A query over tables by it has the columns of the newest of them; what
+another one has not is NULL there.
 Source: cloud.google.com/bigquery/docs/querying-wildcard-tables. Columns of the same name and other types, and views and
 functions over wildcards, are refused by name.
 """
@@ -124,7 +125,7 @@ def _tables_of(project: str, dataset: str, prefix: str, catalog: Untyped) -> lis
     if catalog.get_dataset(project, dataset) is None:
         raise NotFoundError(f"Not found: Dataset {project}:{dataset} was not found")
     tables = sorted(catalog.list_tables(project, dataset), key=lambda each: str(each.table_id))
-    found = [each for each in tables if each.table_id.startswith(prefix)]
+    found = [each for each in tables if each.table_id.startswith(prefix) and each.table_id != prefix]
     if views := [each.table_id for each in found if each.table_type in _VIEWS]:
         names = ", ".join(f"{project}:{dataset}.{name}" for name in views)
         raise InvalidQueryError(f"Views cannot be queried through prefix. Matched views are: {names}")
