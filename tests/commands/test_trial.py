@@ -25,6 +25,7 @@ from retraining.commands.trial.serving import REPLICAS
 from retraining.commands.trial.storage import StorageProbes
 from retraining.core.catalog.cost import load_prices
 from retraining.core.errors import SettingsError
+from retraining.core.jobs.machine_pools import pool_id
 from retraining.core.report.tracking.tracked_run import VERTEX
 from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.trial_calls import TrialCalls
@@ -189,6 +190,18 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
     for _ in range(2):  # harmless twice
         assert trial("--clean")[0] == 0
         assert left(cloud) == []
+
+
+def test_a_pool_of_somebodys_is_not_the_trials(cloud):
+    """Whatever a file in include/pools may call one: cleaning takes the trial's own away alone."""
+    trial = trial_of_nobody(cloud)
+    somebodys = pool_id(trial.calls.session.environment.label, BOARD)
+    cloud.machine_pools.create(somebodys, PoolProbes(trial=trial)._resource())
+    try:
+        list(clean(trial))
+        assert [pool.pool_id for pool in cloud.machine_pools.find_all()] == [somebodys]
+    finally:
+        cloud.machine_pools.delete(somebodys)
 
 
 @pytest.mark.usefixtures("first_part")
