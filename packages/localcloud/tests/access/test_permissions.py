@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import email.utils
 import time
 import uuid
 
 import pytest
+import requests
 from google.cloud import bigquery, storage
 
 from localcloud.access.iam import Iam
@@ -71,6 +73,20 @@ def test_what_a_caller_may(local_cloud, table):
     expected = [["bigquery.jobs.create"], ["iam.serviceAccounts.actAs"], ["bigquery.tables.get"]]
     assert [question() for question in questions] == expected
     assert bucket.test_iam_permissions(objects) == ["storage.objects.get"]
+
+
+def test_a_signed_address_may_what_its_signer_may(local_cloud, table):
+    """And no more: who may read signs no address that writes."""
+    blob = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket).blob(f"tests/{uuid.uuid4().hex}")
+    blob.upload_from_string(b"a")
+    until = datetime.timedelta(minutes=1)
+    read, write = (blob.generate_signed_url(version="v4", expiration=until, method=verb) for verb in ("GET", "PUT"))
+    table((OWN, "roles/storage.objectViewer", f"buckets/{local_cloud.bucket}"))
+    assert requests.get(read, timeout=30).content == b"a"
+    refused = requests.put(write, b"b", timeout=30)
+    assert (refused.status_code, "<Code>AccessDenied</Code>" in refused.text) == (403, True)
+    table((AGENT, "roles/storage.objectAdmin", f"buckets/{local_cloud.bucket}"))
+    assert requests.get(read, timeout=30).status_code == 403
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import threading
+import time
 import uuid
 
 import pytest
+import requests
 from google.api_core import exceptions
 from google.cloud import storage
 
@@ -256,3 +259,35 @@ def test_ranges(local_cloud, bucket, name, asked, status, content):
     answer = local_cloud.http.get(url, headers={"Range": asked}, timeout=10)
     assert answer.status_code == status
     assert content is None or answer.content == content
+
+
+@pytest.mark.parametrize("version", ["v2", "v4"])
+def test_a_signed_address_is_all_that_its_holder_needs(bucket, name, version):
+    """As Google's client signs it, by a program that knows nothing of accounts: put, read, changed answer, end."""
+    blob = bucket.blob(name)
+
+    def sign(method: str = "GET", seconds: int = 60, **options: str) -> str:
+        until = datetime.timedelta(seconds=seconds)
+        return str(blob.generate_signed_url(version=version, expiration=until, method=method, **options))
+
+    put = requests.put(sign("PUT", content_type="text/csv"), b"a,b", headers={"Content-Type": "text/csv"}, timeout=30)
+    assert put.status_code == 200, put.text
+    read = requests.get(sign(), timeout=30)
+    assert (read.content, read.headers["Content-Type"]) == (b"a,b", "text/csv")
+    shown = {"response_type": "text/plain", "response_disposition": "attachment; filename=week.csv"}
+    answer = requests.get(sign(**shown), timeout=30)
+    assert answer.content == b"a,b"
+    assert answer.headers["Content-Type"] == "text/plain"
+    assert answer.headers["Content-Disposition"] == "attachment; filename=week.csv"
+    other = requests.get(sign().replace(name, name + "x"), timeout=30)
+    assert (other.status_code, "<Code>SignatureDoesNotMatch</Code>" in other.text) == (403, True)
+    old = requests.get(sign(seconds=-5) if version == "v2" else ended(sign(seconds=1)), timeout=30)
+    assert (old.status_code, "<Code>ExpiredToken</Code>" in old.text) == (400, True)
+    assert requests.delete(sign("DELETE"), timeout=30).status_code == 204
+    assert requests.get(sign(), timeout=30).status_code == 404
+
+
+def ended(address: str) -> str:
+    """The same one, its end over."""
+    time.sleep(1.1)
+    return address

@@ -3,7 +3,8 @@
 In: connections of unmodified Google clients (`https_proxy`). Out: for a host of `routes`, TLS with a certificate of our
 own authority, then HTTP/2 bytes piped to the service's gRPC socket or HTTP/1.1 requests to its REST socket. Every other
 host, and every request that is not CONNECT, is refused: nothing local can reach the real cloud by mistake. A request
-must say who calls (`bearer`), which gRPC servers check themselves, and must not come from a page of another site.
+must say who calls (`bearer`; gRPC servers check it themselves) or have a signed address (`signed_urls`), and must not
+come from a page of another site.
 """
 
 from __future__ import annotations
@@ -23,28 +24,31 @@ import uvloop
 
 from localcloud.access.bearer import WAY_OUT, BearerError, Bearers
 from localcloud.access.certificates import Authority
+from localcloud.access.signed_urls import SignedUrlError, SignedUrls
 from localcloud.gateway.services import start_services
 from localcloud.http import http1
 from localcloud.http.http1 import Exchange, Head, MalformedMessageError, Peer, Request, Response
 from localcloud.http.routes import Address, Handler, Route, Routes
 from localcloud.state import State
-from localcloud.storage.refusals import nobody
+from localcloud.storage.refusals import RefusedError, nobody
 from localcloud.storage.requests import is_xml
 
 _log = logging.getLogger("gateway")
 
 HANDSHAKE_TIMEOUT_S = 30
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="https://accounts.google.com/"'}
+_STORAGE = "storage.googleapis.com"
 _GONE = (ConnectionError, ssl.SSLError, TimeoutError)
 
 
 class Gateway:
     """Accepts connections and carries each to the service its host name stands for."""
 
-    def __init__(self, authority: Authority, routes: Routes, bearers: Bearers) -> None:
+    def __init__(self, authority: Authority, routes: Routes, bearers: Bearers, signed_urls: SignedUrls) -> None:
         self._authority = authority
         self._routes = routes
         self._bearers = bearers
+        self._signed_urls = signed_urls
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client connection to its end."""
@@ -153,9 +157,17 @@ class Gateway:
         if host == "oauth2.googleapis.com":  # who asks for a token has none
             return None, ""
         try:
-            return None, self._bearers.principal(head.get("authorization"))
+            return None, self._signer(host, head) or self._bearers.principal(head.get("authorization"))
+        except SignedUrlError as error:
+            return RefusedError(error.status, str(error), xml_code=error.code).respond(xml=True), ""
         except BearerError as error:
             return _unauthenticated(host, head, error), ""
+
+    def _signer(self, host: str, head: Head) -> str | None:
+        """Return who signed the address of a request to Cloud Storage; None: nobody, or the request says who calls."""
+        if host != _STORAGE or head.get("authorization") or not is_xml(head.target):
+            return None
+        return self._signed_urls.signer(head)
 
     async def _forward(self, peer: Peer, head: Head, address: Address) -> None:
         """Carry one request to a REST server and its response back."""
@@ -199,7 +211,7 @@ class Gateway:
 
 def _unauthenticated(host: str, head: Head, error: BearerError) -> Response:
     """Refuse who does not say who calls, in the form of the service that was asked."""
-    if host == "storage.googleapis.com" or "/storage/v1/" in head.target:
+    if host == _STORAGE or "/storage/v1/" in head.target:
         is_missing = not head.get("authorization").strip()
         response = nobody(WAY_OUT, xml=is_xml(head.target), is_missing=is_missing)
     else:
@@ -266,7 +278,7 @@ async def serve_gateway(state: State) -> None:
     settings = state.read_settings()
     bearers = Bearers(state)
     services = start_services(state, bearers)
-    gateway = Gateway(Authority(state), Routes(state, services.handlers), bearers)
+    gateway = Gateway(Authority(state), Routes(state, services.handlers), bearers, SignedUrls(state))
     server = await asyncio.start_server(
         gateway.serve, settings.gateway_host, settings.ports["gateway"], limit=http1.HEAD_LIMIT_BYTES, backlog=512
     )

@@ -100,6 +100,7 @@ class Call:
         upload: A resumable upload's start, or the id of the one that a piece belongs to.
         media: Whether the content is asked for.
         fields: Header fields, their names in lower case.
+        answered: Attributes that the answer is to have in place of the object's own (`contentType`).
         xml: Whether it came by the XML API.
         principal: Who asks which `permissions` it has, of a question about the IAM table.
     """
@@ -121,6 +122,7 @@ class Call:
     host: str = ""
     verb: str = "GET"
     fields: Mapping[str, str] = field(default_factory=dict)
+    answered: Mapping[str, str] = field(default_factory=dict)
     xml: bool = False
     principal: str = ""
     permissions: tuple[str, ...] = ()

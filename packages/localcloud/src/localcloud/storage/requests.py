@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
+from localcloud.access.signed_urls import PARAMETERS
 from localcloud.fields import Fate
 from localcloud.http.http1 import Request
 from localcloud.storage.attributes import FIELDS, check_fields
@@ -37,6 +38,11 @@ _XML_ATTRIBUTES = {
     "x-goog-custom-time": "customTime",
     "x-goog-storage-class": "storageClass",
 }
+_XML_ANSWERS = {
+    "response-content-disposition": "contentDisposition",
+    "response-content-type": "contentType",
+}
+"""Parameters of the XML API that change what a reading answer says of its content."""
 _SINGLE = ("x-goog-", "content-", "if-", "range", "x-upload-")
 _XML_CONDITIONS = {"generation": "ifGenerationMatch", "metageneration": "ifMetagenerationMatch"}
 
@@ -274,9 +280,13 @@ def _read_xml(asked: _Asked) -> Call:
     query = urlsplit(asked.request.head.target).query
     if not bucket or not name or verb not in ("GET", "HEAD", "PUT", "DELETE"):
         raise RefusedError(501, f"{verb} of this address of the XML API is not offered. Use the JSON API.")
-    allowed = {name: value for name, value in _xml_query(query).items() if name != "generation"}
-    if allowed:
-        raise RefusedError(501, f"The parameter {min(allowed)[:100]!r} of the XML API is not offered.")
+    parameters = _xml_query(query)
+    known = {"generation"} | (set() if asked.fields.get("authorization") else PARAMETERS)  # the gateway held those
+    if unknown := parameters.keys() - known - (_XML_ANSWERS.keys() if verb in ("GET", "HEAD") else set()):
+        raise RefusedError(501, f"The parameter {min(unknown)[:100]!r} of the XML API is not offered.")
+    answered = {attribute: parameters[name] for name, attribute in _XML_ANSWERS.items() if name in parameters}
+    if not all(value.isprintable() for value in answered.values()):
+        raise RefusedError(400, "Invalid argument. A response-content parameter is no text that a header field can be.")
     conditions = {
         parameter: asked.fields[f"x-goog-if-{kind}-match"]
         for kind, parameter in _XML_CONDITIONS.items()
@@ -293,12 +303,13 @@ def _read_xml(asked: _Asked) -> Call:
         bucket=check_bucket_name(bucket),
         name=check_object_name(name),
         conditions=read_conditions(conditions, asked.fields),
-        generation=read_integer(_xml_query(query), "generation"),
+        generation=read_integer(parameters, "generation"),
         media=verb in ("GET", "HEAD"),
         resource=resource if verb == "PUT" else {},
         content=asked.request.body if verb == "PUT" else None,
         content_type=asked.fields.get("content-type", ""),
         hashes=declared_hashes(asked.fields),
+        answered=answered,
         xml=True,
     )
 
@@ -315,7 +326,7 @@ def _xml_query(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split("&") if part]
     if len({name for name, _, _ in pairs}) != len(pairs):
         raise RefusedError(400, "A parameter is given twice. Expected each once.")
-    return {unquote(name): unquote(value) for name, _, value in pairs}
+    return {unquote(name): unquote_plus(value) for name, _, value in pairs}
 
 
 def _unknown(asked: _Asked) -> RefusedError:

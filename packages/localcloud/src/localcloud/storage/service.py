@@ -266,8 +266,10 @@ def _describe(stored: StoredObject) -> Response:
 
 def _content(call: Call, stored: StoredObject) -> Response:
     """Return an object's content, or the range of it that is asked for; unpacked for who takes no gzip."""
-    kind = stored.attributes.get("contentType", DEFAULT_TYPE)
-    fields = _fields_of(stored, xml=call.xml)
+    kind = call.answered.get("contentType") or stored.attributes.get("contentType", DEFAULT_TYPE)
+    fields = _fields_of(stored, xml=call.xml) | {
+        _FIELDS[name]: call.answered[name] for name in _FIELDS if name in call.answered
+    }
     is_packed = stored.attributes.get("contentEncoding") == "gzip"
     if is_packed and "gzip" not in call.fields.get("accept-encoding", ""):
         del fields["Content-Encoding"]
