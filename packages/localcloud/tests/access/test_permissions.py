@@ -85,7 +85,7 @@ def test_a_signed_address_may_what_its_signer_may(local_cloud, table):
     assert requests.get(read, timeout=30).content == b"a"
     refused = requests.put(write, b"b", timeout=30)
     assert (refused.status_code, "<Code>AccessDenied</Code>" in refused.text) == (403, True)
-    table((AGENT, "roles/storage.objectAdmin", f"buckets/{local_cloud.bucket}"))
+    table((AGENT, "roles/storage.objectUser", f"buckets/{local_cloud.bucket}"))
     assert requests.get(read, timeout=30).status_code == 403
 
 

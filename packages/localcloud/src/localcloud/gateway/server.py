@@ -24,8 +24,8 @@ import uvloop
 
 from localcloud.access.bearer import WAY_OUT, BearerError, Bearers
 from localcloud.access.certificates import Authority
-from localcloud.access.signed_urls import SignedUrlError, SignedUrls
 from localcloud.gateway.services import start_services
+from localcloud.gateway.signed_urls import SignedUrlError, SignedUrls, without_signature
 from localcloud.http import http1
 from localcloud.http.http1 import Exchange, Head, MalformedMessageError, Peer, Request, Response
 from localcloud.http.routes import Address, Handler, Route, Routes
@@ -138,7 +138,8 @@ class Gateway:
         elif isinstance(target, Address):
             await self._forward(peer, _forwarded(head, host), target)
         else:
-            await self._answer(peer, Request(host=host, principal=principal, head=head, body=peer.body()), target)
+            asked = without_signature(head) if _may_be_signed(host, head) else head
+            await self._answer(peer, Request(host=host, principal=principal, head=asked, body=peer.body()), target)
 
     def _admit(self, host: str, head: Head) -> tuple[Response | None, str]:
         """Return the refusal of a request, or None and who sent it.
@@ -165,9 +166,7 @@ class Gateway:
 
     def _signer(self, host: str, head: Head) -> str | None:
         """Return who signed the address of a request to Cloud Storage; None: nobody, or the request says who calls."""
-        if host != _STORAGE or head.get("authorization") or not is_xml(head.target):
-            return None
-        return self._signed_urls.signer(head)
+        return self._signed_urls.signer(head) if _may_be_signed(host, head) else None
 
     async def _forward(self, peer: Peer, head: Head, address: Address) -> None:
         """Carry one request to a REST server and its response back."""
@@ -207,6 +206,11 @@ class Gateway:
         async for _ in request.body:  # what the handler left unread
             pass
         await peer.respond(response)
+
+
+def _may_be_signed(host: str, head: Head) -> bool:
+    """Whether a request's address can say who calls: it is of the XML API, and the request says it nowhere else."""
+    return host == _STORAGE and not head.get("authorization") and is_xml(head.target)
 
 
 def _unauthenticated(host: str, head: Head, error: BearerError) -> Response:

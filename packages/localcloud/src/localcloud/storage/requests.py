@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
 
-from localcloud.access.signed_urls import PARAMETERS
 from localcloud.fields import Fate
 from localcloud.http.http1 import Request
 from localcloud.storage.attributes import FIELDS, check_fields
@@ -281,8 +280,7 @@ def _read_xml(asked: _Asked) -> Call:
     if not bucket or not name or verb not in ("GET", "HEAD", "PUT", "DELETE"):
         raise RefusedError(501, f"{verb} of this address of the XML API is not offered. Use the JSON API.")
     parameters = _xml_query(query)
-    known = {"generation"} | (set() if asked.fields.get("authorization") else PARAMETERS)  # the gateway held those
-    if unknown := parameters.keys() - known - (_XML_ANSWERS.keys() if verb in ("GET", "HEAD") else set()):
+    if unknown := parameters.keys() - {"generation", *(_XML_ANSWERS if verb in ("GET", "HEAD") else ())}:
         raise RefusedError(501, f"The parameter {min(unknown)[:100]!r} of the XML API is not offered.")
     answered = {attribute: parameters[name] for name, attribute in _XML_ANSWERS.items() if name in parameters}
     if not all(value.isprintable() for value in answered.values()):

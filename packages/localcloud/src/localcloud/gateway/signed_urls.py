@@ -165,6 +165,14 @@ class SignedUrls:
             raise _mismatch()
 
 
+def without_signature(head: Head) -> Head:
+    """Return a request's head without what says who signed its address."""
+    address, _, query = head.target.partition("?")
+    kept = "&".join(part for part in query.split("&") if unquote(part.partition("=")[0]) not in PARAMETERS)
+    target = f"{address}?{kept}" if kept else address
+    return Head(first_line=head.first_line.replace(head.target, target, 1), fields=head.fields)
+
+
 def _required(parameters: Mapping[str, str], name: str) -> str:
     if not parameters.get(name):
         raise _invalid(f"A signed URL needs the parameter {name}.")

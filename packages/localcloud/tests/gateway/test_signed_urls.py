@@ -12,7 +12,7 @@ from google.cloud import storage
 from google.oauth2 import service_account
 
 from localcloud.access.credentials import ACCOUNT_EMAIL, Accounts
-from localcloud.access.signed_urls import LONGEST_S, SKEW_S, SignedUrlError, SignedUrls
+from localcloud.gateway.signed_urls import LONGEST_S, SKEW_S, SignedUrlError, SignedUrls, without_signature
 from localcloud.http.http1 import Head
 from localcloud.state import State
 
@@ -148,3 +148,14 @@ def test_what_is_malformed_is_named(signer: Signer, found: str, given: str, code
 @pytest.mark.parametrize("target", ["/bucket/x", "/bucket/x?generation=1", "/bucket/x?signature=1"])
 def test_others_are_not_signed(signer: Signer, target: str) -> None:
     assert signer.read(target) is None
+
+
+def test_what_says_who_signed_it_is_for_the_gateway_alone(signer: Signer) -> None:
+    for version in VERSIONS:
+        target = signer.sign(version=version, generation=7, response_type="text/plain")
+        kept = without_signature(Head(first_line=f"GET {target} HTTP/1.1", fields=[])).target
+        assert sorted(kept.removeprefix("/bucket/x?").split("&")) == [
+            "generation=7",
+            "response-content-type=text%2Fplain",
+        ]
+    assert without_signature(Head(first_line=f"GET {signer.sign()} HTTP/1.1", fields=[])).target == "/bucket/x"
