@@ -275,8 +275,9 @@ test-floor: setup $(VENV)/floor/.ready ## Run core, hooks, operators and DAGs on
 	@$(call two_lanes,$(FLOOR_PYTEST) $(FLOOR_FIRST),$(FLOOR_PYTEST) $(FLOOR_BESIDE))
 
 .PHONY: test-faults
-test-faults: setup tuning-env ## Let something happen at every call of every task of a night, a ramp, a rollback, a monitor and a scoring (a worker dies, an answer is lost, another worker comes), and to Google's operators beside ours; print what is paid, lost, left and served (docs/reliability.md). Stopped, it goes on with the files of tests that had not passed at this commit
+test-faults: setup tuning-env ## Let something happen at every call of every task of a night, a ramp, a rollback, a monitor and a scoring (a worker dies, a server is silent, an answer is lost, another worker comes), to Google's operators beside ours, and to jobs on full disks; print what is paid, lost, left and served (docs/reliability.md). Stopped, it goes on with the files of tests that had not passed at this commit
 	@$(call two_lanes,$(AIRFLOW_PY) -m pytest -q -m long $(GO_ON) $(addprefix tests/operators/,jobs/test_paid_once.py runs/test_deaths_elsewhere.py),$(AIRFLOW_PY) -m pytest -q -m long $(if $(GO_ON),$(GO_ON)-nights) tests/operators/runs/test_deaths.py)
+	@$(TRAINER_PY) -m pytest -q -m long $(if $(GO_ON),$(GO_ON)-disks) tests/trainer/test_full_disks.py
 
 .PHONY: test-lineage
 test-lineage: setup $(VENV)/lineage/.ready ## Run a DAG with Airflow's OpenLineage provider, in an environment of its own, and look at its events (3 min; docs/composer.md)

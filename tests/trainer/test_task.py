@@ -147,48 +147,6 @@ def test_a_manifest_is_held_to_its_request(run, capsys, of_this_request: bool) -
     assert ("the result of another request" in capsys.readouterr().err) != of_this_request
 
 
-FULL_DISK = """set -e
-mount -t tmpfs -o size=SIZE tmpfs "$1"
-export TMPDIR="$1"
-shift
-exec "$@"
-"""
-
-
-def on_a_small_disk(folder: Path, size: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command where a folder is a disk of this size, and holds the temporary files."""
-    folder.mkdir(exist_ok=True)
-    apart = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FULL_DISK.replace("SIZE", size), "sh"]
-    try:
-        tried = subprocess.run([*apart, str(folder), "true"], capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("no unshare on this machine")
-    if tried.returncode:
-        pytest.skip(f"no disk of one's own on this machine: {tried.stderr.strip()}")
-    return subprocess.run(
-        [*apart, str(folder), sys.executable, "-m", "trainer.task", *arguments],
-        cwd=REPOSITORY_PATH,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-
-
-@pytest.mark.parametrize("size", ["16k", "64k", "128k"])
-def test_a_full_disk_is_paid_once_and_named(exported, tmp_path: Path, size: str) -> None:
-    """A training whose model has no room ends as what no repetition mends, and says what does; with room it is done."""
-    request = exported.write("train_full.json", exported.train_json(out="unused"))
-    disk = tmp_path / "disk"
-    job = ("train", "--request", request, "--job-dir", str(disk / "job"))
-    ended = on_a_small_disk(disk, size, *job)
-    assert ended.returncode == 2, ended.stderr
-    last = messages(ended.stderr)[-1]
-    assert last.startswith("DiskFull: disk of ")
-    assert "training.cluster.disk_gb" in last
-    assert on_a_small_disk(disk, "100m", *job).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("error", "is_full"),
     [

@@ -280,7 +280,7 @@ ELSEWHERE = {
     "storage/__init__.py, name": "Delete the object: nothing of this system writes",
     # export/test_faults.py: a full disk
     "storage/__init__.py, room": "Make room and start again: what is finished is kept",
-    # test_task.py: a small disk, then a larger one
+    # test_full_disks.py: small disks, then larger ones
     "full_disk.py, disk": "Give the machines a larger disk",
     # training/test_warm_start.py: its files are back, or the version is not named
     "warm_start.py, files": "Bring its files back as they were, or take the alias champion from it",

@@ -172,9 +172,44 @@ def test_nothing_runs_and_nothing_is_loaded(site) -> None:
         assert not re.search(r"<script|<link rel=.stylesheet|\sstyle=|\son[a-z]+=", answer.text)
 
 
+def test_a_model_of_which_nothing_has_ended_yet_is_named_with_its_dag(site) -> None:
+    """To who may read it, as long as the DAG is there."""
+    site.gone.add("bags")
+    for stored in (None, Overview(models=(summary(),))):
+        if stored:
+            site.store(stored)
+        site.log_in("retrain__flight_delays", "retrain__delays_by_gate", "retrain__bags", "monitor__taxi")
+        page = site.client.get("/models").text
+        assert '<a href="../dags/retrain__delays_by_gate">delays_by_gate</a>' in page
+        assert ("retrain__flight_delays" in page) == (stored is None)
+        assert "bags" not in page
+        assert "taxi" not in page
+    site.log_in("retrain__flight_delays")
+    assert "delays_by_gate" not in site.client.get("/models").text
+
+
+def test_what_is_there_is_what_airflow_has_not_lost() -> None:
+    """Asked of its database."""
+    from airflow import settings
+    from airflow.models import import_all_models
+    from airflow.models.base import Base
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    import_all_models()
+    Base.metadata.create_all(settings.engine)
+    with create_session() as session:
+        session.add(DagBundleModel(name="files"))
+        session.flush()
+        for name, is_stale in (("retrain__here", False), ("retrain__gone", True), ("monitor__here", False)):
+            session.add(DagModel(dag_id=name, is_stale=is_stale, bundle_name="files"))
+    assert application._current(frozenset({"here", "gone", "never"})) == {"here"}
+
+
 def test_before_the_first_task_the_page_says_what_to_do(site) -> None:
     """It is no error."""
-    site.log_in("retrain__flight_delays")
+    site.log_in("monitor__flight_delays")
     answer = site.client.get("/models")
     assert answer.status_code == 200
     assert "Nothing to show yet" in answer.text

@@ -11,6 +11,9 @@ from typing import IO
 from trainer.errors import StorageError
 from trainer.storage.backend import StoredObject, require_small, sha256_of
 
+_UNFINISHED = ".unfinished-"
+"""How the names of files begin that `replace` writes: a process that dies there leaves one, which is no object."""
+
 
 class Disk:
     """Files; folders appear as needed."""
@@ -57,10 +60,15 @@ class Disk:
         path = Path(uri)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-                file.write(content)
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(path)
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_UNFINISHED)
+            beside = Path(name)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(content)
+                beside.chmod(0o644)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
         except OSError as error:
             raise _disk_error(uri, error) from error
 
@@ -74,7 +82,7 @@ class Disk:
     def list_objects(self, prefix: str) -> list[StoredObject]:
         """Return the files whose path starts with `prefix`."""
         folder = Path(prefix if prefix.endswith("/") else prefix.rpartition("/")[0] or "/")
-        files = (path for path in folder.rglob("*") if path.is_file())
+        files = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(_UNFINISHED))
         return sorted(
             (StoredObject(uri=str(path), bytes=path.stat().st_size) for path in files if str(path).startswith(prefix)),
             key=lambda item: item.uri,

@@ -11,6 +11,7 @@ from retraining.core.catalog.capabilities import load_capabilities, require_trai
 from retraining.core.catalog.trainers import require_trainer
 from retraining.core.errors import SpecError
 from retraining.core.jobs.job import JobType
+from retraining.core.naming.dags import retrain_dag_id
 from retraining.core.spec.files import load_assertions, load_frozen_set_query, load_query, load_spec
 from retraining.core.spec.model import ModelSpec
 from retraining.core.spec.own_gates import look_at_gates
@@ -44,7 +45,7 @@ def retrain_dag(spec: ModelSpec) -> DAG:
     """Make the run of one model, as tasks."""
     assets = starting_assets(spec)
     with DAG(
-        dag_id=f"retrain__{spec.name}",
+        dag_id=retrain_dag_id(spec.name),
         description=spec.description,
         doc_md=RUNBOOK.replace("{name}", spec.name).replace("{description}", spec.description),
         schedule=cron_or_asset_schedule(spec, assets),
@@ -101,7 +102,7 @@ def build_dags(include: Path, only: str | None) -> dict[str, DAG]:
     """All DAGs by id; with `only`, that one (a worker that runs a task needs no other)."""
     dags = {}
     for path in find_specs(include):
-        dag_id = f"retrain__{plain_name(path)}"
+        dag_id = retrain_dag_id(plain_name(path))
         if only not in (None, dag_id):
             continue
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlencode
@@ -16,6 +16,8 @@ from urllib.parse import urlencode
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.models.dag import DagModel
+from airflow.utils.session import create_session
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
@@ -23,17 +25,15 @@ from starlette.exceptions import HTTPException
 from retraining.core.errors import RetrainingError
 from retraining.core.jobs.places import Places, explain_waiting
 from retraining.core.naming import storage
-from retraining.core.naming.dags import is_model
+from retraining.core.naming.dags import RETRAIN, is_model, retrain_dag_id
 from retraining.core.naming.pages import ALL_RUNS, FAILURES
 from retraining.core.report.models_page.all_models import AllModels
 from retraining.core.report.models_page.one_model import OneModel
 from retraining.core.report.models_page.places import in_airflow
-from retraining.core.report.models_page.reading import read_model, read_models
+from retraining.core.report.models_page.reading import ReadModels, read_model, read_models
 from retraining.core.report.models_page.rendering import render_all, render_one
 from retraining.web.objects import HEADERS, message, page, show_all_runs, show_failure, show_folder, show_object
 from retraining.web.stored import AirflowsBucket, Bucket, Stored
-
-PREFIX = "retrain__"
 
 
 async def readable_models(user: GetUserDep) -> frozenset[str]:
@@ -43,11 +43,24 @@ async def readable_models(user: GetUserDep) -> frozenset[str]:
 
 def _readable(user: BaseUser) -> frozenset[str]:
     dag_ids = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
-    models = (dag_id.removeprefix(PREFIX) for dag_id in dag_ids if dag_id.startswith(PREFIX))
+    models = (dag_id.removeprefix(RETRAIN) for dag_id in dag_ids if dag_id.startswith(RETRAIN))
     return frozenset(model for model in models if is_model(model))
 
 
+async def current_models(readable: Annotated[frozenset[str], Depends(readable_models)]) -> frozenset[str]:
+    """Return those of the models that the caller may see whose DAGs are there: Airflow remembers those of long ago."""
+    return await asyncio.to_thread(_current, readable)
+
+
+def _current(models: Collection[str]) -> frozenset[str]:
+    of_dags = {retrain_dag_id(model): model for model in models}
+    with create_session() as session:
+        found = session.query(DagModel.dag_id).filter(DagModel.is_stale.is_(False)).all()
+    return frozenset(of_dags[dag_id] for (dag_id,) in found if dag_id in of_dags)
+
+
 Readable = Annotated[frozenset[str], Depends(readable_models)]
+Current = Annotated[frozenset[str], Depends(current_models)]
 
 
 LOGGER = logging.getLogger(__name__)
@@ -64,9 +77,9 @@ def make_application(stored: Stored | None = None) -> FastAPI:
     app = FastAPI(title="Models", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/models")
-    async def show_all(readable: Readable, request: Request) -> Response:
+    async def show_all(readable: Readable, current: Current, request: Request) -> Response:
         number = _page_number(request.query_params.get("page", ""))
-        return await documents.make(lambda bucket: _all_models(bucket, readable, number))
+        return await documents.make(lambda bucket: _all_models(bucket, readable, current, number))
 
     @app.get("/models/{model}")
     async def show_one(model: str, readable: Readable) -> Response:
@@ -104,15 +117,23 @@ def _require_readable(model: str, readable: frozenset[str]) -> None:
         raise HTTPException(404)
 
 
-def _all_models(bucket: Bucket, readable: frozenset[str], number: int) -> Response:
+def _all_models(bucket: Bucket, readable: frozenset[str], current: frozenset[str], number: int) -> Response:
     uri = storage.overview_uri(bucket.name)
     data, places = bucket.read_with(uri, storage.places_uri(bucket.name, bucket.region))
-    if data is None:
+    if data is None and not current:
         return message("Nothing to show yet", "No task has written the Models page's object so far.", FIRST)
-    models = read_models(data, uri, readable)
+    models = ReadModels() if data is None else read_models(data, uri, readable)
+    without_row = sorted(current - {summary.model for summary in models.rows} - set(models.broken))
     now = _now()
-    waiting = _waiting(bucket, places, now)
-    return page(render_all(AllModels(models=models, now=now, places=in_airflow(), page=number, waiting=waiting)))
+    shown = AllModels(
+        models=models,
+        now=now,
+        places=in_airflow(),
+        page=number,
+        waiting=_waiting(bucket, places, now),
+        without_row=without_row,
+    )
+    return page(render_all(shown))
 
 
 def _one_model(bucket: Bucket, model: str) -> Response:

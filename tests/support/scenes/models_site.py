@@ -53,11 +53,13 @@ class Site:
     Attributes:
         bucket: Its documents.
         client: A reader's browser, which follows no redirect.
+        gone: Models whose DAGs Airflow remembers, and has no longer.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.bucket = CountingBucket()
         self._patch = patch
+        self.gone: set[str] = set()
         stored = Bucket(name="bucket", region=REGION, artifacts=self.bucket)
         self.app = make_application(Stored(lambda: stored, timeout_s=5))
         self.client = TestClient(self.app, follow_redirects=False, raise_server_exceptions=False)
@@ -69,6 +71,7 @@ class Site:
             assert (user.name, method) == ("reader", "GET")
             return set(dag_ids)
 
+        self._patch.setattr(application, "_current", lambda models: frozenset(models) - self.gone)
         self.app.dependency_overrides[get_user] = lambda: SimpleNamespace(name="reader")
         self._patch.setattr(application, "get_auth_manager", lambda: SimpleNamespace(get_authorized_dag_ids=authorized))
 

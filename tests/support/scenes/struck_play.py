@@ -18,6 +18,7 @@ from google.api_core.exceptions import ServiceUnavailable
 from retraining.core.documents import KINDS
 from retraining.core.errors import RetrainingError
 from retraining.core.naming import vertex
+from retraining.hooks.limits import CALL_S, OutOfTimeError
 from tests.support.airflow_release import AirflowFailException, AirflowRescheduleException
 from tests.support.fakes.cloud import FakeCloud
 from tests.support.fakes.dying import Death, DyingCloud
@@ -83,7 +84,7 @@ class Play:
                 continue
             except AirflowFailException:
                 raise  # for good: nothing that happens here may do that
-            except (Death, ServiceUnavailable, RetrainingError):
+            except (Death, ServiceUnavailable, OutOfTimeError, RetrainingError):
                 try_number += 1
             else:
                 return
@@ -144,6 +145,17 @@ def no_answer(play: Play, make: Any) -> Happening:
     return happen
 
 
+def silent(play: Play, make: Any) -> Happening:
+    """The service says nothing until the call's time limit has passed."""
+    del make
+
+    def happen() -> None:
+        play.cloud.clock.sleep(CALL_S)
+        raise OutOfTimeError(f"no whole answer within {CALL_S:g} seconds")
+
+    return happen
+
+
 def stands_still(play: Play, make: Any) -> Happening:
     """The process is stopped for six hours, and goes on."""
     del make
@@ -187,6 +199,8 @@ FAULTS = [
     Fault("the worker dies after it, the answer is lost", True, dies),
     Fault("503, and nothing is done", False, no_answer),
     Fault("503, and it is done", True, no_answer),
+    Fault("no answer until the time limit, and nothing is done", False, silent),
+    Fault("no answer until the time limit, and it is done", True, silent),
     Fault("stopped for six hours before the call", False, stands_still),
     Fault("another worker runs the whole task before the call", False, second_worker),
     Fault("another worker runs the whole task after the call", True, second_worker),

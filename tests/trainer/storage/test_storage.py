@@ -93,6 +93,27 @@ def test_a_file_that_finds_no_room_is_named_and_not_there(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+REPLACE = """
+import os, resource, signal, sys
+from trainer.storage import Storage
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN if sys.argv[2] == "refused" else signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+Storage().replace(sys.argv[1], bytes(2 << 20))
+"""
+
+
+@pytest.mark.parametrize("end", ["refused", "killed"])
+def test_a_replacement_that_comes_to_no_end_is_no_object(storage: Storage, tmp_path: Path, end: str) -> None:
+    """Of a model's folder it would be a part that its report does not know, and nobody could load it any more."""
+    uri = str(tmp_path / "model/weights")
+    storage.replace(uri, b"as before")
+    ended = subprocess.run([sys.executable, "-c", REPLACE, uri, end], check=False, capture_output=True, text=True)
+    assert (ended.returncode < 0) == (end == "killed"), ended.stderr
+    assert [item.uri for item in storage.list_objects(str(tmp_path / "model/"))] == [uri]
+    assert storage.read_object(uri) == b"as before"
+    assert len(list((tmp_path / "model").iterdir())) == (2 if end == "killed" else 1)
+
+
 def test_a_full_disk_says_what_to_do() -> None:
     with (
         refuses(StorageError, found=("No space left", "/data"), expected="room", way_out="Make room"),

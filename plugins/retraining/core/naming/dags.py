@@ -12,6 +12,8 @@ ROLLBACK = "rollback"
 """The DAG that gives an earlier version of any model the traffic back; `rollback__<model>` is of one model."""
 
 
+RETRAIN = "retrain__"
+"""How the id of the DAG begins that trains a model."""
 MONITOR = "monitor"
 WALK_FORWARD = "walk_forward"
 MACHINE_POOL = "machine_pool"
@@ -25,6 +27,11 @@ def dag_run_hash(dag_run_id: str) -> str:
 def is_model(text: str) -> bool:
     """Return whether a text has the form of a model's name."""
     return re.fullmatch(MODEL_PATTERN, text) is not None
+
+
+def retrain_dag_id(model: str) -> str:
+    """Return the id of the DAG that trains a model."""
+    return f"{RETRAIN}{model}"
 
 
 def monitor_dag_id(model: str) -> str:

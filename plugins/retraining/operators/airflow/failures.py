@@ -29,7 +29,6 @@ KIND_KEY = "error_kind"
 """XCom of a task that failed: the class of its error, for `conclude` to tell of."""
 FAILURE_KEY = "failure"
 """XCom of the same: the document with its message."""
-RETRAIN = "retrain__"
 PLAN = "plan"
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
@@ -49,7 +48,7 @@ def leave_failure(operator: Any, context: object, error: BaseException, *, for_g
     try:
         ti: Any = context["ti"]
         ti.xcom_push(key=KIND_KEY, value=type(error).__name__)
-        if not ti.dag_id.startswith(RETRAIN) or getattr(operator, "concludes", False):
+        if not ti.dag_id.startswith(dags.RETRAIN) or getattr(operator, "concludes", False):
             return
         its_try = try_of(ti, ti.task_id, ti.try_number)
         its_try = replace(its_try, may_retry=its_try.may_retry and not for_good)
@@ -133,7 +132,7 @@ def unplanned_folder(cloud: CloudPort, context: Context) -> str:
 
 def find_unplanned(cloud: CloudPort, context: Context) -> str:
     """Return the folder of a run that came to no plan; empty: there is none, as of a DAG without such runs."""
-    if not context["ti"].dag_id.startswith(RETRAIN):
+    if not context["ti"].dag_id.startswith(dags.RETRAIN):
         return ""
     folder = unplanned_folder(cloud, context)
     return folder if cloud.artifacts.exists(storage.report_page_uri(folder)) else ""

@@ -10,6 +10,7 @@ from functools import cached_property
 from croniter import croniter  # type: ignore[import-untyped]  # it has no types
 
 from retraining.core.documents.overview import ModelSummary
+from retraining.core.naming.dags import retrain_dag_id
 from retraining.core.report.failures import heading, next_step, one_line, origin, parts_of
 from retraining.core.report.models_page import drawing
 from retraining.core.report.models_page.places import Places
@@ -230,6 +231,7 @@ class AllModels:
         page: Which rows are drawn, `at_once` of them, counted from 1.
         source: Address of the object that has all rows.
         waiting: Jobs that wait for room in the region, in sentences by model.
+        without_row: Models that the reader may see and of which nothing has ended yet.
     """
 
     models: ReadModels
@@ -239,6 +241,7 @@ class AllModels:
     at_once: int = ROWS_AT_ONCE
     source: str = ""
     waiting: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    without_row: Sequence[str] = ()
 
     @cached_property
     def rows(self) -> list[ModelRow]:
@@ -266,6 +269,11 @@ class AllModels:
     def count(self) -> int:
         """How many models there are."""
         return len(self.rows) + len(self.broken)
+
+    @property
+    def new(self) -> list[tuple[str, str | None]]:
+        """Models without a row, each with its DAG in Airflow, so many at once."""
+        return [(model, self.places.dag(retrain_dag_id(model))) for model in self.without_row[: self.at_once]]
 
     @property
     def drawn(self) -> list[ModelRow | BrokenRow]:
