@@ -13,6 +13,9 @@ TrainerError                 exit code 1: trying again may help
 
 from __future__ import annotations
 
+OUTAGE_S = 600.0
+"""For which a service that does not answer is asked again: another job would begin with the minutes that a machine's
+start takes, and do anew what this one has in memory."""
 NEW_ATTEMPT = "Trigger the DAG again with this run's as_of and the Param force"
 """A way out where clearing a task would find what is recorded; a new attempt makes all of it in a folder of its own."""
 

@@ -23,10 +23,9 @@ from google.cloud.bigquery_storage_v1.services.big_query_read import BigQueryRea
 from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport
 
 from trainer.bigquery.structs import flatten
-from trainer.errors import NEW_ATTEMPT, RequestError, StorageError, TrainerError
+from trainer.errors import NEW_ATTEMPT, OUTAGE_S, RequestError, StorageError, TrainerError
 
-_ATTEMPTS = 6  # without a single new row between them
-_FIRST_DELAY_S = 0.5
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 30.0  # between two attempts without a new row
 _STREAM_TIMEOUT_S = 3600.0
 _ARROW_RECORD_BATCH, _SERIALIZED_RECORD_BATCH = 4, 1  # fields of ReadRowsResponse, and of ArrowRecordBatch in it
 _VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # wire types
@@ -42,7 +41,7 @@ _TRANSIENT = (
 NO_READ_AHEAD = ("grpc.http2.bdp_probe", 0)
 """Channel option: hold no more of a stream than was asked for."""
 
-_PATIENTLY = Retry(predicate=if_exception_type(*_TRANSIENT), timeout=120.0)
+_PATIENTLY = Retry(predicate=if_exception_type(*_TRANSIENT), timeout=OUTAGE_S)
 _LISTED = 40
 _AGAIN = "Start again: what is finished is kept"
 
@@ -161,29 +160,29 @@ class RowStream:
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches; after an error go on at the first row that did not arrive."""
-        offset, failures = 0, 0
+        offset, delay, waited = 0, _FIRST_DELAY_S, 0.0
         while not self._closed:
             try:
                 self._messages = self._ask(self._name, offset)
                 for message in self._messages if not self._closed else ():
                     batches = [_batch(message, self._schema, self._columns)]
                     del message
-                    offset, failures = offset + batches[0].num_rows, 0
+                    offset, delay, waited = offset + batches[0].num_rows, _FIRST_DELAY_S, 0.0
                     yield batches.pop()  # nothing here keeps it while the next one is waited for
                 return
             except grpc.RpcError as broken:
                 if self._closed:
                     return
                 error = exceptions.from_grpc_error(broken)
-                failures += 1
-                if failures >= _ATTEMPTS or not isinstance(error, _TRANSIENT):
+                if waited >= OUTAGE_S or not isinstance(error, _TRANSIENT):
                     raise _refused(self._table, self._columns, error) or StorageError(
                         f"{self._table}, read stream {self._name}",
                         f"broke at row {offset}: {error.message}",
                         "all its rows",
                         _AGAIN,
                     ) from error
-                self._sleep(_FIRST_DELAY_S * 2 ** (failures - 1))
+                self._sleep(delay)
+                delay, waited = min(2 * delay, _LONGEST_DELAY_S), waited + delay
             finally:
                 if self._messages is not None:
                     self._messages.cancel()  # nobody wants the rest

@@ -18,16 +18,16 @@ import requests
 from google.cloud import storage
 from google.cloud.storage.retry import DEFAULT_RETRY
 
-from trainer.errors import RequestError, StorageError
+from trainer.errors import OUTAGE_S, RequestError, StorageError
 from trainer.storage.backend import BoundedBuffer, StoredObject, sha256_of
 
 _CONNECTIONS = 32
-_RETRY = DEFAULT_RETRY.with_timeout(120.0)
+_RETRY = DEFAULT_RETRY.with_timeout(OUTAGE_S)
 _PIECE_BYTES = 4 << 20  # of a large upload: what the client keeps in memory; by default it takes 100 MB
 
 
 class CloudStorage:
-    """Objects of any bucket. Transient answers (429, 5xx, lost connections) are retried for two minutes."""
+    """Objects of any bucket. Transient answers (429, 5xx, lost connections) are retried for ten minutes."""
 
     def __init__(self) -> None:
         with _translated("Google credentials"):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.refusals import refuses
 from tests.support.storage_read import FakeStorageRead, client_of, storage_read
-from trainer.errors import RequestError, StorageError, TrainerError
+from trainer.errors import OUTAGE_S, RequestError, StorageError, TrainerError
 from trainer.export.reading.reader import BigQueryReader
 from trainer.export.work import Unit
 
@@ -104,11 +104,14 @@ def test_a_broken_stream_goes_on_at_the_first_missing_row(server: Any, make_read
 
 
 def test_a_stream_that_only_breaks_is_given_up_with_the_row(server: Any, make_reader: Any) -> None:
-    server.faults = [grpc.StatusCode.UNAVAILABLE] * 4 + [grpc.StatusCode.UNAVAILABLE] * 20
+    """After ten minutes without a new one."""
+    server.faults = [grpc.StatusCode.UNAVAILABLE] * 50
     waited: list[float] = []
     with refuses(StorageError, where="read stream streams/0", found="row 1000"):
         read_all(make_reader(waited))
-    assert waited[-5:] == [0.5, 1, 2, 4, 8]
+    last = waited[len(waited) - 1 - waited[::-1].index(0.5) :]
+    assert last[:7] == [0.5, 1, 2, 4, 8, 16, 30]
+    assert OUTAGE_S <= sum(last) < OUTAGE_S + max(last)
 
 
 @pytest.mark.parametrize(
