@@ -16,12 +16,12 @@ from retraining.__main__ import main
 from retraining.commands.shell import Shell
 from retraining.commands.trial import command
 from retraining.commands.trial.cleaning import clean
+from retraining.commands.trial.deployments import REPLICAS
 from retraining.commands.trial.pools import PoolProbes, pool_of
 from retraining.commands.trial.probes import BOARD, FOLDER, LABEL, MODEL, TABLES, Trial, answer_all
 from retraining.commands.trial.record import Names
 from retraining.commands.trial.registry import run_key
 from retraining.commands.trial.rows import BASIC, ROWS
-from retraining.commands.trial.serving import REPLICAS
 from retraining.commands.trial.storage import StorageProbes
 from retraining.core.catalog.cost import load_prices
 from retraining.core.errors import SettingsError
@@ -35,6 +35,7 @@ from tests.support.scenes.airflow_home import airflow_home
 SQL = f"""SELECT id, happened, carrier, weight, late
 FROM (SELECT 'a' AS id, TIMESTAMP '2024-01-01' AS happened, 'AA' AS carrier, 1.5 AS weight, 1 AS late)
 {WHERE}"""
+SHARED = "machines that models share"
 ASSUMPTIONS = Path(__file__).parents[2] / "docs" / "assumptions.md"
 
 
@@ -88,6 +89,7 @@ def left(cloud):
         *cloud.trackers.digests(VERTEX, MODEL),
         *(board.resource_name for board in boards_of(cloud)),
         *(pool.pool_id for pool in cloud.machine_pools.find_all()),
+        *([SHARED] if cloud.endpoints.has_shared_machines(pool_of(trial_of_nobody(cloud))) else []),
     ]
 
 
@@ -157,6 +159,7 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
                 if probe.id in ("BQ-3", "EXP-6", "RUN-7", "REG-3", "END-5"):
                     break
         PoolProbes(trial=made).open()
+        made.calls.endpoints.create_shared_machines(pool_of(made), REPLICAS)
         second = made.cloud.registry.find_by_run(MODEL, run_key(made, 2))
         endpoint = made.cloud.endpoints.get(MODEL)
         made.cloud.endpoints.set_traffic(endpoint, dict.fromkeys(endpoint.deployed, 100))
@@ -180,6 +183,7 @@ def test_what_a_killed_trial_left_is_named_and_taken_away(trial, cloud, include,
         "trial-",
         "/tensorboards/",
         pool_of(trial_of_nobody(cloud)),
+        SHARED,
     )
     assert [kind for kind in kinds if not any(kind in name for name in left(cloud))] == []
 

@@ -46,6 +46,7 @@ from retraining.hooks.trial_calls import (
     TrialTables,
 )
 from retraining.hooks.trial_experiments import TrialBoards, TrialExperiments
+from retraining.hooks.trial_streams import TrialStreams
 from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
 from tests.support import bad_servers
@@ -65,11 +66,22 @@ FILES = SourceFiles.model_validate(
 )
 URI = "gs://bucket/folder/object.json"
 ASK_NOBODY = ("name_of",)
-TRIAL = (TrialBoards, TrialEndpoints, TrialExperiments, TrialJobs, TrialModels, TrialObjects, TrialPools, TrialTables)
+TRIAL = (
+    TrialBoards,
+    TrialEndpoints,
+    TrialExperiments,
+    TrialJobs,
+    TrialModels,
+    TrialObjects,
+    TrialPools,
+    TrialStreams,
+    TrialTables,
+)
 ARGUMENTS: dict[str, Any] = {
     "alias": "champion",
     "board": "projects/p/locations/r/tensorboards/1",
     "bucket": "bucket",
+    "column": "n",
     "conf": {},
     "content_type": "application/json",
     "dag_id": "retrain__m",
@@ -106,6 +118,7 @@ ARGUMENTS: dict[str, Any] = {
     "permissions": ["storage.objects.get"],
     "project": "p",
     "period": timedelta(minutes=1),
+    "offset": 0,
     "objects": [StoredObject(uri=f"{URI}{n}", bytes=1, generation=1, created=NOW, content_type="") for n in range(30)],
     "pool_id": "pool",
     "location": "US",
@@ -121,6 +134,7 @@ ARGUMENTS: dict[str, Any] = {
     "run_key": "r",
     "run_name": "projects/p/locations/r/tensorboards/1/experiments/e/runs/r",
     "sampling": 0.5,
+    "schema": b"",
     "sizes": {f"{URI}{number}": 100 for number in range(30)},
     "slices": [{}],
     "source_uri": "gs://bucket/folder",

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from retraining.core.jobs.job import JobType
 from retraining.core.naming.addresses import ObjectAddress
-from retraining.core.naming.vertex import model_name
+from retraining.core.naming.vertex import location_name, model_name
 from retraining.hooks.endpoints import Endpoint, Endpoints, dedicated_resources
 from retraining.hooks.machine_pools import MachinePools
 from retraining.hooks.objects import Objects
+from retraining.hooks.operations import Operation, operation_of
 from retraining.hooks.registry import Registry
-from retraining.hooks.session import Session, call
+from retraining.hooks.session import Session, call, call_once
 from retraining.hooks.trial_answers import delete, refusal
 from retraining.hooks.trial_experiments import TrialBoards, TrialExperiments
+from retraining.hooks.trial_streams import TrialStreams
 from retraining.hooks.vertex_jobs import VertexJobs
 from retraining.hooks.warehouse import Warehouse
 
@@ -55,17 +58,31 @@ class TrialTables(Warehouse):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """Machines of a deployed model, as the service has them.
+
+    Attributes:
+        replicas: The fewest and the most of its own; (0, 0): it has none.
+        targets: What replicas come and go for, by the name of the metric.
+        shared: Full name of the pool that it is on; "": none.
+    """
+
+    replicas: tuple[int, int]
+    targets: Mapping[str, int]
+    shared: str
+
+
 class TrialEndpoints(Endpoints):
     """Changes of endpoints without the look before them that keeps a run from what the service should refuse."""
 
-    def deploy_again(
+    def deploy_refused(
         self, endpoint: Endpoint, version_name: str, deployed_id: str, machine: Mapping[str, Any]
     ) -> str | None:
-        """Deploy to an id that is taken; return the class of the refusal, or None: it was begun."""
+        """Deploy where it should not be done; return the class of the refusal, or None: it was begun."""
         from google.cloud import aiplatform_v1
 
-        resources = dedicated_resources(machine)
-        message = aiplatform_v1.DeployedModel(id=deployed_id, model=version_name, dedicated_resources=resources)
+        message = aiplatform_v1.DeployedModel(id=deployed_id, model=version_name, **self._machines(machine))
         request = {"endpoint": endpoint.name, "deployed_model": message}
         return refusal(lambda: self._client.deploy_model(request=request, retry=None))
 
@@ -77,6 +94,50 @@ class TrialEndpoints(Endpoints):
     def cancel_refused(self, operation_name: str) -> str | None:
         """Ask work to end; return the class of the refusal, or None: it was asked."""
         return refusal(lambda: self._client.cancel_operation({"name": operation_name}))
+
+    def machines_of(self, endpoint: Endpoint, deployed_id: str) -> Machines | None:
+        """Return the machines of a deployed model; None: there is no such one."""
+        read = call(lambda: self._client.get_endpoint(name=endpoint.name, retry=None))
+        found = next((each for each in read.deployed_models if each.id == deployed_id), None)
+        if found is None:
+            return None
+        own = found.dedicated_resources
+        return Machines(
+            replicas=(own.min_replica_count, own.max_replica_count),
+            targets={each.metric_name: each.target for each in own.autoscaling_metric_specs},
+            shared=found.shared_resources,
+        )
+
+    def create_shared_machines(self, pool_id: str, machine: Mapping[str, Any]) -> Operation:
+        """Begin to make machines that models share."""
+        from google.cloud import aiplatform_v1
+
+        resources = dedicated_resources(machine)
+        request = {
+            "parent": location_name(self._session.project, self._session.region),
+            "deployment_resource_pool_id": pool_id,
+            "deployment_resource_pool": aiplatform_v1.DeploymentResourcePool(
+                dedicated_resources=resources, **self._session.placement.encryption
+            ),
+        }
+        made = call_once(lambda: self._pools.create_deployment_resource_pool(request=request, retry=None))
+        return operation_of(made.operation)
+
+    def work_on_shared_machines(self, pool_id: str) -> list[Operation]:
+        """Return the work on machines that models share that is not done."""
+        from google.api_core.exceptions import NotFound
+
+        request = {"name": self._pool_name(pool_id)}
+        try:
+            listed = call(lambda: self._pools.list_operations(request))
+        except NotFound:
+            return []
+        return [operation for operation in map(operation_of, listed.operations) if not operation.done]
+
+    def delete_shared_machines(self, pool_id: str) -> None:
+        """Delete machines that models shared; those that are gone stay gone. Waits until it is done."""
+        name = self._pool_name(pool_id)
+        delete(lambda: self._pools.delete_deployment_resource_pool(name=name, retry=None))
 
     def delete_endpoint(self, name: str) -> None:
         """Delete an endpoint on which nothing is; one that is gone stays gone. Waits until it is done."""
@@ -140,6 +201,11 @@ class TrialCalls:
     def tables(self) -> TrialTables:
         """BigQuery."""
         return TrialTables(self.session)
+
+    @cached_property
+    def streams(self) -> TrialStreams:
+        """BigQuery's read sessions."""
+        return TrialStreams(self.session)
 
     @cached_property
     def endpoints(self) -> TrialEndpoints:

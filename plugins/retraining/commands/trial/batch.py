@@ -10,17 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from retraining.commands.trial.deployments import (
+    DEPLOYED_WITHIN,
+    MACHINE,
+    REPLICAS,
+    deployed_id,
+    find_endpoint,
+    version_name,
+)
 from retraining.commands.trial.jobs import TIMEOUT, model_job, wait_for_job
 from retraining.commands.trial.probes import LABEL, MODEL, Probe, Trial
 from retraining.commands.trial.record import Fact
 from retraining.commands.trial.registry import finish_upload, run_key, start_upload
-from retraining.commands.trial.serving import DEPLOYED_WITHIN, MACHINE, REPLICAS
 from retraining.commands.trial.statements import TEMPLATE
 from retraining.core.data.sql import Query, render
 from retraining.core.jobs.job import SUCCEEDED, Job
-from retraining.core.naming.vertex import deployed_model_id
 from retraining.core.untyped import ProtoJson
-from retraining.hooks.endpoints import Endpoint, EndpointOptions
+from retraining.hooks.endpoints import EndpointOptions
 
 ROWS = 10
 ANSWERED_WITHIN = timedelta(minutes=45)
@@ -104,7 +110,7 @@ class BatchProbes:
             return now is None or now.done
 
         is_over = self.trial.comes("its end", ended, DEPLOYED_WITHIN)
-        there = deployed_model_id(run_key(self.trial, 1)) in self._endpoint().deployed
+        there = deployed_id(self.trial, 1) in find_endpoint(self.trial).deployed
         self.trial.measured["refused"] = float(refused is not None)
         return {
             "it ended": is_over,
@@ -159,13 +165,4 @@ class BatchProbes:
         return int(row["count"])
 
     def _version(self) -> str:
-        version = self.trial.cloud.registry.find_by_run(MODEL, run_key(self.trial, 1))
-        if version is None:
-            raise LookupError("the trial's version is not there")
-        return version.version_name
-
-    def _endpoint(self) -> Endpoint:
-        found = self.trial.cloud.endpoints.get(MODEL)
-        if found is None:
-            raise LookupError("the trial's endpoint is not there")
-        return found
+        return version_name(self.trial, 1)

@@ -90,6 +90,15 @@ def delete_endpoint(trial: Trial) -> str:
     return "the endpoint is gone"
 
 
+def _delete_shared_machines(trial: Trial) -> str:
+    calls = trial.calls.endpoints
+    trial.wait("the shared machine is made", lambda: not calls.work_on_shared_machines(pool_of(trial)), GONE_WITHIN)
+    if not trial.cloud.endpoints.has_shared_machines(pool_of(trial)):
+        return "no shared machine"
+    calls.delete_shared_machines(pool_of(trial))
+    return "the shared machine is gone"
+
+
 def delete_model(trial: Trial) -> str:
     """Take the trial's model away with its versions; return what was done."""
     versions = len(trial.cloud.registry.list_versions(MODEL))
@@ -128,5 +137,14 @@ def _delete_objects(trial: Trial) -> str:
     return f"{count} objects gone"
 
 
-STEPS = (_end_jobs, _delete_pool, delete_endpoint, delete_model, delete_experiment, _delete_tables, _delete_objects)
+STEPS = (
+    _end_jobs,
+    _delete_pool,
+    delete_endpoint,
+    _delete_shared_machines,
+    delete_model,
+    delete_experiment,
+    _delete_tables,
+    _delete_objects,
+)
 """Machines first."""

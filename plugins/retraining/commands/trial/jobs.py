@@ -14,7 +14,7 @@ from retraining.core.jobs.job import CANCELLED, SUCCEEDED, Job
 from retraining.core.jobs.outcomes import failure_of
 from retraining.core.settings import data_path
 from retraining.core.untyped import ProtoJson
-from retraining.hooks.logs import Cursor
+from retraining.hooks.logs import Cursor, Line
 
 MACHINE = "e2-standard-4"
 DISK_GB = 100
@@ -28,19 +28,29 @@ SHORT = timedelta(seconds=30)
 """The timeout of a job that ends by itself `ENDED_WITHIN` later: the most that it is paid for, if nothing ends it."""
 ENDED_WITHIN = timedelta(minutes=2)
 LINE = "a line of the trial's job"
+NUMBERED = "line of the trial's job, number"
+LEAST_LINES = 20
+QUIET_S = 45
+"""Without a new line: longer than the hook goes back for those that come late."""
 
 
 @dataclass(kw_only=True)
 class JobProbes:
-    """Rows JOB-…, RUN-7 and LOGS-1.
+    """Rows JOB-…, RUN-7 and LOGS-….
 
     Attributes:
         trial: The trial.
         made: The jobs, the first one and the second of its name.
+        watched: Lines of the last job, as they came while it worked.
+        cursor: How far they are read.
+        last_id: That job's.
     """
 
     trial: Trial
     made: list[Job] = field(default_factory=list)
+    watched: list[Line] = field(default_factory=list)
+    cursor: Cursor = field(default_factory=Cursor)
+    last_id: str = ""
 
     def probes(self) -> Sequence[Probe]:
         """Return them; the first two make the jobs, the last ones wait for their ends."""
@@ -121,6 +131,12 @@ class JobProbes:
                 asked=f"a job that works on after its timeout of {SHORT.total_seconds():.0f} seconds",
                 supposed={"it ended": Failure.EXPIRED.value, "it had its seconds": True, "and no minutes more": True},
                 ask=self.outlast_a_timeout,
+            ),
+            Probe(
+                id="LOGS-2",
+                asked="its lines as they came while it worked, beside all of them",
+                supposed={"enough of them": True, "missing": 0, "twice": 0},
+                ask=self.read_lines_again,
             ),
         )
 
@@ -206,10 +222,18 @@ class JobProbes:
         return {"its line is there, once": len(own), "replica": own[0].task}
 
     def outlast_a_timeout(self) -> Mapping[str, Fact]:
-        """Create a job that sleeps, and wait until it was ended."""
-        pool = machine_that_runs(self.trial, "trial_sleep.py.j2", [str((SHORT + ENDED_WITHIN).total_seconds())])
+        """Create a job that writes lines, and read them until it was ended."""
+        arguments = [str((SHORT + ENDED_WITHIN).total_seconds()), NUMBERED]
+        pool = machine_that_runs(self.trial, "trial_lines.py.j2", arguments)
         job = self.trial.cloud.jobs.create(job_request(self.trial, "trial-timeout", [pool], SHORT))
-        ended = wait_for_job(self.trial, job.name, TIMEOUT)
+        self.last_id = job.job_id
+
+        def look() -> Job | None:
+            self._watch()
+            now = self.trial.cloud.jobs.get(job.name)
+            return None if now.active else now
+
+        ended = self.trial.wait("end", look, TIMEOUT + QUEUED)
         worked = timedelta(seconds=ended.seconds or 0)
         self.trial.measured["worked"] = worked.total_seconds()
         return {
@@ -217,6 +241,31 @@ class JobProbes:
             "it had its seconds": worked >= 0.9 * SHORT,  # start and end are the service's own, and rounded
             "and no minutes more": worked < SHORT + ENDED_WITHIN,
         }
+
+    def read_lines_again(self) -> Mapping[str, Fact]:
+        """Go on until no line has come for a while, then read all from the first one on."""
+        last = time.monotonic()
+
+        def quiet() -> bool:
+            nonlocal last
+            if self._watch():
+                last = time.monotonic()
+            return time.monotonic() - last >= QUIET_S
+
+        self.trial.wait("no more lines", quiet, LOGGED_WITHIN)
+        came = [line.text for line in self.watched if NUMBERED in line.text]
+        whole = {line.text for line in self.trial.cloud.logs.read_new(self.last_id, Cursor()) if NUMBERED in line.text}
+        return {
+            "enough of them": len(whole) >= LEAST_LINES,
+            "missing": len(whole - set(came)),
+            "twice": len(came) - len(set(came)),
+        }
+
+    def _watch(self) -> bool:
+        """Read what is new of the last job's lines; return whether there was anything."""
+        found = self.trial.cloud.logs.read_new(self.last_id, self.cursor)
+        self.watched.extend(found)
+        return bool(found)
 
 
 def model_job(trial: Trial) -> ProtoJson:

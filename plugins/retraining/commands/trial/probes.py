@@ -58,8 +58,12 @@ class Trial:
 
     @property
     def model_uri(self) -> str:
-        """Return where its job leaves the model: below the folder of jobs, where alone jobs may write."""
-        return f"gs://{self.cloud.settings.results_bucket}/jobs/{MODEL}/{self.number}/model"
+        """Return where its job leaves the model."""
+        return self.result_uri("model")
+
+    def result_uri(self, name: str) -> str:
+        """Return an address below the folder of jobs, where alone jobs may write."""
+        return f"gs://{self.cloud.settings.results_bucket}/jobs/{MODEL}/{self.number}/{name}"
 
     def table(self, name: str) -> str:
         """Return a table of its own, as `project.dataset.table`."""

@@ -12,6 +12,7 @@ from retraining.core.documents.document import Sha256
 from retraining.core.naming.serving import container_spec, tensorflow_serving
 from retraining.core.naming.vertex import DEFAULT, RUN_LABEL
 from retraining.core.promotion.versions import Version
+from retraining.core.spec.deployment import Container
 from retraining.core.untyped import ProtoJson
 from retraining.hooks.operations import Operation
 from retraining.hooks.registry import Upload
@@ -155,15 +156,31 @@ class RegistryProbes:
         return run_key(self.trial, number)
 
 
-def start_upload(trial: Trial, number: int) -> Operation:
-    """Begin to upload the job's model as a version of a number."""
-    container = tensorflow_serving(trial.cloud.settings.serving_image, MODEL)
+def start_upload(
+    trial: Trial,
+    number: int,
+    *,
+    artifact_uri: str = "",
+    container: Container | None = None,
+    explanation: ProtoJson | None = None,
+) -> Operation:
+    """Begin to upload a version of a number.
+
+    Args:
+        trial: Whose it is.
+        number: In its label.
+        artifact_uri: Of the model; "": the job's.
+        container: What serves it; None: TensorFlow Serving.
+        explanation: How its answers are explained, as `aiplatform_v1.ExplanationSpec`; None: they are not.
+    """
+    serving = container or tensorflow_serving(trial.cloud.settings.serving_image, MODEL)
     upload = Upload(
         display_name=MODEL,
         description="Of a trial of the retraining system; it may be deleted",
-        artifact_uri=trial.model_uri,
-        container_spec=container_spec(container, NO_DIGEST),
+        artifact_uri=artifact_uri or trial.model_uri,
+        container_spec=container_spec(serving, NO_DIGEST),
         labels={RUN_LABEL: run_key(trial, number)},
+        explanation_spec=explanation,
     )
     return trial.cloud.registry.start_upload(MODEL, upload)
 

@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from retraining.commands.trial import batch, cluster, jobs, serving, signals, tuning
+from retraining.commands.trial import batch, cluster, deployments, endpoints, jobs, signals, tuning
 from retraining.commands.trial.batch import BatchProbes
 from retraining.commands.trial.cleaning import GONE_WITHIN
 from retraining.commands.trial.cluster import ClusterProbes
+from retraining.commands.trial.endpoints import EndpointProbes
 from retraining.commands.trial.experiments import ExperimentProbes
 from retraining.commands.trial.jobs import JobProbes
 from retraining.commands.trial.pools import PoolProbes
 from retraining.commands.trial.probes import Part, Trial
 from retraining.commands.trial.registry import RegistryProbes
 from retraining.commands.trial.serving import ServingProbes
+from retraining.commands.trial.shared import SharedProbes
 from retraining.commands.trial.signals import SignalProbes
 from retraining.commands.trial.statements import StatementProbes
 from retraining.commands.trial.storage import StorageProbes
@@ -34,17 +36,17 @@ class Machines:
     Attributes:
         count: Of them.
         longest: That each is paid for.
-        serving: Those of endpoints and batch predictions; else of jobs.
+        serving: Kind of those of endpoints and batch predictions; "": they are of jobs.
     """
 
     count: int
     longest: timedelta
-    serving: bool = False
+    serving: str = ""
 
     def usd(self, prices: Prices, region: str) -> float | None:
         """Return what they cost at most; None: it is not known."""
         hourly = (
-            machine_hourly(prices, serving.MACHINE, region)
+            machine_hourly(prices, self.serving, region)
             if self.serving
             else pool_hourly(prices, Pool(machine=jobs.MACHINE, count=1, disk_gb=jobs.DISK_GB), region)
         )
@@ -91,7 +93,7 @@ ROWS = {
             Machines(count=2, longest=jobs.TIMEOUT),
             Machines(count=1, longest=jobs.SHORT + jobs.ENDED_WITHIN),
             Machines(count=2, longest=cluster.TIMEOUT),
-            Machines(count=2, longest=LONGEST + GONE_WITHIN, serving=True),
+            Machines(count=2, longest=LONGEST + GONE_WITHIN, serving=deployments.MACHINE),
         ),
     ),
     "machines": Rows(
@@ -109,8 +111,16 @@ ROWS = {
         parts=lambda trial: (BatchProbes(trial=trial),),
         paid=(
             Machines(count=1, longest=jobs.TIMEOUT),
-            Machines(count=2, longest=batch.ANSWERED_WITHIN + GONE_WITHIN, serving=True),
-            Machines(count=1, longest=serving.DEPLOYED_WITHIN + GONE_WITHIN, serving=True),
+            Machines(count=2, longest=batch.ANSWERED_WITHIN + GONE_WITHIN, serving=deployments.MACHINE),
+            Machines(count=1, longest=deployments.DEPLOYED_WITHIN + GONE_WITHIN, serving=deployments.MACHINE),
+        ),
+    ),
+    "endpoints": Rows(
+        parts=lambda trial: (EndpointProbes(trial=trial), SharedProbes(trial=trial)),
+        paid=(
+            Machines(count=1, longest=jobs.TIMEOUT),
+            Machines(count=endpoints.MOST, longest=LONGEST + GONE_WITHIN, serving=endpoints.MACHINE),
+            Machines(count=1, longest=LONGEST + GONE_WITHIN, serving=deployments.MACHINE),
         ),
     ),
 }

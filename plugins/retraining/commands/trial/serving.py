@@ -12,6 +12,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from retraining.commands.trial.cleaning import delete_endpoint, delete_model
+from retraining.commands.trial.deployments import (
+    ANSWER_S,
+    LOGGED_WITHIN,
+    REPLICAS,
+    SHARED_WITHIN,
+    deploy,
+    deployed_id,
+    find_endpoint,
+    version_name,
+)
 from retraining.commands.trial.probes import MODEL, Probe, Trial
 from retraining.commands.trial.record import Fact
 from retraining.commands.trial.registry import run_key
@@ -19,20 +29,14 @@ from retraining.commands.trial.statements import TEMPLATE
 from retraining.core.data.sql import Parameter, Query, render
 from retraining.core.documents.document import format_time
 from retraining.core.errors import ConflictError
-from retraining.core.naming.vertex import ROLLOUT_LABEL, deployed_model_id
+from retraining.core.naming.vertex import ROLLOUT_LABEL
 from retraining.hooks.endpoints import Endpoint, EndpointOptions
 from retraining.hooks.predictions import Answer, Unanswered
 
-MACHINE = "n1-standard-2"
-REPLICAS = {"machine_type": MACHINE, "min_replicas": 1, "max_replicas": 1}
-DEPLOYED_WITHIN = timedelta(minutes=40)
-SHARED_WITHIN = timedelta(minutes=5)
-LOGGED_WITHIN = timedelta(minutes=15)
 MEASURED_WITHIN = timedelta(minutes=15)
 REQUESTS = 200
 """At even shares each of two has 60 to 140 of them, but for one time in 10^8."""
 LEAST = 60
-ANSWER_S = 30.0
 GENERATION = 7
 ASTRAY = timedelta(minutes=10)
 """By which the monitor lets a request's time differ from BigQuery's clock."""
@@ -233,7 +237,7 @@ class ServingProbes:
 
     def deploy_again(self) -> Mapping[str, Fact]:
         """Deploy the first version to the id that it has."""
-        refused = self.trial.calls.endpoints.deploy_again(self._endpoint(), self._version(1), self._id(1), REPLICAS)
+        refused = self.trial.calls.endpoints.deploy_refused(self._endpoint(), self._version(1), self._id(1), REPLICAS)
         return {"refused": refused is not None, "deployed": len(self._endpoint().deployed)}
 
     def read_address(self) -> Mapping[str, Fact]:
@@ -455,17 +459,7 @@ class ServingProbes:
         }
 
     def _deploy(self, number: int) -> None:
-        endpoints, endpoint = self.trial.cloud.endpoints, self._endpoint()
-        started = endpoints.start_deploy(endpoint, self._version(number), run_key(self.trial, number), REPLICAS)
-
-        def look() -> bool:
-            if started is not None and (now := endpoints.operation(started.name)) is not None and now.error:
-                raise RuntimeError(now.error)
-            return self._id(number) in self._endpoint().deployed and (
-                started is None or (now := endpoints.operation(started.name)) is None or now.done
-            )
-
-        self.trial.wait("deployed", look, DEPLOYED_WITHIN)
+        deploy(self.trial, number, REPLICAS)
 
     def _ask(self, x: float) -> Answer | Unanswered:
         address, began = self._asked_at(), time.monotonic()
@@ -482,23 +476,17 @@ class ServingProbes:
         return self.address
 
     def _endpoint(self) -> Endpoint:
-        found = self.trial.cloud.endpoints.get(MODEL)
-        if found is None:
-            raise LookupError("the trial's endpoint is not there")
-        return found
+        return find_endpoint(self.trial)
 
     def _shares(self) -> str:
         traffic = self._endpoint().traffic
         return " and ".join(str(traffic.get(self._id(each), 0)) for each in (1, 2))
 
     def _version(self, number: int) -> str:
-        version = self.trial.cloud.registry.find_by_run(MODEL, run_key(self.trial, number))
-        if version is None:
-            raise LookupError(f"version {number} of the trial is not there")
-        return version.version_name
+        return version_name(self.trial, number)
 
     def _id(self, number: int) -> str:
-        return deployed_model_id(run_key(self.trial, number))
+        return deployed_id(self.trial, number)
 
 
 def _conflicts(change: Callable[[], object]) -> bool:

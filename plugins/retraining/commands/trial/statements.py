@@ -16,6 +16,8 @@ from retraining.core.untyped import Row
 
 TEMPLATE = "trial.sql.j2"
 ROWS = 1000
+STREAMED = 50_000
+"""Rows of the table that is read by streams: some messages of one."""
 LONG_AGO = "2020-01-01T00:00:00Z"
 CHANGED_WITHIN = timedelta(minutes=2)
 
@@ -77,6 +79,12 @@ class StatementProbes:
                 asked="a dry run where the table is, and one elsewhere",
                 supposed={"where it is": "answered", "elsewhere": "NotFound"},
                 ask=self.ask_elsewhere,
+            ),
+            Probe(
+                id="BQ-5",
+                asked="a table's streams, after a row came, and one of them from its middle",
+                supposed={"rows": STREAMED, "twice": 0, "the row that came": "not read", "from the middle": "the same"},
+                ask=self.read_streams,
             ),
         )
 
@@ -152,6 +160,25 @@ class StatementProbes:
         other = around if around != own else "EU"
         asked = {"where it is": own, "elsewhere": other}
         return {name: trial.calls.tables.refused_in(location, sql) or "answered" for name, location in asked.items()}
+
+    def read_streams(self) -> Mapping[str, Fact]:
+        """Open a read session, add a row, and read all streams; then the longest of them from its middle."""
+        streams, table = self.trial.calls.streams, self.trial.table("streamed")
+        self._run("rows", job="streamed", table=table, rows=STREAMED)
+        opened = streams.open_streams(table, "number")
+        self._run("insert", job="insert-streamed", table=table, number=0)
+        read = {name: streams.read_stream(name, opened.schema, 0) for name in opened.names}
+        numbers = [number for each in read.values() for number in each]
+        self.trial.measured["streams"] = len(read)
+        longest = max(read, key=lambda name: len(read[name]))
+        middle = len(read[longest]) // 2
+        again = streams.read_stream(longest, opened.schema, middle)
+        return {
+            "rows": len(numbers),
+            "twice": len(numbers) - len(set(numbers)),
+            "the row that came": "read" if 0 in numbers else "not read",
+            "from the middle": "the same" if again == read[longest][middle:] else "others",
+        }
 
     def _run(
         self, statement: str, *, job: str = "", max_bytes: int | None = None, moment: str = "", **values: str | int
