@@ -18,6 +18,7 @@ from retraining.commands.trial.probes import Trial, answer_all
 from retraining.commands.trial.record import Names
 from retraining.commands.trial.shared import IMAGE, SharedProbes
 from retraining.commands.trial.statements import STREAMED, StatementProbes
+from retraining.commands.trial.storage import StorageProbes
 from retraining.core.catalog.containers import load_containers
 from retraining.hooks.cloud import OwnCloud
 from retraining.hooks.logs import Line
@@ -95,6 +96,32 @@ def test_streams_of_a_session(trial, kind, found):
     assert probe.ask() == {**probe.supposed, **found}
 
 
+def test_a_list_that_does_not_say_when_tables_expire(trial, monkeypatch):
+    """BQ-12."""
+    listed = trial.cloud.warehouse.list_tables
+    (probe,) = [each for each in StatementProbes(trial=trial).probes() if each.id == "BQ-12"]
+    assert probe.ask() == probe.supposed
+    monkeypatch.setattr(
+        trial.cloud.warehouse, "list_tables", lambda name: [replace(each, expires=None) for each in listed(name)]
+    )
+    assert probe.ask() == {"hours": None}
+
+
+def test_a_download_that_says_another_generation(trial, monkeypatch):
+    """GCS-10: of the object before, and of none."""
+    first = []
+    write = trial.cloud.artifacts.overwrite
+
+    def overwrite(uri, *written):
+        write(uri, *written)
+        first.append(trial.cloud.objects.find_object(uri).generation)
+
+    monkeypatch.setattr(trial.cloud.artifacts, "overwrite", overwrite)
+    monkeypatch.setattr(trial.cloud.artifacts, "read_generation", lambda _: (b"1", first[0]))
+    (probe,) = [each for each in StorageProbes(trial=trial).probes() if each.id == "GCS-10"]
+    assert probe.ask() == {"bytes": "1", "it is the listed one": False, "it is another than before": False}
+
+
 def lines(numbers):
     """Return lines of a job."""
     return [Line(time=datetime.now(UTC), severity="INFO", task="", text=f"{NUMBERED} {number}") for number in numbers]
@@ -134,7 +161,7 @@ def otherwise(trial, monkeypatch):
         if not isinstance(found, Answer):
             return found
         place = f"{trial.result_uri('served')}/1/assets/place.txt"
-        return replace(found, predictions=[{"y": 100.0 + next(answers), "place": place}])
+        return replace(found, predictions=[{"missing": 0.0, "y": 100.0 + next(answers), "place": place}])
 
     def explain_otherwise(*asked):
         return [
@@ -152,6 +179,8 @@ def otherwise(trial, monkeypatch):
     monkeypatch.setattr(cloud.endpoints, "predict_once", predict_once)
     monkeypatch.setattr(cloud.endpoints, "explain", explain_otherwise)
     monkeypatch.setattr(calls, "machines_of", machines_of)
+    monkeypatch.setattr(calls, "create_refused", lambda _: None)
+    monkeypatch.setattr(trial.calls.models, "upload_refused", lambda *_: "FailedPrecondition")
     monkeypatch.setattr(calls, "deploy_refused", deploy_anyway)
     monkeypatch.setattr(shared, "LOGGED_WITHIN", timedelta(0))
     monkeypatch.setattr(cloud.warehouse, "table_schema", lambda _: None)
@@ -159,7 +188,7 @@ def otherwise(trial, monkeypatch):
 
 
 def test_deployments_that_are_otherwise(otherwise):
-    """END-11, END-12, END-14, END-17 and GCS-8, every fact of each."""
+    """END-11, END-12, END-14, END-17 to END-19, GCS-8 and REG-10, every fact of each."""
     parts = [EndpointProbes(trial=otherwise), SharedProbes(trial=otherwise)]
     answers = {each.id: each for each in answer_all(parts, otherwise, Names({}))}
     assert [each.problem for each in answers.values() if each.problem] == []

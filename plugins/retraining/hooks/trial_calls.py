@@ -13,12 +13,12 @@ from typing import Any
 
 from retraining.core.jobs.job import JobType
 from retraining.core.naming.addresses import ObjectAddress
-from retraining.core.naming.vertex import location_name, model_name
+from retraining.core.naming.vertex import endpoint_id, location_name, model_name
 from retraining.hooks.endpoints import Endpoint, Endpoints, dedicated_resources
 from retraining.hooks.machine_pools import MachinePools
 from retraining.hooks.objects import Objects
 from retraining.hooks.operations import Operation, operation_of
-from retraining.hooks.registry import Registry
+from retraining.hooks.registry import Registry, Upload
 from retraining.hooks.session import Session, call, call_once
 from retraining.hooks.trial_answers import delete, refusal
 from retraining.hooks.trial_experiments import TrialBoards, TrialExperiments
@@ -95,6 +95,19 @@ class TrialEndpoints(Endpoints):
         """Ask work to end; return the class of the refusal, or None: it was asked."""
         return refusal(lambda: self._client.cancel_operation({"name": operation_name}))
 
+    def create_refused(self, model: str) -> str | None:
+        """Create a model's endpoint; return the class of the refusal, or None: it was begun."""
+        from google.cloud import aiplatform_v1
+
+        request = {
+            "parent": location_name(self._session.project, self._session.region),
+            "endpoint_id": endpoint_id(model),
+            "endpoint": aiplatform_v1.Endpoint(
+                display_name=model, labels=self._session.labels({}), **self._session.placement.encryption
+            ),
+        }
+        return refusal(lambda: self._client.create_endpoint(request=request, retry=None))
+
     def machines_of(self, endpoint: Endpoint, deployed_id: str) -> Machines | None:
         """Return the machines of a deployed model; None: there is no such one."""
         read = call(lambda: self._client.get_endpoint(name=endpoint.name, retry=None))
@@ -146,6 +159,10 @@ class TrialEndpoints(Endpoints):
 
 class TrialModels(Registry):
     """Models that go as a whole."""
+
+    def upload_refused(self, model: str, upload: Upload) -> str | None:
+        """Upload a model's first version; return the class of the refusal, or None: it was begun."""
+        return refusal(lambda: self._upload(upload, model_id=model))
 
     def delete_model(self, model: str) -> None:
         """Delete a model with all its versions; one that is gone stays gone. Waits until it is done."""

@@ -5,6 +5,7 @@ One or two of the cheapest machines, from the deployment to the cleaning.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from retraining.commands.trial.deployments import ANSWER_S, SHARED_WITHIN, deplo
 from retraining.commands.trial.jobs import TIMEOUT, job_request, machine_that_runs, wait_for_job
 from retraining.commands.trial.probes import MODEL, Probe, Trial
 from retraining.commands.trial.record import Fact
-from retraining.commands.trial.registry import finish_upload, start_upload
+from retraining.commands.trial.registry import finish_upload, start_upload, upload_of
 from retraining.core.jobs.job import SUCCEEDED
 from retraining.core.untyped import JsonObject, ProtoJson
 from retraining.hooks.endpoints import CPU_METRIC, EndpointOptions
@@ -34,7 +35,7 @@ NUMBER = 1
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointProbes:
-    """Rows END-11, END-12, END-14 and GCS-8.
+    """Rows END-11, END-12, END-14, END-18, END-19, GCS-8 and REG-10.
 
     Attributes:
         trial: The trial.
@@ -71,6 +72,29 @@ class EndpointProbes:
                 ask=self.change_files,
             ),
             *(() if is_private else (explained,)),  # Vertex AI explains on shared endpoints alone
+            *self._once_more(),
+        )
+
+    def _once_more(self) -> Sequence[Probe]:
+        return (
+            Probe(
+                id="END-18",
+                asked="a missing number is sent",
+                supposed={"answer": "1", "the model saw that it was missing": True},
+                ask=self.ask_without_number,
+            ),
+            Probe(
+                id="END-19",
+                asked="an endpoint is created by an id that is taken",
+                supposed={"refused": "AlreadyExists"},
+                ask=lambda: {"refused": self.trial.calls.endpoints.create_refused(MODEL)},
+            ),
+            Probe(
+                id="REG-10",
+                asked="a model is uploaded as a new one, by an id that is taken",
+                supposed={"refused": "AlreadyExists"},
+                ask=self.upload_anew,
+            ),
         )
 
     def scale(self) -> Mapping[str, Fact]:
@@ -126,6 +150,21 @@ class EndpointProbes:
             "baseline": round(told.baseline),
             **{f"of {name}": abs(told.features.get(name, 0.0) - part) < CLOSE for name, part in parts.items()},
         }
+
+    def ask_without_number(self) -> Mapping[str, Fact]:
+        """Send NaN, for which the model answers as for 0."""
+        trial = self.trial
+        instance = {**INSTANCE, "x": math.nan}
+        found = trial.cloud.endpoints.predict_once(find_endpoint(trial), [instance], ANSWER_S)
+        if isinstance(found, Unanswered):
+            return {"answer": found.kind, "the model saw that it was missing": False}
+        told = found.predictions[0]
+        return {"answer": f"{told['y']:g}", "the model saw that it was missing": told["missing"] == 1}
+
+    def upload_anew(self) -> Mapping[str, Fact]:
+        """Upload the model as if there were none."""
+        upload = upload_of(self.trial, NUMBER, artifact_uri=self._served_uri)
+        return {"refused": self.trial.calls.models.upload_refused(MODEL, upload)}
 
     @property
     def _served_uri(self) -> str:

@@ -164,7 +164,20 @@ def start_upload(
     container: Container | None = None,
     explanation: ProtoJson | None = None,
 ) -> Operation:
-    """Begin to upload a version of a number.
+    """Begin to upload a version of a number; the arguments are those of `upload_of`."""
+    upload = upload_of(trial, number, artifact_uri=artifact_uri, container=container, explanation=explanation)
+    return trial.cloud.registry.start_upload(MODEL, upload)
+
+
+def upload_of(
+    trial: Trial,
+    number: int,
+    *,
+    artifact_uri: str = "",
+    container: Container | None = None,
+    explanation: ProtoJson | None = None,
+) -> Upload:
+    """Return what becomes a version of a number.
 
     Args:
         trial: Whose it is.
@@ -174,7 +187,7 @@ def start_upload(
         explanation: How its answers are explained, as `aiplatform_v1.ExplanationSpec`; None: they are not.
     """
     serving = container or tensorflow_serving(trial.cloud.settings.serving_image, MODEL)
-    upload = Upload(
+    return Upload(
         display_name=MODEL,
         description="Of a trial of the retraining system; it may be deleted",
         artifact_uri=artifact_uri or trial.model_uri,
@@ -182,7 +195,6 @@ def start_upload(
         labels={RUN_LABEL: run_key(trial, number)},
         explanation_spec=explanation,
     )
-    return trial.cloud.registry.start_upload(MODEL, upload)
 
 
 def finish_upload(trial: Trial, operation: Operation) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from retraining.commands.trial.probes import Probe, Trial
 from retraining.commands.trial.record import Fact
@@ -85,6 +85,12 @@ class StatementProbes:
                 asked="a table's streams, after a row came, and one of them from its middle",
                 supposed={"rows": STREAMED, "twice": 0, "the row that came": "not read", "from the middle": "the same"},
                 ask=self.read_streams,
+            ),
+            Probe(
+                id="BQ-12",
+                asked="when a table expires, by the list of them",
+                supposed={"hours": 24},
+                ask=self.list_expiring,
             ),
         )
 
@@ -179,6 +185,14 @@ class StatementProbes:
             "the row that came": "read" if 0 in numbers else "not read",
             "from the middle": "the same" if again == read[longest][middle:] else "others",
         }
+
+    def list_expiring(self) -> Mapping[str, Fact]:
+        """Make a table that expires tomorrow, and list it."""
+        table = self.trial.table("expiring")
+        self._run("expiring", table=table)
+        listed = self.trial.cloud.warehouse.list_tables(self.trial.cloud.settings.dataset)
+        expires = next(each.expires for each in listed if each.name == table)
+        return {"hours": None if expires is None else round((expires - datetime.now(UTC)) / timedelta(hours=1))}
 
     def _run(
         self, statement: str, *, job: str = "", max_bytes: int | None = None, moment: str = "", **values: str | int

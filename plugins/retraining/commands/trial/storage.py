@@ -75,6 +75,12 @@ class StorageProbes:
                 supposed={"copied": 1, "again": 0, "it is the same": True},
                 ask=self.copy_twice,
             ),
+            Probe(
+                id="GCS-10",
+                asked="the generation that comes with an object's bytes",
+                supposed={"bytes": "2", "it is the listed one": True, "it is another than before": True},
+                ask=self.read_generation,
+            ),
         )
 
     def write_in_turns(self) -> Mapping[str, Fact]:
@@ -145,6 +151,21 @@ class StorageProbes:
         begins = self.trial.cloud.artifacts.read_ranges({uri: (0, len(GZIP))}).get(uri)
         found = self.trial.cloud.objects.find_object(uri)
         return {"it is as stored": begins == GZIP, "so is its size": found is not None and found.bytes == size}
+
+    def read_generation(self) -> Mapping[str, Fact]:
+        """Read an object that was written twice."""
+        cloud, uri = self.trial.cloud, self.trial.uri("generation.txt")
+        generations = []
+        for data in (b"1", b"2"):
+            cloud.artifacts.overwrite(uri, data, "text/plain")
+            found = cloud.objects.find_object(uri)
+            generations.append(None if found is None else found.generation)
+        read, generation = cloud.artifacts.read_generation(uri)
+        return {
+            "bytes": read.decode(),
+            "it is the listed one": generation == generations[1],
+            "it is another than before": generation != generations[0],
+        }
 
     def copy_twice(self) -> Mapping[str, Fact]:
         """Copy a folder of one file to another one, and once more after the file was written anew."""
