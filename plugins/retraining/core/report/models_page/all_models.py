@@ -267,8 +267,13 @@ class AllModels:
 
     @property
     def count(self) -> int:
-        """How many models there are."""
+        """How many models have a row."""
         return len(self.rows) + len(self.broken)
+
+    @property
+    def total(self) -> int:
+        """How many models there are, with and without a row."""
+        return self.count + len(self.without_row)
 
     @property
     def new(self) -> list[tuple[str, str | None]]:
