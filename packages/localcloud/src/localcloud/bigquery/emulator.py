@@ -40,6 +40,7 @@ from localcloud.bigquery.patches import (
     information_schema,
     inserted_rows,
     internal_errors,
+    javascript,
     job_ids,
     json_literals,
     kept_fields,
@@ -183,6 +184,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     refused_statements.apply(routes)
     language.apply(routes)
     error_words.apply(routes)
+    javascript.apply(routes)
     kept_fields.keep_of_statements(executor, routes)
     altered_tables.apply(routes)
     altered_options.apply(routes, expiring)

@@ -396,6 +396,12 @@ def update_from_two_rows(client: bigquery.Client) -> None:
     run(client, about(name, "UPDATE $t t SET n = x FROM UNNEST([7, 8]) x WHERE n = 1")).result()
 
 
+def type_of_a_date_in_javascript(client: bigquery.Client) -> object:
+    """As a function in JavaScript has it."""
+    made = "CREATE TEMP FUNCTION f(x DATE) RETURNS STRING LANGUAGE js AS 'return typeof x'"
+    return rows_of(client, f"{made}; SELECT f(DATE '2020-01-02') AS kind")[0]["kind"]
+
+
 # Patch: what is asked, and what BigQuery answers.
 FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "altered_options": (set_options, ["Rows.", {"team": "growth"}]),
@@ -423,6 +429,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "information_schema": (count_columns, [{"n": 1}]),
     "inserted_rows": (insert_a_strange_field, ["invalid"]),
     "internal_errors": (send_what_is_no_text, "MethodNotImplemented"),
+    "javascript": (type_of_a_date_in_javascript, "object"),
     "job_ids": (use_a_job_id_twice, "Conflict"),
     "json_literals": (take_of_a_json_literal, 1),
     "kept_fields": (read_labels_again, {"team": "growth"}),

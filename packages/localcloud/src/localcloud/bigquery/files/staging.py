@@ -65,6 +65,16 @@ def _find_blobs(uri: str, project: str) -> list[Untyped]:
     return matching
 
 
+def text_of(uri: str, project: str) -> str:
+    """Return the text of an object.
+
+    Raises:
+        NotFoundError: There is none.
+        InvalidQueryError: The address is none.
+    """
+    return "".join(blob.download_as_text(timeout=_TIMEOUT_S) for blob in _find_blobs(uri, project))
+
+
 def upload(path: Path, uri: str, project: str, content_type: str) -> None:
     """Make an object of a file.
 
