@@ -236,18 +236,21 @@ def test_a_refused_function_is_not_kept(client, dataset):
     assert "refused" not in [each.routine_id for each in client.list_routines(dataset)]
 
 
-def test_a_routine_of_the_api_reads_its_libraries(client, dataset):
-    bucket = storage.Client().bucket("local-bucket")
+def test_a_routine_of_the_api_reads_its_libraries(client, dataset, local_cloud):
+    bucket = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket)
     library = bucket.blob(f"js/{dataset}.js")
     library.upload_from_string("function maxValue(all) { return Math.max(...all); }")
-    floats = bigquery.StandardSqlDataType("FLOAT64")
+    kinds = bigquery.StandardSqlTypeNames
+    floats = bigquery.StandardSqlDataType(kinds.FLOAT64)
     routine = bigquery.Routine(f"{client.project}.{dataset}.largest")
     routine.language, routine.type_, routine.body = "JAVASCRIPT", "SCALAR_FUNCTION", "return maxValue(x)"
     routine.return_type = floats
     routine.arguments = [
-        bigquery.RoutineArgument(name="x", data_type=bigquery.StandardSqlDataType("ARRAY", array_element_type=floats))
+        bigquery.RoutineArgument(
+            name="x", data_type=bigquery.StandardSqlDataType(kinds.ARRAY, array_element_type=floats)
+        )
     ]
-    routine.imported_libraries = [f"gs://local-bucket/{library.name}"]
+    routine.imported_libraries = [f"gs://{bucket.name}/{library.name}"]
     made = client.create_routine(routine)
     assert made.imported_libraries == routine.imported_libraries
     asked = f"SELECT {dataset}.largest([-1.23, 4.56, 7.89])"
@@ -259,10 +262,10 @@ def test_a_routine_of_the_api_reads_its_libraries(client, dataset):
         run(client, asked)
 
 
-def test_a_temporary_function_reads_its_libraries(client):
-    blob = storage.Client().bucket("local-bucket").blob(f"js/{uuid.uuid4().hex}.js")
+def test_a_temporary_function_reads_its_libraries(client, local_cloud):
+    blob = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket).blob(f"js/{uuid.uuid4().hex}.js")
     blob.upload_from_string("const shown = x => `<${x}>`;")
     head = "CREATE TEMP FUNCTION f(a FLOAT64, b STRING) RETURNS STRING LANGUAGE js"
-    option = f"OPTIONS (library=['gs://local-bucket/{blob.name}'])"
+    option = f"OPTIONS (library=['gs://{local_cloud.bucket}/{blob.name}'])"
     for statement in (f"{head} {option} AS r'return shown(a + b)'", f"{head} AS r'return shown(a + b)' {option}"):
         assert run(client, f"{statement}; SELECT f(3.14, 'foo')") == [("<3.14foo>",)]

@@ -6,6 +6,7 @@ In: statements as they were sent. Out: what BigQuery says of them, what of them 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ from localcloud.bigquery.language.signatures import ANSWERED, take
 
 _ASSERT = "ASSERT"
 """A statement of scripts: with its condition in parentheses the parser takes it for a function."""
+
+_FUNCTION = re.compile(r"\s*(?:OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+FUNCTION\s+`?(\w+)`?\s*\(", re.IGNORECASE)
 
 
 class Refusal(NamedTuple):
@@ -98,11 +101,14 @@ def _functions(reading: Reading, known: Collection[str]) -> Refusal | None:
 
 def _made(reading: Reading) -> set[str]:
     """Return the names of the functions that the statements make for themselves."""
-    return {
+    names = {
         tree.this.this.name.upper()
         for tree in reading.trees
         if isinstance(tree, exp.Create) and isinstance(tree.this, exp.UserDefinedFunction)
     }
+    # The parser has no tree of a function whose OPTIONS stand behind its text.
+    texts = (str(tree.expression) for tree in reading.trees if isinstance(tree, exp.Command) and tree.name == "CREATE")
+    return names | {found[1].upper() for text in texts if (found := _FUNCTION.match(text))}
 
 
 def _at(written: Written) -> str:
