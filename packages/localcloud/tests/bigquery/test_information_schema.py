@@ -113,8 +113,8 @@ def test_types_do_not_hang_on_rows(client, view):
 
 
 def test_what_is_not_offered_is_named(client):
-    with pytest.raises(exceptions.MethodNotImplemented, match=r"INFORMATION_SCHEMA\.JOBS is not offered"):
-        run(client, "SELECT * FROM `region-us`.INFORMATION_SCHEMA.JOBS")
+    with pytest.raises(exceptions.MethodNotImplemented, match=r"INFORMATION_SCHEMA\.JOBS_BY_USER is not offered"):
+        run(client, "SELECT job_id FROM `region-us`.INFORMATION_SCHEMA.JOBS_BY_USER")
     with pytest.raises(exceptions.NotFound, match="nothing_here"):
         run(client, "SELECT * FROM nothing_here.INFORMATION_SCHEMA.TABLES")
 
@@ -147,3 +147,71 @@ def test_any_text_is_given_back(client):
     client.create_table(table)
     sql = "SELECT description FROM described_wide.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS WHERE table_name = 'texts'"
     assert run(client, sql) == [(text,)]
+
+
+JOBS = "`region-us`.INFORMATION_SCHEMA.JOBS"
+
+
+def test_jobs_say_what_they_did(client):
+    config = bigquery.QueryJobConfig(labels={"team": "growth"}, priority="BATCH")
+    job = client.query("SELECT a FROM described.t", job_config=config, retry=None, job_retry=None)
+    job.result()
+    columns = (
+        "creation_time, project_id, job_type, statement_type, priority, query, state, total_bytes_processed,"
+        " total_bytes_billed, error_result, cache_hit, referenced_tables, labels, parent_job_id, start_time <= end_time"
+    )
+    found = run(client, f"SELECT {columns} FROM {JOBS} WHERE job_id = '{job.job_id}'")
+    table = {"project_id": "local-project", "dataset_id": "described", "table_id": "t"}
+    assert found == [
+        (
+            job.created, "local-project", "QUERY", "SELECT", "BATCH", "SELECT a FROM described.t", "DONE",
+            job.total_bytes_processed, job.total_bytes_billed, None, False, [table],
+            [{"key": "team", "value": "growth"}], None, True,
+        )
+    ]  # fmt: skip
+
+
+def test_jobs_say_what_went_wrong(client):
+    job = client.query("SELECT nothing FROM described.t", retry=None, job_retry=None)
+    with pytest.raises(exceptions.BadRequest):
+        job.result()
+    (found,) = run(client, f"SELECT state, error_result.reason, error_result FROM {JOBS} WHERE job_id = '{job.job_id}'")
+    assert found[:2] == ("DONE", "invalidQuery")
+    assert found[2] == {
+        "reason": "invalidQuery", "location": job.error_result.get("location"), "debug_info": None,
+        "message": job.error_result["message"],
+    }  # fmt: skip
+
+
+def test_jobs_of_a_script_say_their_parent(client):
+    script = client.query("SELECT 1; SELECT 2", retry=None, job_retry=None)
+    script.result()
+    sql = f"SELECT COUNT(*), MIN(job_type) FROM {JOBS}_BY_PROJECT WHERE parent_job_id = '{script.job_id}'"
+    assert run(client, sql) == [(2, "QUERY")]
+    tables = f"`local-project`.{JOBS} AS j, UNNEST(j.referenced_tables) AS t"
+    assert run(client, f"SELECT DISTINCT t.table_id FROM {tables} WHERE t.table_id = 't'") == [("t",)]
+
+
+def test_jobs_of_another_region_are_left_out(client):
+    client.query_and_wait("CREATE SCHEMA IF NOT EXISTS described_eu OPTIONS(location = 'EU')")
+    job = client.query("SELECT 1", location="EU", retry=None, job_retry=None)
+    job.result()
+    for region, count in (("region-eu", 1), ("region-us", 0)):
+        asked = f"SELECT COUNT(*) FROM `{region}`.INFORMATION_SCHEMA.JOBS WHERE job_id = '{job.job_id}'"
+        assert run(client, asked) == [(count,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        (f"SELECT * FROM {JOBS}", r"no \* of INFORMATION_SCHEMA\.JOBS"),
+        (f"SELECT j.* FROM {JOBS} AS j", r"no \* of INFORMATION_SCHEMA\.JOBS"),
+        (f"SELECT user_email FROM {JOBS}", "column user_email"),
+        (f"SELECT job_id FROM {JOBS} AS j WHERE j.destination_table.table_id = 't'", "column destination_table"),
+        (f"SELECT TO_JSON_STRING(j) FROM {JOBS} AS j", "row of INFORMATION_SCHEMA"),
+        ("SELECT job_id FROM INFORMATION_SCHEMA.JOBS", "without a region"),
+    ],
+)
+def test_what_jobs_do_not_say_is_named(client, sql, said):
+    with pytest.raises(exceptions.MethodNotImplemented, match=said):
+        run(client, sql)

@@ -134,6 +134,7 @@ def install(app: Untyped, context: Untyped, kept: KeptFields) -> None:
         return store(job)
 
     context.catalog.upsert_job = upsert
+    context.catalog.localcloud_location_of = locations.of_job  # for the view of jobs
     for module in (jobs, upload):
         module._build_job_response = _placed(module._build_job_response, locations)
     list_jobs = jobs.list_jobs

@@ -20,6 +20,7 @@ from typing import Any
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
+from localcloud.bigquery import jobs_view
 from localcloud.bigquery.patches.query_bytes import table_bytes
 from localcloud.bigquery.types.columns import quoted
 from localcloud.bigquery.types.trees import only_tree
@@ -67,6 +68,8 @@ def filled(statement: str, project: str, ctx: Untyped) -> str:
         NotFoundError: There is no dataset of that name.
         UnsupportedFeatureError: A view is not offered.
     """
+    from bqemulator.domain.errors import UnsupportedFeatureError
+
     if not any(word in statement.upper() for word in (_PREFIX.rstrip("."), _TABLES)):
         return statement
     tree = only_tree(statement)
@@ -74,6 +77,8 @@ def filled(statement: str, project: str, ctx: Untyped) -> str:
         return statement
     views = [table for table in tree.find_all(exp.Table) if _view_of(table)]
     for table in views:
+        if _view_of(table) in jobs_view.VIEWS and (refused := jobs_view.refused_part(tree, table)):
+            raise UnsupportedFeatureError(f"The local cloud has no {refused}")
         columns, rows = _read(_view_of(table), table.catalog or project, table.db, ctx)
         query = exp.Subquery(
             this=_literals(columns, rows), alias=exp.TableAlias(this=exp.to_identifier(_name_of(table)))
@@ -104,6 +109,8 @@ def _read(view: str, project: str, dataset: str, ctx: Untyped) -> tuple[dict[str
     if not everywhere and ctx.catalog.get_dataset(project, dataset) is None:
         raise NotFoundError(f"Not found: Dataset {project}:{dataset} was not found")
     datasets = [each.dataset_id for each in ctx.catalog.list_datasets(project)] if everywhere else [dataset]
+    if view in jobs_view.VIEWS:
+        return jobs_view.COLUMNS, list(jobs_view.rows(project, dataset, ctx))
     if view == "SCHEMATA":
         return _emulated(view, project, "", ctx)
     if view in _EMULATED:
@@ -215,8 +222,23 @@ def _literals(columns: dict[str, str], rows: _Rows) -> exp.Query:
 
 
 def _column(number: int, name: str, kind: str) -> str:
-    value = "NULL" if kind.startswith("ARRAY") else f"JSON_VALUE({_ROW}, '$[{number}]')"
+    path = f"$[{number}]"
+    if kind.startswith("ARRAY<STRUCT<"):
+        made = _struct("localcloud_element", "$", kind.removeprefix("ARRAY<").removesuffix(">"))
+        elements = f"UNNEST(JSON_QUERY_ARRAY({_ROW}, '{path}')) AS localcloud_element"
+        return f"ARRAY(SELECT {made} FROM {elements}) AS `{name}`"  # noqa: S608 - of the columns above
+    if kind.startswith("STRUCT<"):
+        first = kind.removeprefix("STRUCT<").partition(" ")[0]  # has a value wherever the struct has one
+        return f"IF(JSON_VALUE({_ROW}, '{path}.{first}') IS NULL, NULL, {_struct(_ROW, path, kind)}) AS `{name}`"
+    value = "NULL" if kind.startswith("ARRAY") else f"JSON_VALUE({_ROW}, '{path}')"
     return f"CAST({value} AS {kind}) AS `{name}`"
+
+
+def _struct(value: str, path: str, kind: str) -> str:
+    """Return a struct of texts, from an object of JSON."""
+    fields = (field.split() for field in kind.removeprefix("STRUCT<").removesuffix(">").split(", "))
+    made = (f"CAST(JSON_VALUE({value}, '{path}.{field}') AS {of}) AS {field}" for field, of in fields)
+    return f"STRUCT({', '.join(made)})"
 
 
 def _plain(value: Untyped) -> Untyped:
