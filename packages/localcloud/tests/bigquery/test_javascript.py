@@ -171,6 +171,8 @@ def test_what_goes_wrong_is_said_with_the_functions_name(client, signature, body
         (called("(x FLOAT64) RETURNS FLOAT64", "return x", "'1'"), r"f\(FLOAT64\) for arguments of other types"),
         (called("(x STRING) RETURNS STRING", "return x", "1"), r"f\(STRING\) for arguments of other types"),
         (called("(x ARRAY<FLOAT64>) RETURNS FLOAT64", "return 1", "GENERATE_ARRAY(1, 2)"), "arguments of other types"),
+        (called("(x DATE) RETURNS DATE", "return x", "CONCAT('2020-01-0', '2')"), "arguments of other types"),
+        (called("(x TIMESTAMP) RETURNS DATE", "return x", "DATE '2020-01-02'"), "arguments of other types"),
         (called("(x FLOAT64) RETURNS ARRAY<STRING>", "return [null]", "1"), "NULL in an array"),
         (called("(x TIMESTAMP) RETURNS TIMESTAMP", "return x", "TIMESTAMP '2020-01-01 00:00:00.000001+00'"),
          "given with microseconds"),

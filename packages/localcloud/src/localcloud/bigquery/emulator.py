@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from localcloud.bigquery import job_locations, limits, parsed_once, time_travel
-from localcloud.bigquery.files import extracts, loads
+from localcloud.bigquery.files import extracts, loads, staging
 from localcloud.bigquery.middleware.faults import fail_queries
 from localcloud.bigquery.patches import (
     altered_options,
@@ -40,7 +40,7 @@ from localcloud.bigquery.patches import (
     information_schema,
     inserted_rows,
     internal_errors,
-    javascript,
+    javascript_functions,
     job_ids,
     json_literals,
     kept_fields,
@@ -184,7 +184,7 @@ def patch_jobs(executor: Untyped, routes: Untyped, expiring: expirations.Expirat
     refused_statements.apply(routes)
     language.apply(routes)
     error_words.apply(routes)
-    javascript.apply(routes)
+    javascript_functions.apply(routes, staging.text_of)
     kept_fields.keep_of_statements(executor, routes)
     altered_tables.apply(routes)
     altered_options.apply(routes, expiring)

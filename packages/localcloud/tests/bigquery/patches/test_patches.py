@@ -429,7 +429,7 @@ FAULTS: dict[str, tuple[Callable[[bigquery.Client], object], object]] = {
     "information_schema": (count_columns, [{"n": 1}]),
     "inserted_rows": (insert_a_strange_field, ["invalid"]),
     "internal_errors": (send_what_is_no_text, "MethodNotImplemented"),
-    "javascript": (type_of_a_date_in_javascript, "object"),
+    "javascript_functions": (type_of_a_date_in_javascript, "object"),
     "job_ids": (use_a_job_id_twice, "Conflict"),
     "json_literals": (take_of_a_json_literal, 1),
     "kept_fields": (read_labels_again, {"team": "growth"}),

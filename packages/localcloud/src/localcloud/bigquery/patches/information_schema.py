@@ -20,8 +20,8 @@ from typing import Any
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 
-from localcloud.bigquery import jobs_view
 from localcloud.bigquery.patches.query_bytes import table_bytes
+from localcloud.bigquery.types import jobs
 from localcloud.bigquery.types.columns import quoted
 from localcloud.bigquery.types.trees import only_tree
 from localcloud.statements import statement as sql_statement
@@ -77,7 +77,7 @@ def filled(statement: str, project: str, ctx: Untyped) -> str:
         return statement
     views = [table for table in tree.find_all(exp.Table) if _view_of(table)]
     for table in views:
-        if _view_of(table) in jobs_view.VIEWS and (refused := jobs_view.refused_part(tree, table)):
+        if _view_of(table) in jobs.VIEWS and (refused := jobs.refused_part(tree, table)):
             raise UnsupportedFeatureError(f"The local cloud has no {refused}")
         columns, rows = _read(_view_of(table), table.catalog or project, table.db, ctx)
         query = exp.Subquery(
@@ -109,8 +109,8 @@ def _read(view: str, project: str, dataset: str, ctx: Untyped) -> tuple[dict[str
     if not everywhere and ctx.catalog.get_dataset(project, dataset) is None:
         raise NotFoundError(f"Not found: Dataset {project}:{dataset} was not found")
     datasets = [each.dataset_id for each in ctx.catalog.list_datasets(project)] if everywhere else [dataset]
-    if view in jobs_view.VIEWS:
-        return jobs_view.COLUMNS, list(jobs_view.rows(project, dataset, ctx))
+    if view in jobs.VIEWS:
+        return jobs.COLUMNS, list(jobs.rows(project, dataset, ctx))
     if view == "SCHEMATA":
         return _emulated(view, project, "", ctx)
     if view in _EMULATED:
@@ -226,7 +226,7 @@ def _column(number: int, name: str, kind: str) -> str:
     if kind.startswith("ARRAY<STRUCT<"):
         made = _struct("localcloud_element", "$", kind.removeprefix("ARRAY<").removesuffix(">"))
         elements = f"UNNEST(JSON_QUERY_ARRAY({_ROW}, '{path}')) AS localcloud_element"
-        return f"ARRAY(SELECT {made} FROM {elements}) AS `{name}`"  # noqa: S608 - of the columns above
+        return sql_statement("ARRAY(SELECT {made} FROM {elements}) AS {name}", made=made, elements=elements, name=name)
     if kind.startswith("STRUCT<"):
         first = kind.removeprefix("STRUCT<").partition(" ")[0]  # has a value wherever the struct has one
         return f"IF(JSON_VALUE({_ROW}, '{path}.{first}') IS NULL, NULL, {_struct(_ROW, path, kind)}) AS `{name}`"

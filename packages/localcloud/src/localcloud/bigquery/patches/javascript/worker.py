@@ -1,4 +1,4 @@
-"""The process that runs functions in JavaScript: `python -m localcloud.bigquery.javascript.worker LIMITS`.
+"""The process that runs functions in JavaScript: `python -m localcloud.bigquery.patches.javascript.worker LIMITS`.
 
 In: a line of JSON for each request on standard input. Out: a line of JSON for each on standard output. It is a process
 of its own because V8 ends the process in which memory runs out. Scripts reach no files and no network: V8 has neither.

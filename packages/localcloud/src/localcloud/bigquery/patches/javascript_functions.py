@@ -16,9 +16,9 @@ import contextvars
 import dataclasses
 import functools
 import re
+from collections.abc import Callable
 
-from localcloud.bigquery.files import staging
-from localcloud.bigquery.javascript.functions import Functions
+from localcloud.bigquery.patches.javascript.functions import Functions
 from localcloud.refusals import NotOfferedError
 from localcloud.untyped import Untyped
 
@@ -30,12 +30,16 @@ _AGGREGATE = re.compile(
 _declared: contextvars.ContextVar[dict[str, Untyped] | None] = contextvars.ContextVar("declared", default=None)
 
 
-def apply(routes: Untyped) -> None:
-    """Run them in a process of their own, with BigQuery's types."""
+def apply(routes: Untyped, read_library: Callable[[str, str], str]) -> None:
+    """Run them in a process of their own, with BigQuery's types.
+
+    Args:
+        read_library: Returns the text of an object, from its address and the project that asks for it.
+    """
     from bqemulator.domain.errors import UnsupportedFeatureError
     from bqemulator.udf import js_udf
 
-    functions = Functions(staging.text_of)
+    functions = Functions(read_library)
 
     def materialize(_runtime: Untyped, routine: Untyped, engine: Untyped) -> None:
         try:

@@ -20,7 +20,7 @@ SECONDS = 5.0
 ROWS = 256
 FUNCTION_BYTES = 256 << 20
 PROCESS_BYTES = 1 << 30
-_MODULE = "localcloud.bigquery.javascript.worker"
+_MODULE = "localcloud.bigquery.patches.javascript.worker"
 _GRACE_SECONDS = 5.0
 
 

@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from localcloud.bigquery.javascript.process import SECONDS, FailedError, LimitReachedError, Process
-from localcloud.bigquery.javascript.types import NotCoercedError, arrow_type, given, kind_of, taken
+from localcloud.bigquery.patches.javascript.process import SECONDS, FailedError, LimitReachedError, Process
+from localcloud.bigquery.patches.javascript.types import NotCoercedError, arrow_type, given, kind_of, taken
 from localcloud.refusals import refuse
 from localcloud.untyped import Untyped
 
