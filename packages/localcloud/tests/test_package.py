@@ -66,10 +66,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 def test_the_wheel_has_all_that_runs(wheel: Path) -> None:
-    """Every module and table of the folder, below the package's name, and no lock or page."""
+    """Every module, script and table of the folder, below the package's name, and no lock or page."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name and not name.endswith("/")}
-    files = {path.relative_to(PACKAGE) for suffix in ("py", "json") for path in PACKAGE.rglob(f"*.{suffix}")}
+    files = {path.relative_to(PACKAGE) for suffix in ("py", "json", "js") for path in PACKAGE.rglob(f"*.{suffix}")}
     assert names == {f"localcloud/{path.as_posix()}" for path in (*files, Path("tuning-requirements.txt"))}
 
 
