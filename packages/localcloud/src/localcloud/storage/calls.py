@@ -98,6 +98,8 @@ class Call:
         resource: The JSON that came, as it came.
         hashes: Checksums of the content that the caller says (`md5Hash`, `crc32c`).
         upload: A resumable upload's start, or the id of the one that a piece belongs to.
+        parts: Which step of an upload in parts it is: "start", "take", "finish", "end" or "list"; "": of none.
+        part: Which part comes.
         media: Whether the content is asked for.
         fields: Header fields, their names in lower case.
         answered: Attributes that the answer is to have in place of the object's own (`contentType`).
@@ -117,6 +119,8 @@ class Call:
     content_type: str = ""
     hashes: Mapping[str, str] = field(default_factory=dict)
     upload: str | Literal["", "start"] = ""
+    parts: str = ""
+    part: int | None = None
     media: bool = False
     listing: Listing = field(default_factory=Listing)
     host: str = ""

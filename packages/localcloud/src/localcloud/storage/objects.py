@@ -122,6 +122,7 @@ class Incoming:
         self._sums = Sums()
         self.size = 0
         self.components: int | None = None
+        self.has_md5 = True
 
     def write(self, piece: bytes) -> None:
         """Take the next piece."""
@@ -230,6 +231,7 @@ class Objects:
         document: Document = {"metageneration": 1, "updated": generation, "attributes": kept, **hashes}
         if incoming.components is not None:
             document["components"] = incoming.components
+        if incoming.components is not None or not incoming.has_md5:
             del document["md5Hash"]
         incoming.close()
         incoming.path.touch()  # of nothing

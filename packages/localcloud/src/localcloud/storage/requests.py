@@ -276,14 +276,15 @@ def _read_piece(asked: _Asked, bucket: str, find_upload: FindUpload) -> Call:
 def _read_xml(asked: _Asked) -> Call:
     """Read the XML API's address of an object, `/bucket/name`."""
     bucket, name, verb = asked.parts[0], "/".join(asked.parts[1:]), asked.verb
-    query = urlsplit(asked.request.head.target).query
+    parameters = _xml_query(urlsplit(asked.request.head.target).query)
+    if bucket and name and parameters.keys() & {"uploads", "uploadId"}:
+        return _read_part_upload(asked, check_bucket_name(bucket), check_object_name(name), parameters)
     if not bucket or not name or verb not in ("GET", "HEAD", "PUT", "DELETE"):
         raise RefusedError(501, f"{verb} of this address of the XML API is not offered. Use the JSON API.")
-    parameters = _xml_query(query)
     if unknown := parameters.keys() - {"generation", *(_XML_ANSWERS if verb in ("GET", "HEAD") else ())}:
         raise RefusedError(501, f"The parameter {min(unknown)[:100]!r} of the XML API is not offered.")
     answered = {attribute: parameters[name] for name, attribute in _XML_ANSWERS.items() if name in parameters}
-    if not all(value.isprintable() for value in answered.values()):
+    if not all(value.isascii() and value.isprintable() for value in answered.values()):
         raise RefusedError(400, "Invalid argument. A response-content parameter is no text that a header field can be.")
     conditions = {
         parameter: asked.fields[f"x-goog-if-{kind}-match"]
@@ -291,10 +292,6 @@ def _read_xml(asked: _Asked) -> Call:
         if f"x-goog-if-{kind}-match" in asked.fields
     }
     _check_headers(asked.fields)
-    resource: Document = {name: asked.fields[field] for field, name in _XML_ATTRIBUTES.items() if field in asked.fields}
-    mark = "x-goog-meta-"
-    if own := {name[len(mark) :]: value for name, value in asked.fields.items() if name.startswith(mark)}:
-        resource["metadata"] = own
     methods = {"PUT": "storage.objects.insert", "DELETE": "storage.objects.delete"}
     return asked.call(
         methods.get(verb, "storage.objects.get"),
@@ -303,13 +300,53 @@ def _read_xml(asked: _Asked) -> Call:
         conditions=read_conditions(conditions, asked.fields),
         generation=read_integer(parameters, "generation"),
         media=verb in ("GET", "HEAD"),
-        resource=resource if verb == "PUT" else {},
+        resource=_xml_resource(asked.fields) if verb == "PUT" else {},
         content=asked.request.body if verb == "PUT" else None,
         content_type=asked.fields.get("content-type", ""),
         hashes=declared_hashes(asked.fields),
         answered=answered,
         xml=True,
     )
+
+
+def _read_part_upload(asked: _Asked, bucket: str, name: str, parameters: Mapping[str, str]) -> Call:
+    """Read a step of an upload in parts."""
+    steps = {
+        ("POST", ("uploads",)): "start",
+        ("PUT", ("partNumber", "uploadId")): "take",
+        ("POST", ("uploadId",)): "finish",
+        ("DELETE", ("uploadId",)): "end",
+        ("GET", ("uploadId",)): "list",
+    }
+    step = steps.get((asked.verb, tuple(sorted(parameters))))
+    if step is None:
+        names = ", ".join(sorted(parameters))[:100]
+        raise RefusedError(501, f"{asked.verb} with the parameters {names} of the XML API is not offered.")
+    if any(field.startswith(("if-", "x-goog-if-")) for field in asked.fields):
+        raise RefusedError(501, "Preconditions of uploads in parts are not offered. Leave them out.")
+    _check_headers(asked.fields)
+    return asked.call(
+        "storage.objects.insert",
+        bucket=bucket,
+        name=name,
+        parts=step,
+        part=read_integer(parameters, "partNumber"),
+        upload=parameters.get("uploadId", ""),
+        resource=_xml_resource(asked.fields) if step == "start" else {},
+        content=asked.request.body if step in ("take", "finish") else None,
+        content_type=asked.fields.get("content-type", ""),
+        hashes=declared_hashes(asked.fields) if step == "take" else {},
+        xml=True,
+    )
+
+
+def _xml_resource(fields: Mapping[str, str]) -> Document:
+    """Return the attributes of an object that stand in header fields."""
+    resource: Document = {name: fields[field] for field, name in _XML_ATTRIBUTES.items() if field in fields}
+    mark = "x-goog-meta-"
+    if own := {name[len(mark) :]: value for name, value in fields.items() if name.startswith(mark)}:
+        resource["metadata"] = own
+    return resource
 
 
 def _check_headers(fields: Mapping[str, str]) -> None:

@@ -29,6 +29,7 @@ from localcloud.storage.calls import Call, Document
 from localcloud.storage.hashes import check_hashes
 from localcloud.storage.listing import take_names, take_page
 from localcloud.storage.objects import Incoming, Objects, StoredObject
+from localcloud.storage.part_uploads import PartUploads
 from localcloud.storage.refusals import RefusedError, no_such_bucket
 from localcloud.storage.uploads import Uploads, object_attributes
 
@@ -56,6 +57,7 @@ class StorageService:
         self._buckets = Buckets(objects, projects, location)
         self._incoming = incoming
         self.uploads = Uploads(objects, incoming, _describe)
+        self._part_uploads = PartUploads(objects, incoming)
         for left_over in incoming.iterdir():
             left_over.unlink()
         self._methods: Mapping[str, _Answer] = {
@@ -173,6 +175,8 @@ class StorageService:
         return _content(call, stored) if call.media else _describe(stored)
 
     async def _insert(self, call: Call) -> Response:
+        if call.parts:
+            return await self._part_uploads.answer(call)
         if call.upload == "start":
             return self.uploads.start(call)
         if call.upload:
