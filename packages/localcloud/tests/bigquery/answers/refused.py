@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 MORE_REFUSED: tuple[str, ...] = (
+    "9223372036854775808",
+    "-9223372036854775809",
+    "(SELECT x FROM UNNEST([1]) x WHERE x < 99999999999999999999)",
+    "TIMESTAMP '2020-01-02 03:04'",
+    "CAST('2020-01-02 03:04' AS DATETIME)",
+    "CAST('10:00' AS TIME)",
+    "TIMESTAMP('2020-01-02 03:04')",
+    "TIMESTAMP('2020-01-02 03:04', 'America/New_York')",
+    "DATETIME('2020-01-02 03:04')",
+    "TIMESTAMP('2020-01-02 03:04:05.1234567')",
+    "(SELECT TIMESTAMP(s) FROM (SELECT '2020-01-02 03:04' AS s))",
     "LPAD('abc', 5, '')",
     "CAST(12345.6 AS NUMERIC(4, 1))",
     "CAST(12345 AS NUMERIC(3))",

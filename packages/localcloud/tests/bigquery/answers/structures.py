@@ -63,6 +63,15 @@ ARRAYS: tuple[tuple[str, Any], ...] = (
     ("(SELECT v NOT IN (SELECT STRUCT(2 AS k, 'x' AS l)) FROM (SELECT STRUCT(1 AS a, 'x' AS b) AS v))", True),
 )
 JSON: tuple[tuple[str, Any], ...] = (
+    ("TO_JSON_STRING(STRUCT(1 AS k, 'a'))", '{"k":1,"":"a"}'),
+    ("(SELECT TO_JSON_STRING(STRUCT(x, x + 1)) FROM (SELECT 1 AS x))", '{"x":1,"":2}'),
+    ("STRUCT(1 AS k, 'a')", {"k": 1, "_field_2": "a"}),
+    ("(SELECT AS STRUCT * FROM (SELECT 'a' AS k, 1 AS x) PIVOT(SUM(x) FOR k IN ('a', 'b'))).a", 1),
+    ("ARRAY(SELECT AS STRUCT 1, 'a')", [{"_field_1": 1, "_field_2": "a"}]),
+    ("ARRAY(SELECT AS STRUCT x, x + 1 FROM (SELECT 1 AS x))", [{"x": 1, "_field_2": 2}]),
+    ("ARRAY(SELECT AS STRUCT * EXCEPT (y) FROM (SELECT 1 AS x, 2 AS y))", [{"x": 1}]),
+    ("ARRAY(SELECT AS STRUCT t.*, t.x + 1 AS z FROM (SELECT 1 AS x) AS t)", [{"x": 1, "z": 2}]),
+    ("(SELECT ARRAY_AGG((SELECT AS STRUCT t.*)) FROM (SELECT 1 AS x, 2 AS y) AS t)", [{"x": 1, "y": 2}]),
     ("JSON_VALUE('[1, 2]', '$[1]')", "2"),
     ("JSON_VALUE('{\"a\": true}', '$.a')", "true"),
     ("JSON_VALUE('{\"a\": null}', '$.a')", None),

@@ -103,6 +103,10 @@ FAULTS: dict[str, tuple[str, list[dict[str, Any]] | str]] = {
     ),
     "json_arrays": ("SELECT JSON_VALUE_ARRAY('[\"a\", {}]') IS NULL v", [{"v": True}]),
     "strict_json": ("SELECT LAX_INT64(JSON 'true') v", [{"v": 1}]),
+    "literal_times": (
+        "SELECT FORMAT_TIMESTAMP('%F %T', TIMESTAMP_ADD('2020-01-02 03:04:05', INTERVAL 1 DAY)) v",
+        [{"v": "2020-01-03 03:04:05"}],
+    ),
     "strict_casts": ("SELECT SAFE_CAST('yes' AS BOOL) v", [{"v": None}]),
     "concatenations": ("SELECT CONCAT(b'a', b'b') v", [{"v": b"ab"}]),
     "struct_positions": ("SELECT STRUCT(1 AS a) = STRUCT(1 AS b) v", [{"v": True}]),

@@ -26,6 +26,8 @@ _SIGNS = {
 }  # fmt: skip
 
 _IN_NAMES = (TokenType.DOT, TokenType.DASH)
+_MOST = 2**63 - 1
+"""The largest INT64."""
 _SPELLINGS = {(TokenType.NOT, "!"), (TokenType.EQ, "==")}
 
 
@@ -139,6 +141,14 @@ def of_tree(tree: exp.Expression) -> str | None:
 
 def _never(what: str) -> Callable[[exp.Expression], str]:
     return lambda _: f"Syntax error: Unexpected {what}"
+
+
+def _whole(node: exp.Literal) -> str | None:
+    """Refuse a whole number that no INT64 is; the least one is the negative of one that is none."""
+    if node.is_string or not node.name.isdecimal():
+        return None
+    most = _MOST + 1 if isinstance(node.parent, exp.Neg) else _MOST
+    return f"Invalid integer literal: {node.name[:100]}" if int(node.name[:100]) > most else None
 
 
 def _limit(node: exp.Limit) -> str | None:
@@ -334,6 +344,7 @@ def _window_only(node: exp.Expression) -> str | None:
 
 _Look = Callable[[exp.Expression], str | None]
 _LOOKS: Mapping[type[exp.Expression], _Look] = {
+    exp.Literal: _whole,
     exp.Limit: _limit,
     exp.Offset: _offset,
     exp.Fetch: _never("keyword FETCH"),

@@ -32,6 +32,7 @@ from localcloud.bigquery.patches.sql import (
     json_arrays,
     json_encodings,
     like_escapes,
+    literal_times,
     merged_rows,
     nan_orders,
     nested_keys,
@@ -62,6 +63,7 @@ REWRITES: tuple[Callable[[exp.Expression], bool], ...] = (
     parameter_names.rewrite,
     table_paths.rewrite,
     cast_formats.rewrite,
+    literal_times.rewrite,  # before all that looks at times
     array_indexes.rewrite,
     element_names.rewrite,
     offset_names.rewrite,

@@ -64,7 +64,7 @@ def rewrite(tree: exp.Expression) -> bool:
     )  # fmt: skip
     for node in reversed(list(tree.find_all(*kinds))):
         found = _bound(node) or found
-    for node in list(tree.find_all(exp.StrPosition, exp.Format, exp.Round, exp.TimestampTrunc)):
+    for node in list(tree.find_all(exp.StrPosition, exp.Format, exp.Round, exp.TimestampTrunc, exp.RegexpInstr)):
         if missing := _not_offered(node):
             refuse(missing)
     return found
@@ -109,6 +109,10 @@ def _is_fraction(value: exp.Expression) -> bool:
 def _not_offered(node: exp.Expression) -> str | None:
     """Return the name of what would be answered otherwise than by BigQuery."""
     match node:
+        case exp.RegexpInstr() if node.args.get("option") is not None and not isinstance(
+            node.args["option"], exp.Literal
+        ):
+            return "REGEXP_INSTR with an end or a start that is not written in the statement"
         case exp.StrPosition() if isinstance(node.args.get("position"), exp.Neg):
             return "INSTR from the end"
         case exp.Format() if "%'" in node.this.name:

@@ -5,6 +5,8 @@
 | TIMESTAMP_DIFF | 01:00:00 minus 00:59:59 was an hour |
 | DATE_DIFF, DATETIME_DIFF by WEEK, WEEK(day), ISOWEEK | by ISO weeks, or refused |
 | DATE_TRUNC, DATETIME_TRUNC, TIMESTAMP_TRUNC to WEEK(day), ISOWEEK | the day itself, or refused |
+| DATETIME_TRUNC and TIMESTAMP_TRUNC to WEEK, DATE_TRUNC of a column to it: Sundays | Mondays |
+| DATE_TRUNC of a column of type DATE is a DATE, of a TIMESTAMP by WEEK(day) a TIMESTAMP | a DATETIME; a DATE |
 | LAST_DAY of WEEK, WEEK(day), ISOWEEK, ISOYEAR | the month's last, or refused |
 | GENERATE_DATE_ARRAY by months from behind the 28th, which is refused by name | each month's day is the last one's |
 | EXTRACT(WEEK), EXTRACT(WEEK(day)) | the ISO week, or refused |
@@ -91,17 +93,24 @@ def _weeks_between(node: exp.Expression) -> exp.Expression | None:
 
 
 def _start_of_week(node: exp.Expression) -> exp.Expression | None:
-    first = _first_day(node.args["unit"], plain=False)
+    first = _first_day(node.args["unit"], plain=True)
     if first is None:
         return None
     zone = node.args.get("zone")
-    if isinstance(node, exp.DateTrunc):
-        return call("localcloud_week_day", node.this, first, 0, type_="DATE")
     if isinstance(node, exp.DatetimeTrunc):
         return exp.cast(call("localcloud_week_day", node.this, first, 0, type_="DATE"), "DATETIME", dialect="bigquery")
     local = exp.Anonymous(this="DATE", expressions=[node.this.copy(), *([zone.copy()] if zone else [])])
     start = call("localcloud_week_day", local, first, 0, type_="DATE")
     return exp.Anonymous(this="TIMESTAMP", expressions=[start, *([zone.copy()] if zone else [])])
+
+
+def _start_of_part(node: exp.Expression) -> exp.Expression | None:
+    """Return DATE_TRUNC of the type that it is of, which may be DATE, DATETIME or TIMESTAMP."""
+    if isinstance(node.this, exp.Null) or node.find_ancestor(exp.PartitionedByProperty):
+        return None
+    first = _first_day(node.args["unit"], plain=True)
+    start = node.copy() if first is None else call("localcloud_week_day", node.this, first, 0, type_="DATE")
+    return exp.Anonymous(this="cast_to_type", expressions=[start, node.this.copy()])
 
 
 def _end_of_week(node: exp.Expression) -> exp.Expression | None:
@@ -190,7 +199,7 @@ _BY_KIND: Mapping[type[exp.Expression], Callable[[exp.Expression], exp.Expressio
     exp.TimestampDiff: _whole_units,
     exp.DateDiff: _weeks_between,
     exp.DatetimeDiff: _weeks_between,
-    exp.DateTrunc: _start_of_week,
+    exp.DateTrunc: _start_of_part,
     exp.DatetimeTrunc: _start_of_week,
     exp.TimestampTrunc: _start_of_week,
     exp.LastDay: _end_of_week,

@@ -55,6 +55,8 @@ _OTHERWISE = re.compile(r"TIMESTAMP|TIME\b|DECIMAL|BLOB|INTERVAL")
 _ODD_NUMBER = r"(?:^|[:\[,])-?(?:[0-9.]{16,}|[0-9.]+e)|NaN|Infinity"
 _NO_POINT_IN_STRINGS = r'^(?:[^"]|"(?:[^"\\.]|\\.)*")*$'
 _ESCAPED_BYTE = re.compile(rb"\\x([0-9A-F]{2})")
+_NO_NAME = r'"_field_\d+":'
+"""The key of a field that has no name (`selected_structs`); in a text its quotes are escaped."""
 _FRACTION = re.compile(r"\.([0-9]+)")
 
 
@@ -111,8 +113,10 @@ def encoded(texts: pa.Array, types: pa.Array, wide: pa.Array) -> pa.Array:
     kind, as_text = types[0].as_py(), wide[0].as_py()
     write = _writer(kind, wide=as_text)
     if _OTHERWISE.search(kind):
-        return pa.array([None if text is None else write(_read(text)) for text in column.to_pylist()], pa.string())
-    return _with_odd_rows(column, write, wide=as_text)
+        found = pa.array([None if text is None else write(_read(text)) for text in column.to_pylist()], pa.string())
+    else:
+        found = _with_odd_rows(column, write, wide=as_text)
+    return pc.replace_substring_regex(found, _NO_NAME, '"":') if "_field_" in kind else found
 
 
 def _with_odd_rows(column: pa.Array, write: Callable[[Untyped], str], *, wide: bool) -> pa.Array:

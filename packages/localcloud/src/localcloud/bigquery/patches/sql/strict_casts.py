@@ -8,6 +8,7 @@ r"""Patches casts that DuckDB makes of what BigQuery refuses, and one that it re
 | CAST('2020-01-02 03:04:05' AS DATE): refused | the day |
 | CAST('abc' AS STRING(2)), which is refused by name | `abc` |
 | '2020-01-02 03:04:05.1234567' as a TIMESTAMP, DATETIME or TIME: refused | without what is below a microsecond |
+| '2020-01-02 03:04', without seconds, as one: refused | with 0 seconds |
 | CAST(1e20 AS NUMERIC), of any FLOAT64: all its digits, rounded half away from zero | 99999999999999991433.1 |
 | BIGNUMERIC '0.12345678901', which is refused by name | ten digits |
 | PARSE_NUMERIC('- 1,234'), PARSE_NUMERIC('12.34-') | refused |
@@ -33,7 +34,8 @@ _SIGN_FIRST = rf"^\s*[+-]?\s*{_NUMBER}([eE][+-]?[0-9]+)?\s*$"
 _SIGN_LAST = rf"^\s*{_NUMBER}\s*[+-]\s*$"
 _WHOLE = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT')"
 _DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*$"
-_NANOS = "[.][0-9]{7,}"
+_NO_TIME = "[.][0-9]{7,}|(^|[ Tt])[0-9]{1,2}:[0-9]{1,2}([^0-9:]|$)"
+"""Parts of a microsecond, or no seconds."""
 _TIMES = ("timestamptz", "timestamp", "datetime", "time")
 _ZONE = re.compile(r"(?<=[0-9])([+-])([0-9])(?=$|:)")
 _INFINITE = r"^\s*[-+]?inf(inity)?\s*$"
@@ -87,11 +89,11 @@ MACROS: Mapping[str, str] = {
         f" THEN {_bad('date')} ELSE 1 END)"
     ),
     "localcloud_micros(x)": (
-        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{_NANOS}')"
+        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{_NO_TIME}')"
         f" THEN {_bad('time')} ELSE 1 END)"
     ),
     "localcloud_safe_micros(x)": (
-        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{_NANOS}')"
+        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{_NO_TIME}')"
         " THEN NULL ELSE 1 END)"
     ),
     "localcloud_safe_day(x)": (
@@ -150,12 +152,20 @@ def _patch(node: exp.Cast) -> bool:
         node.set("this", _digits(value, safe, is_big=bool(node.to.is_type("bigdecimal"))))
     elif node.to.is_type("timestamptz") and _has_short_zone(value):
         node.set("this", exp.Literal.string(_ZONE.sub(r"\g<1>0\g<2>", value.this)))
-    elif node.to.is_type(*_TIMES) and not _is_short(value):
-        node.set("this", call(f"localcloud_{safe}micros", value, type_=None))
+    elif node.to.is_type(*_TIMES):
+        return require_time(node, safe)
     elif node.to.is_type("date") and not _is_day(value):
         node.set("this", call(f"localcloud_{safe}day", value, type_=None))
     else:
         return False
+    return True
+
+
+def require_time(node: exp.Expression, safe: str = "") -> bool:
+    """Refuse a text that a node makes a time of, and that is none of the service's; tell whether it may be one."""
+    if _is_short(node.this):
+        return False
+    node.set("this", call(f"localcloud_{safe}micros", node.this, type_=None))
     return True
 
 
@@ -180,9 +190,9 @@ def _is_plain(value: exp.Expression) -> bool:
 
 
 def _is_short(value: exp.Expression) -> bool:
-    """Return whether a value is surely not a text with parts of a microsecond."""
+    """Return whether a value is surely not a text with parts of a microsecond, or without seconds."""
     if isinstance(value, exp.Literal):
-        return re.search(_NANOS, value.this) is None
+        return re.search(_NO_TIME, value.this) is None
     return isinstance(value, exp.Cast | exp.CurrentTimestamp | exp.CurrentDatetime | exp.CurrentTime | exp.CurrentDate)
 
 
