@@ -10,6 +10,7 @@ taken for known.
 from __future__ import annotations
 
 import logging
+import re
 
 from sqlglot import exp  # type: ignore[import-not-found]  # only in the local cloud environment
 from sqlglot.errors import SqlglotError  # type: ignore[import-not-found]
@@ -22,6 +23,8 @@ from localcloud.bigquery.types.written import ColumnsOf, queries_of
 from localcloud.untyped import Untyped
 
 NUMBERS = frozenset({"INT64", "FLOAT64", "NUMERIC", "BIGNUMERIC"})
+NO_TIME = "[.][0-9]{7,}|(^|[ Tt])[0-9]{1,2}:[0-9]{1,2}([^0-9:]|$)"
+"""A text that is no time of the service's: it has parts of a microsecond, or no seconds."""
 TIMES = frozenset({"DATE", "DATETIME", "TIME", "TIMESTAMP"})
 _SCALARS = frozenset({*NUMBERS, *TIMES, "STRING", "BYTES", "BOOL", "JSON", "GEOGRAPHY", "INTERVAL"})
 _NAMED = (exp.Alias, exp.Column, exp.Dot, exp.Star)
@@ -212,7 +215,10 @@ def can_stand_for(node: exp.Expression | None, kind: str) -> bool:
     """
     if isinstance(node, exp.Expression) and is_parameter(node.unnest()):
         return kind_of(node) == "STRING" and kind in TIMES
-    return is_text(node)
+    if not isinstance(node, exp.Expression) or not is_text(node):
+        return False
+    text = node.unnest().name
+    return ":" not in text if kind == "DATE" else kind not in TIMES or re.search(NO_TIME, text) is None
 
 
 def is_text(node: exp.Expression | None) -> bool:

@@ -27,6 +27,7 @@ from sqlglot import exp  # type: ignore[import-not-found]  # only in the local c
 
 from localcloud.bigquery.patches.sql.calls import call
 from localcloud.bigquery.patches.sql.decimals import MORE_DIGITS, TOO_FINE
+from localcloud.bigquery.types.typed import NO_TIME
 from localcloud.refusals import refuse
 
 _NUMBER = "[0-9,]*([.][0-9]*)?"
@@ -34,8 +35,6 @@ _SIGN_FIRST = rf"^\s*[+-]?\s*{_NUMBER}([eE][+-]?[0-9]+)?\s*$"
 _SIGN_LAST = rf"^\s*{_NUMBER}\s*[+-]\s*$"
 _WHOLE = "('TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT')"
 _DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*$"
-_NO_TIME = "[.][0-9]{7,}|(^|[ Tt])[0-9]{1,2}:[0-9]{1,2}([^0-9:]|$)"
-"""Parts of a microsecond, or no seconds."""
 _TIMES = ("timestamptz", "timestamp", "datetime", "time")
 _ZONE = re.compile(r"(?<=[0-9])([+-])([0-9])(?=$|:)")
 _INFINITE = r"^\s*[-+]?inf(inity)?\s*$"
@@ -89,11 +88,11 @@ MACROS: Mapping[str, str] = {
         f" THEN {_bad('date')} ELSE 1 END)"
     ),
     "localcloud_micros(x)": (
-        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{_NO_TIME}')"
+        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{NO_TIME}')"
         f" THEN {_bad('time')} ELSE 1 END)"
     ),
     "localcloud_safe_micros(x)": (
-        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{_NO_TIME}')"
+        f"list_extract([x], CASE WHEN typeof(x) = 'VARCHAR' AND regexp_matches(CAST(x AS VARCHAR), '{NO_TIME}')"
         " THEN NULL ELSE 1 END)"
     ),
     "localcloud_safe_day(x)": (
@@ -192,7 +191,7 @@ def _is_plain(value: exp.Expression) -> bool:
 def _is_short(value: exp.Expression) -> bool:
     """Return whether a value is surely not a text with parts of a microsecond, or without seconds."""
     if isinstance(value, exp.Literal):
-        return re.search(_NO_TIME, value.this) is None
+        return re.search(NO_TIME, value.this) is None
     return isinstance(value, exp.Cast | exp.CurrentTimestamp | exp.CurrentDatetime | exp.CurrentTime | exp.CurrentDate)
 
 
