@@ -11,6 +11,7 @@ from retraining.core.jobs import chains, claims, failures, machine_pools
 from retraining.core.notification import once
 from retraining.core.promotion import rollouts, smoke_tests
 from retraining.core.retention import jobs_and_tables
+from trainer.errors import OUTAGE_S
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "operations.md").read_text(encoding="utf-8")
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -28,6 +29,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
         ("a create of a job without an answer", claims.SETTLED_AFTER, "5 minutes"),
         ("a machine of [chained jobs](#chained-jobs)", timedelta(seconds=chains.WAIT_S), "15 minutes"),
         ("machines or quota for a job", failures.LONGEST_PAUSE, "15 minutes"),
+        ("a job for Cloud Storage", timedelta(seconds=OUTAGE_S), "10 minutes"),
         ("a job that nobody looks at", jobs_and_tables.SILENT, "24 hours"),
         ("a message that a task is about to send", once.CLAIM_LASTS, "10 minutes"),
     ],

@@ -113,6 +113,19 @@ def test_one_that_is_given_up_leaves_nothing(client, blob):
     assert not blob.exists()
 
 
+def test_an_end_that_fails_keeps_the_parts(client):
+    """Here because its bucket is away; who mends that ends it once more."""
+    bucket = client.create_bucket(f"parts-{uuid.uuid4().hex}")
+    blob = bucket.blob("whole")
+    upload = PartUpload(client, blob)
+    etag = upload.take(1, b"x").headers["ETag"]
+    bucket.delete()
+    assert code(upload.finish((1, etag))) == "NoSuchBucket"
+    client.create_bucket(bucket.name)
+    assert upload.finish((1, etag)).status_code == 200
+    assert blob.download_as_bytes() == b"x"
+
+
 def test_what_is_not_offered_is_named(client, blob):
     fields = {"x-goog-if-generation-match": "0"}
     assert "Preconditions of uploads in parts" in PartUpload(client, blob, **fields).begun.text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ MOST_PARTS = 10_000
 _LIST_LIMIT = 4 * 1024 * 1024
 _XMLNS = "http://s3.amazonaws.com/doc/2006-03-01/"
 _LISTED = 1000
-Value = str | int | list[Mapping[str, "Value"]]
+_Value = str | int | list[Mapping[str, "_Value"]]
 
 
 @dataclass(kw_only=True)
@@ -39,6 +40,11 @@ class _Upload:
     name: str
     attributes: Document
     parts: dict[int, Incoming] = field(default_factory=dict)
+
+    def discard_parts(self) -> None:
+        """Forget them."""
+        for part in self.parts.values():
+            part.discard()
 
 
 class PartUploads:
@@ -72,24 +78,23 @@ class PartUploads:
         self._objects.require_bucket(call.bucket)
         upload_id = uuid.uuid4().hex
         self._uploads[upload_id] = _Upload(bucket=call.bucket, name=call.name, attributes=object_attributes(call))
-        named: dict[str, Value] = {"Bucket": call.bucket, "Key": call.name, "UploadId": upload_id}
+        named: dict[str, _Value] = {"Bucket": call.bucket, "Key": call.name, "UploadId": upload_id}
         return _document("InitiateMultipartUploadResult", named)
 
     async def _take(self, call: Call) -> Response:
         upload = self._require(call)
         if call.part is None or not 1 <= call.part <= MOST_PARTS:
             raise RefusedError(400, f"Invalid argument. partNumber: expected 1 to {MOST_PARTS:,}.")
-        incoming = Incoming(self._directory)
-        try:
+        with contextlib.ExitStack() as unfinished:
+            incoming = Incoming(self._directory)
+            unfinished.callback(incoming.discard)
             if call.content is not None:
                 async for piece in call.content:
                     incoming.write(piece)
             incoming.write(b"")  # a part of nothing is a file, too
             check_hashes(call.hashes, incoming.hashes())
             self._require(call)  # it may have ended meanwhile
-        except BaseException:
-            incoming.discard()
-            raise
+            unfinished.pop_all()
         incoming.close()
         if before := upload.parts.get(call.part):
             before.discard()
@@ -101,35 +106,33 @@ class PartUploads:
     async def _finish(self, call: Call) -> Response:
         upload = self._require(call)
         parts = _listed_parts(upload, await _read_list(call))
-        del self._uploads[call.upload]  # nobody changes a part any more
         whole = Incoming(self._directory)
         whole.has_md5 = False
-        try:
-            for part in parts:
+        with contextlib.ExitStack() as unfinished:
+            unfinished.callback(self._uploads.__setitem__, call.upload, self._uploads.pop(call.upload))
+            unfinished.callback(whole.discard)
+            for part in parts:  # which nobody changes meanwhile
                 with part.path.open("rb") as file:
                     await asyncio.to_thread(whole.append, file)
             stored = self._objects.put(upload.bucket, upload.name, whole, upload.attributes, call.conditions)
-        finally:
-            whole.discard()
-            for part in upload.parts.values():
-                part.discard()
+            unfinished.pop_all()
+        upload.discard_parts()
         return _document("CompleteMultipartUploadResult", _finished(stored))
 
     async def _end(self, call: Call) -> Response:
-        self._require(call)
-        for part in self._uploads.pop(call.upload).parts.values():
-            part.discard()
+        self._require(call).discard_parts()
+        del self._uploads[call.upload]
         return Response(status=204)
 
     async def _list(self, call: Call) -> Response:
         upload = self._require(call)
-        parts: list[Mapping[str, Value]] = [
+        parts: list[Mapping[str, _Value]] = [
             {"PartNumber": number, "ETag": f'"{_etag(part)}"', "Size": part.size}
             for number, part in sorted(upload.parts.items())
         ]
         if len(parts) > _LISTED:
             raise RefusedError(501, f"Lists of more than {_LISTED:,} parts are not offered.")
-        named: dict[str, Value] = {"Bucket": call.bucket, "Key": call.name, "UploadId": call.upload}
+        named: dict[str, _Value] = {"Bucket": call.bucket, "Key": call.name, "UploadId": call.upload}
         return _document("ListPartsResult", {**named, "IsTruncated": "false", "Part": parts})
 
     def _require(self, call: Call) -> _Upload:
@@ -226,17 +229,17 @@ def _etag(part: Incoming) -> str:
     return base64.b64decode(part.hashes()["md5Hash"]).hex()
 
 
-def _finished(stored: StoredObject) -> dict[str, Value]:
+def _finished(stored: StoredObject) -> dict[str, _Value]:
     location = f"http://{stored.bucket}.storage.googleapis.com/{stored.name}"
     return {"Location": location, "Bucket": stored.bucket, "Key": stored.name, "ETag": f'"{stored.etag}"'}
 
 
-def _document(kind: str, values: Mapping[str, Value]) -> Response:
+def _document(kind: str, values: Mapping[str, _Value]) -> Response:
     text = f"<?xml version='1.0' encoding='UTF-8'?><{kind} xmlns='{_XMLNS}'>{_elements(values)}</{kind}>"
     return Response(body=text.encode(), content_type="application/xml; charset=UTF-8")
 
 
-def _elements(values: Mapping[str, Value]) -> str:
+def _elements(values: Mapping[str, _Value]) -> str:
     text = ""
     for name, value in values.items():
         for each in value if isinstance(value, list) else [value]:
