@@ -299,6 +299,56 @@ def test_routines_want_permissions_of_their_own(local_cloud, grant):
         client.get_routine(routine.reference, retry=None)
 
 
+def test_a_library_of_a_function_is_no_way_to_an_object(local_cloud, grant):
+    """Whoever may do all in BigQuery, and nothing in Cloud Storage, reads none by it; without a table everybody may."""
+    client = bigquery.Client(project=local_cloud.project)
+    dataset = client.create_dataset("libraries_permitted", exists_ok=True)
+    blob = storage.Client(project=local_cloud.project).bucket(local_cloud.bucket).blob(f"tests/{uuid.uuid4().hex}.js")
+    blob.upload_from_string("function secret() { return 'read'; }")
+    uri = f"gs://{blob.bucket.name}/{blob.name}"
+    of_statement = (
+        f"CREATE TEMP FUNCTION f() RETURNS STRING LANGUAGE js OPTIONS (library='{uri}') AS 'return secret()';"
+    )
+    name = f"f{uuid.uuid4().hex}"
+    kept = of_statement.replace("TEMP FUNCTION f", f"FUNCTION {dataset.dataset_id}.{name}")
+    text = bigquery.StandardSqlDataType(bigquery.StandardSqlTypeNames.STRING)
+    routine = bigquery.Routine(dataset.routine(f"{name}_routine"), type_="SCALAR_FUNCTION", language="JAVASCRIPT")
+    routine.body, routine.return_type = "return 'own'", text
+    made = client.create_routine(routine)
+    made.imported_libraries = routine.imported_libraries = [uri]
+    changed = ["imported_libraries", "body", "type_", "language", "return_type"]
+    assert [row[0] for row in client.query_and_wait(f"{of_statement} SELECT f()")] == ["read"]
+    everything = ("roles/bigquery.dataEditor", "roles/bigquery.jobUser")
+    grant(*((role, PROJECT) for role in everything))
+    for ask in (
+        lambda: client.query_and_wait(f"{of_statement} SELECT f()", retry=None, job_retry=None),
+        lambda: client.query_and_wait(kept, retry=None, job_retry=None),
+        lambda: client.create_routine(routine, retry=None),
+        lambda: client.update_routine(made, changed, retry=None),
+    ):
+        with pytest.raises(exceptions.Forbidden, match="no row for libraries"):
+            ask()
+    made.imported_libraries, made.body = [], "return 'changed'"
+    assert client.update_routine(made, changed, retry=None).body == "return 'changed'"
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "`region-us`.INFORMATION_SCHEMA.JOBS",
+        "`local-project.region-us.INFORMATION_SCHEMA.JOBS_BY_PROJECT`",
+        "`local-project`.`region-us`.information_schema.jobs",
+    ],
+)
+def test_what_others_asked_is_not_told_to_who_may_read_tables(local_cloud, grant, view):
+    client = bigquery.Client(project=local_cloud.project)
+    sql = f"SELECT query FROM {view} LIMIT 1"
+    client.query_and_wait(sql, retry=None, job_retry=None)
+    grant(("roles/bigquery.dataViewer", PROJECT), ("roles/bigquery.jobUser", PROJECT))
+    with pytest.raises(exceptions.Forbidden, match="no row for views of jobs"):
+        client.query_and_wait(sql, retry=None, job_retry=None)
+
+
 @pytest.mark.parametrize("view", ["TABLES", "COLUMN_FIELD_PATHS", "SCHEMATA"])
 def test_views_of_all_datasets_want_permissions_on_all(local_cloud, grant, view):
     """Names and columns of what a caller may not read are not told."""

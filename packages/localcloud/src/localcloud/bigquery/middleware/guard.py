@@ -125,10 +125,11 @@ class Guard:
         """
         if not self._iam.in_force():
             return receive
-        body = await read_body(receive) if scope["method"] == "POST" else b""
+        has_document = scope["method"] == "POST" or event == "bigquery.routines.update"
+        body = await read_body(receive) if has_document else b""
         method, resources = asked(event, scope["path"], body)
         self._iam.check(self._bearers.principal(_fields(scope).get("authorization", "")), method, resources)
-        return replay_body(body, receive) if scope["method"] == "POST" else receive
+        return replay_body(body, receive) if has_document else receive
 
 
 def _access(policy: dict[str, Untyped]) -> list[dict[str, str]]:

@@ -19,6 +19,9 @@ from localcloud.untyped import Untyped
 
 _PROJECT = re.compile(r"/projects/([^/]+)")
 _DATASET = re.compile(r"/projects/[^/]+/datasets/([^/]+)")
+_JOBS = re.compile(r"(^|[.])INFORMATION_SCHEMA[.]JOBS", re.IGNORECASE)
+_OTHERS_JOBS = "The IAM table has no row for views of jobs, which show other people's statements."
+_LIBRARIES = "The IAM table has no row for libraries of functions: an object that its reader may not read."
 _ANONYMOUS = "_"  # datasets of results begin so: they are their query's caller's own
 
 
@@ -38,20 +41,23 @@ class Uses:
 
 
 def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
-    """Name a call as the IAM table does, with the resources it concerns."""
+    """Name a call as the IAM table does, with the resources it concerns.
+
+    Raises:
+        DeniedError: It reads what nobody could say whether its caller may read.
+    """
     project = match[1] if (match := _PROJECT.search(path)) else ""
     dataset = match[1] if (match := _DATASET.search(path)) else ""
     resources = {"project": [f"projects/{project}"], "dataset": [f"projects/{project}/datasets/{dataset}"]}
     if dataset.startswith(_ANONYMOUS):
         return f"{event}/anonymous", resources
+    document = _read(body)
     if event not in ("bigquery.jobs.insert", "bigquery.jobs.query"):
+        if event.startswith("bigquery.routines.") and isinstance(document, dict) and document.get("importedLibraries"):
+            raise DeniedError(_LIBRARIES)
         return event, resources
     if not body:  # a part of a resumable upload, whose beginning said what is loaded
         return f"{event}/upload", resources
-    try:
-        document = json.loads(body)
-    except ValueError:
-        document = None
     if not isinstance(document, dict):
         return f"{event}/multipart", resources
     configuration = document if event == "bigquery.jobs.query" else document.get("configuration", {})
@@ -73,6 +79,14 @@ def asked(event: str, path: str, body: bytes) -> tuple[str, Resources]:
         uses.written.add(name)
     method = event if event == "bigquery.jobs.query" else f"{event}/query"
     return method, {**resources, **uses.resources()}
+
+
+def _read(body: bytes) -> Untyped:
+    """Return the JSON of a body; None of what is none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _load_resources(load: dict[str, Untyped], project: str) -> dict[str, list[str]]:
@@ -108,6 +122,10 @@ def _add(tree: Untyped, uses: Uses, project: str, default_dataset: str) -> None:
     changing = exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Merge | exp.Drop
     if not isinstance(tree, exp.Query | changing):
         raise DeniedError(f"The IAM table has no row for statements like {tree.sql(dialect='bigquery')[:60]!r}.")
+    if any(each.name.lower() == "library" for each in tree.find_all(exp.Property)):
+        raise DeniedError(_LIBRARIES)
+    if any(_JOBS.search(".".join(part.name for part in each.parts)) for each in tree.find_all(exp.Table)):
+        raise DeniedError(_OTHERS_JOBS)
     target = tree.this.find(exp.Table) if isinstance(tree, changing) and tree.this is not None else None
     if isinstance(tree, exp.Create) and tree.args.get("kind") == "SCHEMA":
         uses.created_in.add(f"projects/{project}")
